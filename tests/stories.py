@@ -69,14 +69,14 @@ STORIES = (
         "memory",
         "a grouped Conv takes more addresses from 1.23.2 and fewer from 1.27.0 on, found by release, under a limit too",
         10,
-        ("farm/rules/judging", "worker/agent/passes", "worker/runner", "onnxfarm"),
+        ("farm/rules/judging", "worker/agent/measurement", "worker/runner", "onnxfarm"),
         (f"tests.bench.memory --seed 1 --strict --home {FOLDER}/home",),
     ),
     Story(
         "pytorch",
         "a model's program on PyTorch, eager and compiled, beside its .onnx on ONNX Runtime, to a verdict",
         5,
-        ("worker/runner", "worker/agent/kit", "farm/workshop", "farm/rules/runtimes"),
+        ("worker/runner", "worker/agent/installation", "farm/workshop", "farm/rules/runtimes"),
         _tests("tests/acceptance/test_pytorch.py"),
         is_alone=True,
     ),
@@ -92,7 +92,7 @@ STORIES = (
         "compiled",
         "what Qualcomm's provider compiled on its simulator: downloaded, uploaded, measured, and refused elsewhere",
         3,
-        ("farm/registry", "farm/runs", "worker/agent/passes"),
+        ("farm/registry", "farm/runs", "worker/agent/measurement"),
         _tests("tests/acceptance/test_compiled.py"),
     ),
     Story(
@@ -114,7 +114,7 @@ STORIES = (
         "chaos",
         "200 blocks under 20 faults of every kind, on SQLite: each ends exactly once",
         9,
-        ("farm/runs", "farm/fleet", "farm/config", "worker/agent/line", "worker/agent/execution.py"),
+        ("farm/runs", "farm/fleet", "farm/config", "worker/agent/connection", "worker/agent/execution.py"),
         ("tests.chaos --seed 1 --blocks 200",),
     ),
     Story(
@@ -178,7 +178,7 @@ STORIES = (
         "ladder",
         "ten releases of ONNX Runtime load exactly the opsets and IR versions that the table says",
         4,
-        ("farm/rules/runtimes", "worker/runner", "worker/agent/kit"),
+        ("farm/rules/runtimes", "worker/runner", "worker/agent/installation"),
         _tests("tests/integration/worker/test_reference_models.py"),
     ),
     Story(

@@ -13,8 +13,8 @@ from pathlib import Path
 from farm.workshop.divergence import first_divergence
 from worker.agent import main as agent
 from worker.agent.agent import IDLE_PROBE_S
+from worker.agent.connection import enrolment, gateway
 from worker.agent.home import NodeHome, NotEnrolledError, default_folder
-from worker.agent.line import enrolment, gateway
 from worker.agent.machine import facts
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--allow-index", action="append", default=[], help="an index of the farm's admin")
     options = parser.parse_args()
     home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
-    agent.go_on_without_a_sandbox()
+    agent.continue_without_sandbox()
     try:
         if code and not home.is_enrolled:
             _enrol(home, url=options.url or "", code=code)
@@ -63,7 +63,7 @@ def _enrol(home: NodeHome, *, url: str, code: str) -> None:
         try:
             enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.machine_name(), facts=known)
             return
-        except gateway.Unavailable:
+        except gateway.UnavailableError:
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.2)

@@ -19,9 +19,9 @@ from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Infrastructure, Usage, main_guard
-from worker.agent.kit import stages
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
-from worker.agent.passes import conformance as suites
+from worker.agent.installation import stages
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.measurement import conformance as suites
 
 SCHEMA = "onnxfarm.conformance/1"
 OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")

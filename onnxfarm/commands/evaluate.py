@@ -50,7 +50,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     """
     with needs_extra("node"):
         from onnxfarm.here import workbench
-        from worker.agent.passes.evaluation import judge_block
+        from worker.agent.measurement.evaluation import evaluate_block
     judging = judging_of(recipe, judge, data)
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
     declared = matrix_of(None, axes)
@@ -60,7 +60,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
         if calibration is not None:
             bench.calibrate(calibration)
         bench.label(data, judging)
-        bench.template.execute = judge_block
+        bench.template.execute = evaluate_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
             raise Stopped("Stopped before the end.")

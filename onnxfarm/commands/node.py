@@ -51,19 +51,19 @@ def enroll(
     with needs_extra("node"):
         from worker.agent import main
         from worker.agent.abilities import selftest
+        from worker.agent.connection import enrolment, gateway
         from worker.agent.home import NodeHome
-        from worker.agent.line import enrolment, gateway
         from worker.agent.machine import facts
     folder = _own_folder(home)
     joining = NodeHome(folder)
     try:
         known = facts.read_facts(busy_window_s=0)
-        tested = None if joining.is_enrolled else selftest.at_home(folder)
+        tested = None if joining.is_enrolled else selftest.run_on_agent_runtime(folder)
         join = enrolment.enrol if name else enrolment.enrol_by_host_name
         identity, enrolled = join(
             joining, url=url, code=token, name=name or main.machine_name(), facts=known, self_test=tested
         )
-    except (enrolment.AlreadyEnrolledError, gateway.Rejected, gateway.Stale, ValueError) as problem:
+    except (enrolment.AlreadyEnrolledError, gateway.RejectedError, gateway.LeaseLostError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
     except gateway.GatewayError as problem:
         raise Infrastructure(f"{url} cannot be reached: {problem}") from problem
@@ -113,10 +113,10 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
     Exit codes: 0 the farm knows it, 1 it waits for approval or is refused, 3 the farm does not answer.
     """
     with needs_extra("node"):
+        from worker.agent.connection import node_status
         from worker.agent.home import NodeHome, NotEnrolledError
-        from worker.agent.line import node_status
     try:
-        found = node_status.read(NodeHome(_folder(home)), url=url)
+        found = node_status.read_status(NodeHome(_folder(home)), url=url)
     except NotEnrolledError as problem:
         raise Usage(_sentence(problem)) from problem
     if as_json:
@@ -136,7 +136,7 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
 def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
     with needs_extra("node"):
-        from worker.agent.kit.runtimes import RuntimeStore
+        from worker.agent.installation.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
     if as_json:
         plain: list[dict[str, object]] = []

@@ -18,9 +18,9 @@ from onnxfarm.here.given import refusing
 from onnxfarm.here.home import default_home
 from onnxfarm.here.workbench import scratch_in
 from onnxfarm.problems import Infrastructure, Usage, main_guard
-from worker.agent.kit import stages
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
-from worker.agent.passes import tokens
+from worker.agent.installation import stages
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.measurement import tokens
 
 USUAL: Final = "onnxruntime-genai==0.13.2"
 MAX_CHARACTERS: Final = 1 << 20
@@ -92,10 +92,10 @@ def _asked(
     try:
         installed = RuntimeStore(home / "runtimes", say=lambda text: console.print(text)).provide(runtime)
         work = Path(tempfile.mkdtemp(prefix="tokens-", dir=folder))
-        return tokens.written(
+        return tokens.write_token_ids(
             texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
-    except (RuntimeUnavailableError, tokens.TokensFailedError) as problem:
+    except (RuntimeUnavailableError, tokens.TokenizationError) as problem:
         raise Usage(problem.reason.text) from problem
     except SandboxError as problem:
         raise Infrastructure(str(problem)) from problem

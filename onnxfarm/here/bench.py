@@ -25,10 +25,10 @@ from onnxfarm.here.progress import Follower, followed
 from onnxfarm.here.published import WHEELS
 from onnxfarm.problems import Infrastructure
 from worker.agent.execution import execute_block
-from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.environment import JudgeFile, NodeEnvironment
-from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.cache import ArtifactCache
+from worker.agent.installation.environment import JudgeFile, NodeEnvironment
+from worker.agent.installation.runtimes import RuntimeStore
+from worker.agent.installation.stages import stage_runner
 from worker.agent.machine import host_lock
 from worker.agent.machine.facts import read_facts
 
@@ -163,7 +163,9 @@ class Run:
     def _machine(self, follower: Follower) -> Iterator[None]:
         """One measurement at a time, whoever owns it."""
         try:
-            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.wait):
+            with host_lock.hold_machine(
+                patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.wait
+            ):
                 follower.begin()
                 yield
         except host_lock.BusyError as problem:

@@ -17,13 +17,13 @@ from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
 from onnxfarm.here.given import refusing, take_given
 from onnxfarm.problems import Infrastructure, Usage
-from worker.agent.kit import stages
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
-from worker.agent.passes import divergence
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.divergence import unoptimised
-from worker.agent.passes.launches import Launcher
-from worker.agent.passes.looks import Looker
+from worker.agent.installation import stages
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.measurement import divergence
+from worker.agent.measurement.divergence import unoptimised
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher
+from worker.agent.measurement.tensor_comparison import TensorComparer
 
 LOOK_TIMEOUT_S = 300.0
 
@@ -82,14 +82,14 @@ def find(
             candidate=candidate,
             search=first_divergence,
             against=against,
-            reference=str(divergence.side_of(against)) if against is not None else unoptimised(),
+            reference=str(divergence.make_side(against)) if against is not None else unoptimised(),
             out=out,
             work_dir=work,
             variant=variant,
             preset=preset,
         )
         try:
-            return divergence.diverge(question)
+            return divergence.find_divergence(question)
         except ReasonedError as problem:
             raise Infrastructure(problem.reason.text) from problem
 
@@ -145,7 +145,7 @@ def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | 
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
 
 
-def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Bench, preset: Preset) -> Looker:
+def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Bench, preset: Preset) -> TensorComparer:
     """A side: its runtime installed, its own folder. Raises Infrastructure."""
     try:
         installed = bench.store.provide(spec.runtime)
@@ -172,4 +172,4 @@ def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Ben
         reference=None,
         scratch=scratch,
     )
-    return Looker(bench.launcher, arm, tolerance, is_absolute=preset.name == OWN)
+    return TensorComparer(bench.launcher, arm, tolerance, is_absolute=preset.name == OWN)

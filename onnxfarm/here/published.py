@@ -20,7 +20,7 @@ from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, re
 from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, unknown_sentence, yanked_sentence
 from onnxfarm.problems import Infrastructure, Usage
-from worker.agent.kit import wheels
+from worker.agent.installation import wheels
 
 TIMEOUT_S = 60.0
 # what the index said is believed so long, and that it said nothing
@@ -41,7 +41,7 @@ def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
     """
     found: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
-        if wheels.wheel_of(runtime, home / WHEELS) is not None:
+        if wheels.find_wheel(runtime, home / WHEELS) is not None:
             found.append(runtime)
             continue
         if indexes.parted(runtime.version)[1]:
@@ -108,8 +108,8 @@ def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
         there = ", ".join(indexes.parted(version)[0] for version in sorted(page, key=release_order)[-3:])
         raise Usage(f"The index {name} has no {runtime.distribution} {own}; its newest are {there or 'none'}.")
     try:
-        wheels.keep(runtime, page[runtime.version], home / WHEELS)
-    except wheels.WheelProblem as problem:
+        wheels.store_wheel(runtime, page[runtime.version], home / WHEELS)
+    except wheels.WheelError as problem:
         raise Infrastructure(f"{runtime} cannot be had: {problem}") from problem
     except OSError as problem:
         raise Infrastructure(f"{runtime} cannot be kept in {home}: {problem.strerror}.") from problem
@@ -140,8 +140,8 @@ def named(text: str | None, *, home: Path, with_prereleases: bool = False) -> st
 def _named(word: str, home: Path, with_prereleases: bool) -> str:
     if word.endswith(wheels.ENDING):
         try:
-            return str(wheels.take_in(Path(word), home / WHEELS))
-        except wheels.WheelProblem as problem:
+            return str(wheels.import_wheel(Path(word), home / WHEELS))
+        except wheels.WheelError as problem:
             raise Usage(str(problem)) from problem
         except OSError as problem:
             raise Infrastructure(f"{word} cannot be kept in {home}: {problem.strerror}.") from problem

@@ -33,8 +33,8 @@ from onnxfarm.outputs import say, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
 from worker.agent.abilities.probes import machine_tags
-from worker.agent.kit.environment import JudgeFile
-from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.installation.environment import JudgeFile
+from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
 
 # a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for

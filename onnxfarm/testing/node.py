@@ -26,7 +26,7 @@ from farm.contract.reports import (
 )
 from farm.contract.version import CONTRACT_VERSION
 from farm.rules.judging.summaries import pack_timings
-from worker.agent.line.gateway import Gateway
+from worker.agent.connection.gateway import Gateway
 
 CPU = "CPUExecutionProvider"
 # inferences behind each made-up sample
@@ -46,7 +46,7 @@ class FakeNode:
 
     `latency_ms` says how long a cell takes in a round; `spread`: the standard deviation of what is drawn around it, as
     a share. `tags`: what it says to be good at, with the evidence. It takes the time that it says, as a farm believes
-    nothing else. Raises `worker.agent.line.gateway.GatewayError` with the farm's words where the farm refuses.
+    nothing else. Raises `worker.agent.connection.gateway.GatewayError` with the farm's words where the farm refuses.
     """
 
     def __init__(

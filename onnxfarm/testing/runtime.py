@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from farm.contract.cells import Runtime
-from worker.agent.kit.runtimes import MARKER, Installed, size_of
+from worker.agent.installation.runtimes import MARKER, Installed, measure_disk_bytes
 
 CPU = "CPUExecutionProvider"
 # type as ONNX Runtime writes it, and dimensions: numbers, or names of those that the inputs give
@@ -68,7 +68,7 @@ class FakeRuntime:
         marker = {
             "runtime": self.runtime.model_dump(),
             "python": platform.python_version(),
-            "bytes": size_of(place),
+            "bytes": measure_disk_bytes(place),
             "providers": list(self.providers),
             "packages": said,
         }
@@ -77,7 +77,7 @@ class FakeRuntime:
             runtime=self.runtime,
             folder=place,
             python_version=platform.python_version(),
-            bytes=size_of(place),
+            bytes=measure_disk_bytes(place),
             providers=tuple(self.providers),
             packages=said,
         )

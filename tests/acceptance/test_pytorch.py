@@ -19,7 +19,7 @@ from farm.rules.cells.readers import read_runtime
 from onnxfarm.main import app
 from tests import programs
 from tests.integration.worker.making import runtime_store
-from worker.agent.passes import launches
+from worker.agent.measurement import runner_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -102,7 +102,7 @@ def test_a_program_is_compiled_where_there_is_a_compiler(home: Path, tmp_path: P
 def test_without_a_compiler_compiling_is_refused_in_words(home: Path, tmp_path: Path, monkeypatch: Any) -> None:
     programs.write_onnx(tmp_path / "model.onnx")
     programs.write_program(tmp_path / "model.pt2")
-    monkeypatch.setitem(launches._ENVIRONMENT, "PATH", "/nowhere")
+    monkeypatch.setitem(runner_process._ENVIRONMENT, "PATH", "/nowhere")
     result, document = bench(home, tmp_path, "--ort", f"{COMPILED},{EAGER}", "--budget", "glance")
     compiled, eager = document["cells"]
     assert (compiled["status"], eager["status"]) == ("refused", "done"), result.output

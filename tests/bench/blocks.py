@@ -24,13 +24,13 @@ from onnxfarm.here.bundle import LocalFiles, take_in
 from onnxfarm.here.home import default_home
 from onnxfarm.here.orders import Given, Preparation
 from worker.agent.execution import execute_block
-from worker.agent.kit import stages
-from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.installation import stages
+from worker.agent.installation.cache import ArtifactCache
+from worker.agent.installation.environment import NodeEnvironment
+from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine import facts, host_lock
-from worker.agent.passes import orders
-from worker.agent.passes import samples as sampling
+from worker.agent.measurement import orders
+from worker.agent.measurement import samples as sampling
 
 REFERENCE_MODELS = Path(__file__).resolve().parents[1] / "models"
 RUNTIME = "onnxruntime==1.31.1"
@@ -94,7 +94,7 @@ def without_gate() -> Iterator[None]:
 
     The product does so for cells of several threads or of other providers than the CPU's.
     """
-    with mock.patch.object(sampling, "is_gated", return_value=False):
+    with mock.patch.object(sampling, "is_contention_judged", return_value=False):
         yield
 
 
@@ -167,7 +167,7 @@ class Workplace:
         if order is None or refused:
             raise SystemExit(f"{subject.name} could not be prepared: {refused[0].reason}")
         judge = BlockJudge(block)
-        with host_lock.measuring(patience_s=LOCK_PATIENCE_S):
+        with host_lock.hold_machine(patience_s=LOCK_PATIENCE_S):
             began = time.monotonic()
             execute_block(order, report=judge.take, environment=self._environment(), is_cancelled=lambda: False)
             wall_s = time.monotonic() - began

@@ -34,14 +34,14 @@ from tests.bench.figure import publish
 from tests.bench.workbench import SIZES, prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from tests.options import read_options
-from worker.agent.kit import installer
-from worker.agent.machine.affinity import core_of_block
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import runner_order
-from worker.agent.passes.launches import Answer, Launcher
-from worker.agent.passes.orders import runner_budget
-from worker.agent.passes.turns import Launch, lead
-from worker.runner.turns import TURN_NS
+from worker.agent.installation import installer
+from worker.agent.machine.affinity import choose_core
+from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.interleaving import Launch, interleave_processes
+from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher
+from worker.runner.interleaving import TURN_NS
 
 TARGET_RATIO = 0.005
 TARGET_US = 1.5
@@ -159,7 +159,7 @@ class Subject:
         c_loop = [str(self.loop), *c_words]
         c_in_python = [*python, _C_IN_PYTHON, str(self.loop.with_suffix(".so")), *c_words]
         bare = [*python, _BARE, str(self.model), str(self.inputs), *times]
-        order = {**runner_order(self.arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": self.core}
+        order = {**make_runner_order(self.arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": self.core}
         ways: dict[str, Launch] = {
             "ours": lambda folder, started: self.launcher.launch(
                 self.arm, {**order, "turns": folder}, work_dir=self.arm.scratch, on_started=started
@@ -170,7 +170,7 @@ class Subject:
         }
         names = dice.sample(self.ways, len(self.ways))
         launches = [(ways[name], self.arm.scratch / f"turns-{name}") for name in names]
-        answers = lead(launches, dice=dice, limit_s=LIMIT_S)
+        answers = interleave_processes(launches, dice=dice, limit_s=LIMIT_S)
         return {name: _timed(answer) for name, answer in zip(names, answers, strict=True)}
 
 
@@ -203,7 +203,7 @@ def main() -> None:
         found = {}
         with prepared(bench, models, folder=folder / "block") as (launcher, arms):
             for model, (path, inputs), arm in zip(names, models, arms, strict=True):
-                subject = Subject(launcher, arm, path, inputs, loop=loop, core=core_of_block(), tools=tools)
+                subject = Subject(launcher, arm, path, inputs, loop=loop, core=choose_core(), tools=tools)
                 found[model] = compare(subject, pairs=options.pairs, dice=dice)
     publish(
         claim="Our p50 is within 0.5 % of a C loop's from 0.5 ms on, and within 1.5 µs below.",
@@ -270,7 +270,7 @@ def compile_loop(folder: Path) -> Path:
 def install_others(folder: Path) -> Path:
     """An environment with the two other tools and the same ONNX Runtime."""
     place = folder / "others"
-    uv = installer.uv_program()
+    uv = installer.find_uv()
     run([uv, "venv", "--quiet", str(place)])
     packages = ["polygraphy", "onnx", "onnxruntime==1.31.1", "numpy"]
     run([uv, "pip", "install", "--quiet", "--python", str(place / "bin" / "python"), *packages])

@@ -1,7 +1,7 @@
 /* The leanest timed loop over ONNX Runtime: its C API on the wheel's own shared library, nothing in between.
 
    usage: fidelity_loop LIBRARY MODEL SPEC WARMUP_S WINDOW_S TURNS CORE
-   TURNS: the folder with the pipes of worker.runner.turns, whose rules it follows; CORE: the core it keeps to, or -1.
+   TURNS: the folder with the pipes of worker.runner.interleaving, whose rules it follows; CORE: the core it keeps to, or -1.
    SPEC, one tensor a line: in|out NAME ELEMENT_TYPE BYTES FILE|- RANK DIM…
    Prints p50 and mean in nanoseconds, the number of runs, and the nanoseconds of session creation.
 

@@ -35,8 +35,8 @@ from onnxfarm.problems import Stopped
 from onnxfarm.subject import Subject
 from tests.bench import figure
 from tests.bench.blocks import shortened_windows
-from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.runtimes import RuntimeStore
+from worker.agent.installation.stages import stage_runner
 
 CORE = "1.29.0"
 RELEASES = "0.13.1,0.13.2,0.14.0"

@@ -19,7 +19,7 @@ from statistics import median
 
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.workshop.samples import builders
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.stages import stage_runner
 
 _HEAD = """
 import sys, time, numpy as np, onnxruntime as ort

@@ -28,7 +28,7 @@ from tests.bench import figure
 from tests.bench.blocks import REFERENCE_MODELS, without_gate
 from tests.integration.worker.making import Workbench, of_kind
 from tests.options import read_options
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.stages import stage_runner
 
 ROUNDS = 8
 LEAKING = Path(__file__).resolve().parents[1] / "integration" / "worker" / "leaking.py"

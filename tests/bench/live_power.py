@@ -24,8 +24,8 @@ from farm.contract.cells import Budget
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
-from worker.agent.kit import stages
-from worker.agent.passes import orders
+from worker.agent.installation import stages
+from worker.agent.measurement import orders
 
 # models slow enough that a twentieth of a call is far above what the wrapping itself takes
 SUBJECTS = ("cnn_dyn", "encoder_dyn", "transformer", "convnet")

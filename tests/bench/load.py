@@ -29,7 +29,7 @@ from worker.runner.engines.protocol import Engine, Feed
 from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
-from worker.runner.scenarios.arrivals import MAX_LATE_NS, Call, RealClock, Served, serve, unit_gaps
+from worker.runner.scenarios.arrivals import MAX_LATE_NS, Call, RealClock, Served, draw_unit_gaps, serve
 
 ARRIVALS, SERVER_ARRIVALS = 5_000, 3_000
 LOADS = ((0.6, 0.20), (0.8, 0.10))
@@ -111,7 +111,7 @@ def theory(name: str, calls: Sequence[Call], *, arrivals: int, seed: int) -> lis
     mean_s = usual_s(calls)
     found = []
     for part, most in LOADS:
-        served = serve([calls], unit_gaps(arrivals, seed) * mean_s / part, clock=RealClock())
+        served = serve([calls], draw_unit_gaps(arrivals, seed) * mean_s / part, clock=RealClock())
         measured, expected = waits_of(served)
         found.append(
             {
@@ -144,7 +144,7 @@ def curves(calls: Sequence[Call], *, arrivals: int, seed: int, repeats: int) -> 
         say(row)
     highest = [
         {
-            side: load.highest([_step(row, side) for row in rows if row["repeat"] == repeat], bound_ms)
+            side: load.find_highest_rate([_step(row, side) for row in rows if row["repeat"] == repeat], bound_ms)
             for side in ("ours", "loadgen")
         }
         for repeat in range(repeats)
@@ -172,7 +172,7 @@ def _verdicts(rows: Sequence[dict[str, Any]], highest: float, *, is_near: bool) 
 
 def ours(calls: Sequence[Call], rate: float, bound_ms: float, arrivals: int, seed: int) -> dict[str, Any]:
     """Of one rate."""
-    served = serve([calls], unit_gaps(arrivals, seed) / rate, clock=RealClock())
+    served = serve([calls], draw_unit_gaps(arrivals, seed) / rate, clock=RealClock())
     p99_ms = float(np.percentile(served.latencies, 99)) * 1e-6
     return {
         "ours_keeps": p99_ms <= bound_ms,
@@ -208,7 +208,7 @@ def answers(session: Session, *, arrivals: int, seed: int) -> dict[str, Any]:
         ]
         rate = 1.2 / usual_s(streams[0])
         kept.clear()
-        serve(streams, unit_gaps(arrivals, seed) / rate, clock=RealClock(is_shared=True))
+        serve(streams, draw_unit_gaps(arrivals, seed) / rate, clock=RealClock(is_shared=True))
         differing = sum(session.do_differ(alone[number], outputs) for number, outputs in kept)
         found[name] = {"answers": len(kept), "differing": differing}
     say(found)

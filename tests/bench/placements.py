@@ -29,9 +29,9 @@ from farm.rules.tracing.placement import placement_changes
 from tests.bench import figure
 from tests.bench.ledger import Ledger
 from tests.integration.worker.making import MODELS, Workbench
-from worker.agent.passes import traces
-from worker.agent.passes.arms import PreparedArm, prepare_arms
-from worker.agent.passes.launches import Launcher
+from worker.agent.measurement import traces
+from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
+from worker.agent.measurement.runner_process import Launcher
 
 # the last release of each minor one
 RELEASES = (
@@ -139,8 +139,8 @@ def _trace(launcher: Launcher, arm: PreparedArm, folder: Path) -> Line:
     profiled = traces.profile_arm(launcher, arm, trace_round=0)
     mapper = traces.Mapper(work_dir=folder)
     mapper.learn([profiled])
-    report = traces.report_of(profiled, mapper, store=lambda *_: None)
-    traces.drop(profiled)
+    report = traces.make_report(profiled, mapper, store=lambda *_: None)
+    traces.delete_files(profiled)
     if report.reason is not None:
         return {"reason": report.reason.text}
     rows = [[one.op_type, one.provider, one.node, *one.covers] for one in report.operators]

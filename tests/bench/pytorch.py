@@ -23,7 +23,7 @@ from farm.rules.cells.readers import read_runtime
 from onnxfarm.main import app
 from tests.bench import figure
 from tests.options import read_options
-from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.installation.runtimes import RuntimeStore
 
 EAGER, COMPILED, PLAIN = "torch==2.13.0", "torch==2.13.0+compile", "1.31.1"
 EXPORT = """

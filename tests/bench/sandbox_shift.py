@@ -29,14 +29,14 @@ from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from tests.options import read_options
-from worker.agent.line.gateway import Gateway
-from worker.agent.line.lease import LeaseKeeper
-from worker.agent.machine.affinity import core_of_block
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import runner_order
-from worker.agent.passes.launches import Answer, Launcher
-from worker.agent.passes.orders import runner_budget
-from worker.agent.passes.turns import Launch, lead
+from worker.agent.connection.gateway import Gateway
+from worker.agent.connection.lease import LeaseKeeper
+from worker.agent.machine.affinity import choose_core
+from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.interleaving import Launch, interleave_processes
+from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher
 
 TARGET = 0.005
 LEASE_S = 2.0
@@ -66,7 +66,7 @@ def main() -> None:
 
 def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Random, stage: Path) -> dict[str, Any]:
     """The ratio inside / outside of one model, with its interval."""
-    order = {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core_of_block()}
+    order = {**make_runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": choose_core()}
     ways: dict[str, Launch] = {
         "inside": lambda folder, started: inside(launcher, arm, {**order, "turns": folder}, started),
         "outside": lambda folder, started: outside(arm, {**order, "turns": folder}, stage=stage),
@@ -76,7 +76,7 @@ def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Ra
         places = dice.sample(list(ways), 2)
         launches = [(ways[place], arm.scratch / f"turns-{place}") for place in places]
         with heartbeats(arm):
-            answers = lead(launches, dice=dice, limit_s=LIMIT_S)
+            answers = interleave_processes(launches, dice=dice, limit_s=LIMIT_S)
         p50 = {place: p50_of(answer) for place, answer in zip(places, answers, strict=True)}
         found.append((p50["outside"], p50["inside"]))
     judged = verdicts.judge_pairs(found, margin=TARGET, looks=(pairs,))

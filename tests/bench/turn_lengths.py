@@ -24,12 +24,12 @@ from tests.bench.turns import order_of, sample_of, staged_with_turns
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from tests.options import read_options
-from worker.agent.machine.affinity import core_of_block
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Launcher
-from worker.agent.passes.samples import CPU_SHARE_GATE
-from worker.agent.passes.turns import take_turns
-from worker.runner.turns import TURN_NS
+from worker.agent.machine.affinity import choose_core
+from worker.agent.measurement.interleaving import measure_in_turns
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher
+from worker.agent.measurement.samples import CPU_SHARE_GATE
+from worker.runner.interleaving import TURN_NS
 
 SHIPPED_MS = TURN_NS // 1_000_000
 BOOTSTRAPS = 4_000
@@ -68,7 +68,7 @@ def measure(
     """Pairs of every length, and the seconds that their rounds took."""
     found: dict[int, Pairs] = {length: {of: [] for of in TIMES} for length in lengths}
     seconds: dict[int, list[float]] = {length: [] for length in lengths}
-    core = core_of_block()
+    core = choose_core()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         written = write_fixed(model, folder)
@@ -99,7 +99,7 @@ def _round(
     orders = [(arm, order_of(arm, core=core)) for arm in arms]
     for _, order in orders:
         order["gate_cpu_share"] = CPU_SHARE_GATE
-    answers = take_turns(launcher, orders, dice=dice)
+    answers = measure_in_turns(launcher, orders, dice=dice)
     lost = [answer.reason.text for answer in answers if answer.reason is not None]
     if lost:
         print(lost[0], file=sys.stderr)

@@ -23,14 +23,14 @@ from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
 from tests.options import read_options
-from worker.agent.kit.stages import stage_runner
-from worker.agent.machine.affinity import core_of_block
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import runner_order
-from worker.agent.passes.launches import Answer, Launcher
-from worker.agent.passes.orders import runner_budget
-from worker.agent.passes.turns import take_turns
-from worker.runner.turns import TURN_NS
+from worker.agent.installation.stages import stage_runner
+from worker.agent.machine.affinity import choose_core
+from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.interleaving import measure_in_turns
+from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher
+from worker.runner.interleaving import TURN_NS
 
 WAYS = ("one after the other", "by turns", "by turns on one core")
 LONGER = 10
@@ -60,7 +60,7 @@ def measure_pairs(
     launcher: Launcher, arms: list[PreparedArm], *, rounds: int, dice: random.Random
 ) -> dict[str, dict[str, Any]]:
     """s of A/A pairs each way."""
-    core = core_of_block()
+    core = choose_core()
     found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in dice.sample(WAYS, len(WAYS)):
@@ -68,7 +68,7 @@ def measure_pairs(
             if way == WAYS[0]:
                 answers = [launcher.launch(arm, order, work_dir=arm.scratch) for arm in arms]
             else:
-                answers = take_turns(launcher, [(arm, order) for arm in arms], dice=dice)
+                answers = measure_in_turns(launcher, [(arm, order) for arm in arms], dice=dice)
             found[way].append([sample_of(answer)["p50_ms"] for answer in answers])
     return {way: _figures(np.log(np.array(pairs))) for way, pairs in found.items()}
 
@@ -77,12 +77,12 @@ def measure_shift(
     launcher: Launcher, arms: list[PreparedArm], *, rounds: int, dice: random.Random
 ) -> dict[str, float | None]:
     """The p50 of the first 20 ms of long turns by the p50 of the rest."""
-    core, found = core_of_block(), []
+    core, found = choose_core(), []
     for _ in range(rounds):
         orders = [(arm, order_of(arm, core=core)) for arm in arms]
         for _, order in orders:
             order["budget"]["window_s"] = LONG_WINDOW_S
-        answers = take_turns(launcher, orders, dice=dice)
+        answers = measure_in_turns(launcher, orders, dice=dice)
         found += [_early_and_late(unpacked(sample_of(answer)["timings"])) for answer in answers]
     judged = verdicts.judge_pairs(found, margin=0.005, looks=(len(found),))
     return {"ratio": judged.ratio, "ci_low": judged.ci_low, "ci_high": judged.ci_high, "processes": len(found)}
@@ -90,7 +90,7 @@ def measure_shift(
 
 def order_of(arm: PreparedArm, *, core: int | None) -> dict[str, Any]:
     """A quick sample's order."""
-    return {**runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core}
+    return {**make_runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core}
 
 
 def sample_of(answer: Answer) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def staged_with_turns(folder: Path, *, turn_ns: int) -> Path:
     source.mkdir(parents=True)
     for path in (Path(__file__).parents[2] / "worker" / "runner").glob("*.py"):
         text = path.read_text()
-        if path.name == "turns.py":
+        if path.name == "interleaving.py":
             line = f"TURN_NS = {TURN_NS:_}"
             assert line in text
             text = text.replace(line, f"TURN_NS = {turn_ns:_}")

@@ -28,12 +28,12 @@ from onnxfarm.subject import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
 from tests.options import read_options
-from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.stages import stage_runner
-from worker.agent.passes import checks as passes
-from worker.agent.passes.arms import prepare_arms
-from worker.agent.passes.launches import Launcher
+from worker.agent.installation.cache import ArtifactCache
+from worker.agent.installation.environment import NodeEnvironment
+from worker.agent.installation.stages import stage_runner
+from worker.agent.measurement import checks as passes
+from worker.agent.measurement.prepared_arms import prepare_arms
+from worker.agent.measurement.runner_process import Launcher
 
 PRECISIONS = "fp32,fp16,int8-dynamic,int8-qdq,int8-qdq:per-channel,int8-qoperator"
 OPSETS = "as-is,18,20,21"

@@ -11,8 +11,8 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.cells import SessionSettings
 from farm.workshop.samples import builders
 from tests.integration.worker.making import MODELS, Workbench
-from worker.agent.passes.arms import PreparedArm, prepare_arms
-from worker.agent.passes.launches import Launcher
+from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
+from worker.agent.measurement.runner_process import Launcher
 
 # models by name: where the file comes from, and the sizes of its dynamic dimensions
 SIZES = {

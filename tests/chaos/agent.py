@@ -30,9 +30,9 @@ from farm.rules.judging.summaries import pack_timings
 from tests.idle import CPU, IdleEquipment
 from worker.agent import logs
 from worker.agent.agent import Agent
+from worker.agent.connection import enrolment
+from worker.agent.connection.gateway import Gateway, GatewayError
 from worker.agent.home import NodeHome
-from worker.agent.line import enrolment
-from worker.agent.line.gateway import Gateway, GatewayError
 
 # eight rounds take about as long as a lease, so that most faults strike blocks that are measured
 ROUND_S = 0.3
@@ -90,7 +90,7 @@ class MadeUpEquipment(IdleEquipment):
 def main() -> None:
     folder, url, code, name = sys.argv[1:]
     home = NodeHome(Path(folder))
-    tail = logs.set_up(home.log)
+    tail = logs.configure_logging(home.log)
     equipment = MadeUpEquipment(name)
     while not home.is_enrolled:
         try:

@@ -16,9 +16,9 @@ from farm.contract.reports import EndReport, Facts, FactsReport, Reply, Report
 from tests.idle import IdleEquipment
 from worker.agent import logs
 from worker.agent.agent import Agent
+from worker.agent.connection import enrolment
+from worker.agent.connection.gateway import Gateway
 from worker.agent.home import NodeHome
-from worker.agent.line import enrolment
-from worker.agent.line.gateway import Gateway
 
 FACTS = Facts(hostname="small", os="Linux", arch="x86_64")
 
@@ -59,7 +59,7 @@ def _run(folder: Path, url: str, seconds: float) -> None:
     with (folder / "stderr").open("ab") as errors:
         os.dup2(errors.fileno(), 2)
     home = NodeHome(folder / "node")
-    tail = logs.set_up(home.log)
+    tail = logs.configure_logging(home.log)
     if not home.is_enrolled:
         enrolment.enrol(home, url=url, code="ofe_12345678", name="small", facts=FACTS)
     with Gateway(url) as gateway:

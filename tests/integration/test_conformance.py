@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.contract.cells import Runtime
-from worker.agent.kit import stages
-from worker.agent.kit.runtimes import Installed, RuntimeStore
-from worker.agent.passes import conformance
+from worker.agent.installation import stages
+from worker.agent.installation.runtimes import Installed, RuntimeStore
+from worker.agent.measurement import conformance
 
 pytestmark = pytest.mark.slow
 

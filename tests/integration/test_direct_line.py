@@ -15,8 +15,8 @@ from farm.contract.version import MEASURE_TASK
 from farm.gateway.dispatch import parse_message
 from farm.runs import broker, lines
 from tests.processes import Process, wait_for
-from worker.agent.line import gateway
-from worker.agent.line.lan import DirectLine
+from worker.agent.connection import gateway
+from worker.agent.connection.lan import BrokerConnection
 
 QUEUES = ("node.7", "tag.cpu")
 
@@ -49,7 +49,7 @@ def ring(socket: Path, queue: str) -> None:
 
 
 def test_a_node_hears_what_the_farm_rings_on_each_of_its_queues(socket: Path, address: str) -> None:
-    line = DirectLine(address)
+    line = BrokerConnection(address)
     line.listen_to(QUEUES)
     for queue in QUEUES:
         ring(socket, queue)
@@ -93,7 +93,7 @@ def test_a_nodes_user_may_do_nothing_else(address: str, words: tuple[str, ...]) 
 
 
 def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> None:
-    line = DirectLine(address)
+    line = BrokerConnection(address)
     line.listen_to(QUEUES)
     assert line.message(wait_s=1) is None
     assert lines.close_line("7")
@@ -107,7 +107,7 @@ def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> Non
 
 def test_a_new_secret_ends_the_old_one(address: str) -> None:
     lines.open_line("7", QUEUES)
-    line = DirectLine(address)
+    line = BrokerConnection(address)
     line.listen_to(QUEUES)
     with pytest.raises(gateway.GatewayError, match="refuses this node's user"):
         line.message(wait_s=1)
@@ -115,15 +115,15 @@ def test_a_new_secret_ends_the_old_one(address: str) -> None:
 
 
 def test_a_broker_that_is_away_is_a_reason_to_ask_again(tmp_path: Path) -> None:
-    line = DirectLine(f"unix://someone:secret@{tmp_path}/nothing.sock")
+    line = BrokerConnection(f"unix://someone:secret@{tmp_path}/nothing.sock")
     line.listen_to(QUEUES)
-    with pytest.raises(gateway.Unavailable, match="the broker is not reachable"):
+    with pytest.raises(gateway.UnavailableError, match="the broker is not reachable"):
         line.message(wait_s=1)
     line.close()
 
 
 def test_a_node_without_queues_waits_without_asking(address: str) -> None:
-    line = DirectLine(address)
+    line = BrokerConnection(address)
     line.listen_to(())
     assert line.message(wait_s=1) is None
 
@@ -131,7 +131,7 @@ def test_a_node_without_queues_waits_without_asking(address: str) -> None:
 @pytest.mark.parametrize("url", ["", "farm.lan", "https://farm.lan", "redis://farm.lan:6379/0"])
 def test_an_address_without_a_user_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(ValueError, match=r"manage\.py direct_line NODE"):
-        DirectLine(url)
+        BrokerConnection(url)
 
 
 def test_the_address_is_the_one_that_the_node_reaches(address: str) -> None:

@@ -91,7 +91,7 @@ def test_a_broken_model_fails_with_the_comments_words_and_a_machine_that_is_take
         return set(folder.glob(f"lock.tickets/*-{os.getpid()}-*"))
 
     def measure_before() -> None:
-        with host_lock.measuring(patience_s=60):
+        with host_lock.hold_machine(patience_s=60):
             taken.set()
             until = time.monotonic() + 120
             # whoever waits has a ticket, named by its process

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from farm.contract import node as messages
-from worker.agent.line import gateway as farm
+from worker.agent.connection import gateway as farm
 
 URL = "https://farm.example"
 Answer = Callable[[httpx2.Request], httpx2.Response]
@@ -23,14 +23,14 @@ def says(status: int, **body: object) -> Answer:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (401, farm.Refused),
-        (409, farm.Stale),
-        (408, farm.Unavailable),
-        (429, farm.Unavailable),
-        (502, farm.Unavailable),
-        (422, farm.Rejected),
-        (404, farm.Rejected),
-        (302, farm.Rejected),
+        (401, farm.NodeUnknownError),
+        (409, farm.LeaseLostError),
+        (408, farm.UnavailableError),
+        (429, farm.UnavailableError),
+        (502, farm.UnavailableError),
+        (422, farm.RejectedError),
+        (404, farm.RejectedError),
+        (302, farm.RejectedError),
     ],
 )
 def test_each_refusal_has_its_kind_and_the_farms_words(status: int, kind: type[farm.GatewayError]) -> None:
@@ -40,12 +40,12 @@ def test_each_refusal_has_its_kind_and_the_farms_words(status: int, kind: type[f
 
 def test_a_proxys_page_of_html_is_named_by_its_status() -> None:
     answer = lambda request: httpx2.Response(503, text="<html>away</html>")  # noqa: E731
-    with pytest.raises(farm.Unavailable, match="answered HTTP 503"):
+    with pytest.raises(farm.UnavailableError, match="answered HTTP 503"):
         gateway(answer).heartbeat("b", attempt=1, token="t")
 
 
 def test_an_answer_that_is_no_message_is_refused_in_one_sentence() -> None:
-    with pytest.raises(farm.Rejected, match="answered with something other than Lease"):
+    with pytest.raises(farm.RejectedError, match="answered with something other than Lease"):
         gateway(says(200, surprise=1)).claim("b", attempt=1)
 
 
@@ -53,7 +53,7 @@ def test_a_cut_line_is_unavailable() -> None:
     def cut(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadError("cut")
 
-    with pytest.raises(farm.Unavailable, match="cut"):
+    with pytest.raises(farm.UnavailableError, match="cut"):
         gateway(cut).message(wait_s=1)
 
 
@@ -100,29 +100,29 @@ def test_a_farm_that_refuses_the_new_secret_too_is_not_asked_a_third_time() -> N
     asked: list[str] = []
     node = gateway(restored("ofn_9", asked))
     node.renew_by(lambda: node.use_secret("ofn_2"))
-    with pytest.raises(farm.Refused, match="opens nothing"):
+    with pytest.raises(farm.NodeUnknownError, match="opens nothing"):
         node.heartbeat("b", attempt=1, token="t")
     assert asked == ["ofn_1", "ofn_2"]
 
 
-@pytest.mark.parametrize("refusal", [farm.Rejected("Taken out.", status=403), farm.Refused("Unknown.")])
+@pytest.mark.parametrize("refusal", [farm.RejectedError("Taken out.", status=403), farm.NodeUnknownError("Unknown.")])
 def test_a_node_whose_key_is_refused_hears_the_first_refusal(refusal: farm.GatewayError) -> None:
     def renew() -> None:
         raise refusal
 
     node = gateway(restored("ofn_2", []))
     node.renew_by(renew)
-    with pytest.raises(farm.Refused, match="opens nothing"):
+    with pytest.raises(farm.NodeUnknownError, match="opens nothing"):
         node.heartbeat("b", attempt=1, token="t")
 
 
 def test_a_farm_that_is_away_while_a_secret_is_renewed_is_asked_again_later() -> None:
     def renew() -> None:
-        raise farm.Unavailable("The farm is away.")
+        raise farm.UnavailableError("The farm is away.")
 
     node = gateway(restored("ofn_2", []))
     node.renew_by(renew)
-    with pytest.raises(farm.Unavailable):
+    with pytest.raises(farm.UnavailableError):
         node.heartbeat("b", attempt=1, token="t")
 
 
@@ -132,12 +132,12 @@ def test_a_disk_that_keeps_no_new_secret_is_a_reason_to_try_later() -> None:
 
     node = gateway(restored("ofn_2", []))
     node.renew_by(renew)
-    with pytest.raises(farm.Unavailable, match="No space left"):
+    with pytest.raises(farm.UnavailableError, match="No space left"):
         node.heartbeat("b", attempt=1, token="t")
 
 
 def test_a_file_that_is_not_this_nodes_is_refused_before_its_first_byte() -> None:
-    with pytest.raises(farm.Rejected, match="not of a block"):
+    with pytest.raises(farm.RejectedError, match="not of a block"):
         list(gateway(says(404, detail="This file is not of a block of yours.", code="missing")).file("a", token="t"))
 
 
@@ -148,15 +148,15 @@ def test_a_file_comes_whole() -> None:
 @pytest.mark.parametrize("url", ["farm.example", "ftp://farm.example", "", "http://"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="is not an address"):
-        farm.checked_url(url)
+        farm.check_url(url)
 
 
 @pytest.mark.parametrize("url", ["http://farm.example", "http://10.0.0.7:8000"])
 def test_plain_http_to_another_machine_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="travels by https"):
-        farm.checked_url(url)
+        farm.check_url(url)
 
 
 @pytest.mark.parametrize("url", ["https://farm.example/", "http://127.0.0.1:8001", "http://localhost:1"])
 def test_https_and_this_machine_are_addresses(url: str) -> None:
-    assert farm.checked_url(url) == url.rstrip("/")
+    assert farm.check_url(url) == url.rstrip("/")

@@ -9,11 +9,11 @@ import pytest
 
 from farm.contract.node import Offer, SecretGrant, Welcome
 from farm.contract.reports import EndReport, Facts, Reply
+from worker.agent.connection import enrolment, mailbox
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.connection.presence import Presence
 from worker.agent.home import Identity, NodeHome, NotEnrolledError
-from worker.agent.line import enrolment, mailbox
-from worker.agent.line import gateway as farm
-from worker.agent.line.outbox import GivenUpError, Outbox, Spooled
-from worker.agent.line.presence import Presence
 from worker.agent.machine import host_lock
 
 OFFER = Offer(queue="node.1", message={"body": ""})
@@ -46,7 +46,11 @@ def test_pauses_double_up_to_a_limit_and_half_of_each_is_random(failures: int, l
 
 
 def test_a_mailbox_outlives_an_answer_that_is_not_the_farm_s() -> None:
-    answers: list[Offer | Exception] = [farm.Rejected("a proxy's 404", status=404), farm.Stale("409"), OFFER]
+    answers: list[Offer | Exception] = [
+        farm.RejectedError("a proxy's 404", status=404),
+        farm.LeaseLostError("409"),
+        OFFER,
+    ]
 
     def fetch() -> Offer | None:
         answer = answers.pop(0)
@@ -102,7 +106,7 @@ def test_a_mailbox_asks_only_when_a_message_is_wanted() -> None:
 
 
 def test_a_mailbox_outlasts_a_farm_that_is_away() -> None:
-    answers: list[Offer | Exception] = [farm.Unavailable("away"), farm.Unavailable("away"), OFFER]
+    answers: list[Offer | Exception] = [farm.UnavailableError("away"), farm.UnavailableError("away"), OFFER]
 
     def fetch() -> Offer | None:
         answer = answers.pop(0)
@@ -120,7 +124,7 @@ def test_a_refused_mailbox_says_so_once_and_asks_no_more() -> None:
     heard = threading.Event()
 
     def fetch() -> Offer | None:
-        raise farm.Refused("Who are you?")
+        raise farm.NodeUnknownError("Who are you?")
 
     def hear(sentence: str) -> None:
         said.append(sentence)
@@ -134,12 +138,12 @@ def test_a_refused_mailbox_says_so_once_and_asks_no_more() -> None:
 
 
 def test_a_report_is_kept_until_it_is_answered(tmp_path: Path) -> None:
-    box = outbox(tmp_path, farm.Unavailable("away"), Reply(go_on=False))
+    box = outbox(tmp_path, farm.UnavailableError("away"), Reply(go_on=False))
     assert box.send(REPORT, is_cancelled=lambda: False).go_on is False
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("no", [farm.Stale("late"), farm.Rejected("odd", status=422)])
+@pytest.mark.parametrize("no", [farm.LeaseLostError("late"), farm.RejectedError("odd", status=422)])
 def test_a_report_answered_no_is_not_kept(tmp_path: Path, no: Exception) -> None:
     with pytest.raises(type(no)):
         outbox(tmp_path, no).send(REPORT, is_cancelled=lambda: False)
@@ -148,7 +152,7 @@ def test_a_report_answered_no_is_not_kept(tmp_path: Path, no: Exception) -> None
 
 def test_an_unanswered_report_stays_when_the_agent_lets_go_and_the_next_one_sends_it(tmp_path: Path) -> None:
     with pytest.raises(GivenUpError):
-        outbox(tmp_path, farm.Unavailable("away")).send(REPORT, is_cancelled=lambda: True)
+        outbox(tmp_path, farm.UnavailableError("away")).send(REPORT, is_cancelled=lambda: True)
     assert len(list(tmp_path.iterdir())) == 1
     assert outbox(tmp_path, Reply()).flush(is_cancelled=lambda: False) == 1
     assert list(tmp_path.iterdir()) == []
@@ -157,9 +161,9 @@ def test_an_unanswered_report_stays_when_the_agent_lets_go_and_the_next_one_send
 def test_a_late_or_garbled_report_in_the_spool_stops_no_other(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(GivenUpError):
-            outbox(tmp_path, farm.Unavailable("away")).send(REPORT, is_cancelled=lambda: True)
+            outbox(tmp_path, farm.UnavailableError("away")).send(REPORT, is_cancelled=lambda: True)
     (tmp_path / "0000.json").write_text("{")
-    assert outbox(tmp_path, farm.Stale("late"), Reply()).flush(is_cancelled=lambda: False) == 2
+    assert outbox(tmp_path, farm.LeaseLostError("late"), Reply()).flush(is_cancelled=lambda: False) == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -172,12 +176,12 @@ def test_a_report_is_sent_even_when_the_disk_takes_nothing(tmp_path: Path) -> No
 def test_only_one_measures_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     with (
-        host_lock.measuring(patience_s=0),
+        host_lock.hold_machine(patience_s=0),
         pytest.raises(host_lock.BusyError, match="This node is testing what else"),  # its own process holds it
-        host_lock.measuring(patience_s=0.2),
+        host_lock.hold_machine(patience_s=0.2),
     ):
         pass
-    with host_lock.measuring(patience_s=0):
+    with host_lock.hold_machine(patience_s=0):
         pass
 
 
@@ -185,9 +189,9 @@ def test_waiting_for_the_machine_ends_when_cancelled(tmp_path: Path, monkeypatch
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     began = time.monotonic()
     with (
-        host_lock.measuring(patience_s=0),
+        host_lock.hold_machine(patience_s=0),
         pytest.raises(host_lock.BusyError),
-        host_lock.measuring(patience_s=60, is_cancelled=lambda: True),
+        host_lock.hold_machine(patience_s=60, is_cancelled=lambda: True),
     ):
         pass
     assert time.monotonic() - began < 30
@@ -195,14 +199,14 @@ def test_waiting_for_the_machine_ends_when_cancelled(tmp_path: Path, monkeypatch
 
 def test_what_times_nothing_goes_on_beside_a_busy_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
-    with host_lock.preferably(patience_s=0) as first, host_lock.preferably(patience_s=0.1) as second:
+    with host_lock.try_to_hold_machine(patience_s=0) as first, host_lock.try_to_hold_machine(patience_s=0.1) as second:
         assert (first, second) == (True, False)
 
 
 def test_a_link_planted_as_the_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
-    with pytest.raises(OSError, match="symbolic link"), host_lock.measuring(patience_s=0):
+    with pytest.raises(OSError, match="symbolic link"), host_lock.hold_machine(patience_s=0):
         pass
 
 

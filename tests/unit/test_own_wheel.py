@@ -28,7 +28,7 @@ def about(archive: zipfile.ZipFile, name: str) -> str:
 
 def test_it_holds_the_program_and_nothing_else(archive: zipfile.ZipFile) -> None:
     names = set(archive.namelist())
-    assert {"farm/__init__.py", "worker/agent/kit/locks.json", "onnxfarm/main.py"} <= names
+    assert {"farm/__init__.py", "worker/agent/installation/locks.json", "onnxfarm/main.py"} <= names
     assert "dashboard/templates/dashboard/base.html" in names
     assert {name.partition("/")[0] for name in names} == {
         "farm", "worker", "onnxfarm", "dashboard", "onnxfarm-0.1.0.dist-info",

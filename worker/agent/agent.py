@@ -24,16 +24,16 @@ from farm.contract.reports import Facts
 from farm.contract.version import node_queue
 from worker.agent import measure_task
 from worker.agent.abilities.probes import Abilities, NotProvenError
+from worker.agent.connection import enrolment
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.celery_app import make_app
+from worker.agent.connection.lan import BrokerConnection
+from worker.agent.connection.mailbox import Mailbox
+from worker.agent.connection.outbox import Outbox
+from worker.agent.connection.presence import Presence
 from worker.agent.home import NodeHome, write_privately
-from worker.agent.kit.runtimes import Installed
-from worker.agent.line import enrolment
-from worker.agent.line import gateway as farm
-from worker.agent.line.celery_app import make_app
-from worker.agent.line.lan import DirectLine
-from worker.agent.line.mailbox import Mailbox
-from worker.agent.line.outbox import Outbox
-from worker.agent.line.presence import Presence
-from worker.agent.logs import Tail
+from worker.agent.installation.runtimes import Installed
+from worker.agent.logs import LogTail
 
 logger = logging.getLogger(__name__)
 
@@ -76,9 +76,9 @@ class Agent:
         *,
         gateway: farm.Gateway,
         equipment: Equipment,
-        tail: Tail,
+        tail: LogTail,
         idle_probe_s: float = IDLE_PROBE_S,
-        line: DirectLine | None = None,
+        line: BrokerConnection | None = None,
     ) -> None:
         self._home = home
         self._identity = home.identity()
@@ -120,7 +120,7 @@ class Agent:
         self._in_background("probe", self._probe)
         self._gateway.renew_by(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
         try:
-            enrolment.approved_secret(self._home, self._gateway, self._identity, stop=self._stop)
+            enrolment.wait_for_approval(self._home, self._gateway, self._identity, stop=self._stop)
         except enrolment.StoppedError:
             return EXIT_OK
         except farm.GatewayError as problem:
@@ -210,7 +210,7 @@ class Agent:
             self._presence.send_now()
 
     def _flush(self) -> None:
-        with contextlib.suppress(farm.Refused):  # the poll hears the same and ends the agent
+        with contextlib.suppress(farm.NodeUnknownError):  # the poll hears the same and ends the agent
             answered = self._outbox.flush(is_cancelled=self._stop.is_set)
             if answered:
                 logger.info("%d reports of an earlier start were answered.", answered)

@@ -16,15 +16,15 @@ from farm.rules.quality.looks import Search
 from farm.rules.runtimes import providers
 from worker.agent import execution
 from worker.agent.abilities import probes, selftest
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.mailbox import pause_after
 from worker.agent.home import NodeHome
-from worker.agent.kit import stages
-from worker.agent.kit.cache import ArtifactCache, FetchError
-from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.runtimes import Installed, RuntimeStore, RuntimeUnavailableError
-from worker.agent.line import gateway as farm
-from worker.agent.line.mailbox import pause_after
+from worker.agent.installation import stages
+from worker.agent.installation.cache import ArtifactCache, FetchError
+from worker.agent.installation.environment import NodeEnvironment
+from worker.agent.installation.runtimes import Installed, RuntimeStore, RuntimeUnavailableError
 from worker.agent.machine import facts, host_lock
-from worker.agent.passes.raw_traces import packed_trace
+from worker.agent.measurement.raw_traces import compress_trace
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +115,9 @@ class NodeEquipment:
         if not tested.passed:
             logger.error("The self-test failed, so this node accepts no blocks: %s", tested.sentence)
             return probes.Abilities(self_test=tested)
-        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.stored(self._home.folder)
+        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.load_stored(self._home.folder)
         for short in ("cpu", *self._probe_first):
-            with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
+            with host_lock.try_to_hold_machine(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
                 found |= self._probed(short, is_cancelled=is_cancelled)
         return found | probes.Abilities(self_test=tested)
 
@@ -125,8 +125,8 @@ class NodeEquipment:
         """The golden model, on the ONNX Runtime beside this agent or on the plain one."""
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
-            installed = probes.own_build() or self._runtimes.provide(probes.PLAIN)
-            with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
+            installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
+            with host_lock.try_to_hold_machine(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
                 return selftest.run(
                     installed, stage=self._stage, folder=folder, timeout_s=probes.TIMEOUT_S, is_cancelled=is_cancelled
                 )
@@ -138,9 +138,9 @@ class NodeEquipment:
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Tries what may well run here, while the node has nothing to do. Installs what it needs."""
         found = known
-        for short in probes.worth_trying(self.facts()):
+        for short in probes.list_probable_providers(self.facts()):
             if short not in found.tags and not is_cancelled():
-                with host_lock.preferably(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):
+                with host_lock.try_to_hold_machine(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):
                     found |= self._probed(short, is_cancelled=is_cancelled)
         return found
 
@@ -152,11 +152,11 @@ class NodeEquipment:
         entry = providers.find(short)
         if entry is None or not providers.is_triable(entry):
             raise probes.NotProvenError(f"This agent knows no build of {short} to try: upgrade it.")
-        if entry.signs is not None and not probes.has_signs(entry.signs, self.facts()):
+        if entry.signs is not None and not probes.shows_signs(entry.signs, self.facts()):
             raise probes.NotProvenError(
                 f"Nothing was installed, as nothing here looks like it: it takes {entry.needs}."
             )
-        with host_lock.preferably(patience_s=TRIAL_PATIENCE_S, is_cancelled=is_cancelled):
+        with host_lock.try_to_hold_machine(patience_s=TRIAL_PATIENCE_S, is_cancelled=is_cancelled):
             return self._tried(short, is_cancelled=is_cancelled)
 
     def _probed(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
@@ -170,7 +170,7 @@ class NodeEquipment:
     def _tried(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         folder = Path(tempfile.mkdtemp(prefix=f"probe-{short}-", dir=self._work))
         try:
-            own = None if short in probes.BUILDS else probes.own_build()
+            own = None if short in probes.BUILDS else probes.find_agent_runtime()
             installed = own or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
             found = probes.probe(
                 short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
@@ -180,7 +180,7 @@ class NodeEquipment:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if short in probes.BUILDS and found.tags:
-            probes.store(self._home.folder, probes.stored(self._home.folder) | found)
+            probes.store(self._home.folder, probes.load_stored(self._home.folder) | found)
         return found
 
     def _say(self, text: str) -> None:
@@ -198,7 +198,7 @@ class NodeEquipment:
                     for piece in self._gateway.file(sha256, token=lease.token):
                         file.write(piece)
                 return
-            except farm.Unavailable as problem:
+            except farm.UnavailableError as problem:
                 if tries == FETCH_TRIES:
                     raise FetchError(str(problem)) from problem
                 # a gateway that is started anew, or has asked for patience: a lost block would count against this node
@@ -207,7 +207,7 @@ class NodeEquipment:
                 raise FetchError(str(problem)) from problem
 
     def _store_trace(self, arm: int, trace_round: int, raw: Path) -> str | None:
-        return self._store(f"traces/{arm}/{trace_round}", "application/gzip", packed_trace(raw))
+        return self._store(f"traces/{arm}/{trace_round}", "application/gzip", compress_trace(raw))
 
     def _store_file(self, kind: str, media_type: str, limit_bytes: int, arm: int, path: Path) -> str | None:
         content = path.read_bytes() if path.stat().st_size <= limit_bytes else None

@@ -15,12 +15,12 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import ArmSample, CheckReport, EndReport, FactsReport, Reply, Report, RoundReport
-from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.installation.environment import NodeEnvironment
 from worker.agent.machine import affinity
-from worker.agent.passes import checks, divergence, engines, evaluation, pace, samples, sustained, traces
-from worker.agent.passes.arms import PreparedArm, prepare_arms
-from worker.agent.passes.launches import CANCELLED, Launcher
-from worker.agent.passes.pace import Pace
+from worker.agent.measurement import checks, divergence, engines, evaluation, samples, schedule, sustained, traces
+from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
+from worker.agent.measurement.runner_process import CANCELLED, Launcher
+from worker.agent.measurement.schedule import BlockSchedule
 
 SendReport = Callable[[Report], Reply]
 _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
@@ -69,7 +69,7 @@ class _Block:
         self._alive: dict[int, PreparedArm] = {}
         self._peaks: dict[int, int] = {}
         self._launcher = self._launcher_for(order.runner_timeout_s)
-        self._pace = Pace(order.promised_s, limit_s=order.block_timeout_s)
+        self._pace = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
         self._round_traces = traces.RoundTraces() if order.is_tracing_rounds else None
@@ -117,7 +117,7 @@ class _Block:
     def _check(self, ready: list[PreparedArm]) -> None:
         for arm in ready:
             self._say(arm, "checking")
-            found = sustained.with_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
+            found = sustained.add_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
             self._stop_if_over()
             if found.reason is None:
                 self._alive[arm.arm] = arm
@@ -143,7 +143,7 @@ class _Block:
             search=self._environment.search,
         )
         self._environment.say("looking between the nodes")
-        for found in divergence.answers(self._order, asked):
+        for found in divergence.answer_questions(self._order, asked):
             self._stop_if_over()
             self._report(found)
 
@@ -175,9 +175,9 @@ class _Block:
         store = self._environment.store_compiled
         if store is None:
             return
-        for arm in engines.wanted(self._alive.values()):
+        for arm in engines.select_compiled_arms(self._alive.values()):
             self._say(arm, "keeping what was compiled")
-            engines.keep_compiled(self._launcher, arm, store=store)
+            engines.store_compiled_model(self._launcher, arm, store=store)
             self._stop_if_over()
 
     def _report_traces(self, profiled: list[traces.Profiled]) -> None:
@@ -186,10 +186,10 @@ class _Block:
         has_edges = self._round_traces is not None
         for trace in profiled:
             store = self._environment.store_trace
-            self._report(traces.report_of(trace, self._mapper, store=store, has_edges=has_edges))
+            self._report(traces.make_report(trace, self._mapper, store=store, has_edges=has_edges))
             if self._round_traces is not None:
                 self._round_traces.learn(trace, self._mapper.origins(trace))
-            traces.drop(trace)
+            traces.delete_files(trace)
 
     def _measure_rounds(self) -> Reply:
         reply = Reply(go_on=True)
@@ -198,7 +198,7 @@ class _Block:
             self._launcher,
             budget=self._order.budget,
             seed=f"{self._order.block}/{self._order.seed}",
-            core=affinity.core_of_block(),
+            core=affinity.choose_core(),
             peaks=self._peaks,
             pace=self._pace,
             traces=self._round_traces,
@@ -217,7 +217,7 @@ class _Block:
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
         self._launcher.forget_last()
-        order = pace.round_order(list(self._alive), round_number=number, seed=sampler.seed)
+        order = schedule.round_order(list(self._alive), round_number=number, seed=sampler.seed)
         arms = [self._alive[arm] for arm in order]
         self._say(arms[0], f"round {number + 1}")
         taken = []

@@ -12,7 +12,7 @@ FILE_BYTES = 5 * 1024**2
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-class Tail(logging.Handler):
+class LogTail(logging.Handler):
     """Keeps the last lines in memory."""
 
     def __init__(self) -> None:
@@ -26,10 +26,10 @@ class Tail(logging.Handler):
         return "\n".join(self._lines)[-MAX_TAIL:]
 
 
-def set_up(path: Path, *, level: str = "INFO") -> Tail:
+def configure_logging(path: Path, *, level: str = "INFO") -> LogTail:
     """Sends the log of every module to stderr, to `path` (rotated) and to the tail that is given back."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    tail = Tail()
+    tail = LogTail()
     file = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=2, delay=True)
     for handler in (logging.StreamHandler(sys.stderr), file, tail):
         handler.setFormatter(logging.Formatter(FORMAT))

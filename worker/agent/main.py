@@ -18,10 +18,10 @@ from farm.sandbox import unconfined
 from farm.sandbox.privacy import make_private
 from worker.agent import logs
 from worker.agent.agent import IDLE_PROBE_S, Agent
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.lan import VARIABLE, BrokerConnection
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome
-from worker.agent.line import gateway as farm
-from worker.agent.line.lan import VARIABLE, DirectLine
 
 logger = logging.getLogger(__name__)
 
@@ -61,17 +61,17 @@ def start(
     packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))
     named = [*indexes, *os.environ.get(INDEXES_VARIABLE, "").replace(",", " ").split()]
     allowed_indexes = [read_name(name) for name in named]
-    go_on_without_a_sandbox()
+    continue_without_sandbox()
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
     broker = os.environ.pop(VARIABLE, "")
-    line = DirectLine(broker) if broker else None
+    line = BrokerConnection(broker) if broker else None
     with (
         home.held(),
         farm.Gateway(url or identity.url) as gateway,
         contextlib.closing(line) if line else contextlib.nullcontext(),
     ):
-        tail = logs.set_up(home.log)
+        tail = logs.configure_logging(home.log)
         if os.geteuid() == 0:
             logger.warning("The agent runs as root; an ordinary user is enough and safer.")
         if packages:
@@ -82,6 +82,6 @@ def start(
         return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
 
 
-def go_on_without_a_sandbox() -> None:
+def continue_without_sandbox() -> None:
     """The farm sends a node where none holds its owner's models only, and its own self-test is no stranger's."""
     unconfined.accept(lambda why: logger.warning("Models run with all rights of this agent. %s", why))

@@ -11,10 +11,10 @@ from celery import Celery
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply, Report
 from farm.contract.version import MEASURE_TASK
-from worker.agent.line import gateway as farm
-from worker.agent.line.lease import LeaseKeeper
-from worker.agent.line.mailbox import pause_after
-from worker.agent.line.outbox import GivenUpError, Outbox, Spooled
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.lease import LeaseKeeper
+from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.outbox import GivenUpError, Outbox, Spooled
 from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Measurer:
     def measure(self, block: str, attempt: int) -> None:
         """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
         try:
-            with host_lock.measuring(
+            with host_lock.hold_machine(
                 patience_s=self._lock_patience_s,
                 is_cancelled=self._stop.is_set,
                 on_wait=self._on_wait,
@@ -123,15 +123,15 @@ class Measurer:
         for tries in range(1, CLAIM_TRIES + 1):
             try:
                 return self._gateway.claim(block, attempt=attempt)
-            except farm.Unavailable as problem:
+            except farm.UnavailableError as problem:
                 # the same claim again is allowed: its answer may have been lost
                 logger.warning("Block %s could not be claimed (%s).", block, problem)
                 if self._stop.wait(pause_after(tries)):
                     return None
-            except farm.Refused as problem:
+            except farm.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 return None
-            except (farm.Stale, farm.Rejected) as problem:
+            except (farm.LeaseLostError, farm.RejectedError) as problem:
                 logger.info("Block %s is not for this node: %s", block, problem)
                 return None
         return None
@@ -146,10 +146,10 @@ class Measurer:
             spooled = Spooled(block=order.block, attempt=order.attempt, token=lease.token, report=message)
             try:
                 return self._outbox.send(spooled, is_cancelled=self._cancelled(keeper))
-            except farm.Refused as problem:
+            except farm.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 why = str(problem)
-            except (farm.Stale, farm.Rejected) as problem:
+            except (farm.LeaseLostError, farm.RejectedError) as problem:
                 why = str(problem)
             keeper.lose(why)
             raise BlockDroppedError(why)

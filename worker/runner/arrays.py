@@ -20,7 +20,7 @@ def load_arrays(path: str) -> Arrays:
         raise faults.Refusal("artifact_unavailable", f"the arrays of {path} cannot be read: {error}") from error
 
 
-def keep_arrays(path: str, outputs: dict[str, object]) -> None:
+def save_arrays(path: str, outputs: dict[str, object]) -> None:
     """Writes the tensors among the outputs to an .npz, whatever their names are; numpy's own `savez` takes keywords."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():

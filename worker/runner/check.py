@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from worker.runner import engine_cache, faults, footprint, memory, parity
-from worker.runner.arrays import Arrays, keep_arrays, load_arrays
+from worker.runner.arrays import Arrays, load_arrays, save_arrays
 from worker.runner.engines.protocol import Engine, Kind
 from worker.runner.engines.table import kind_of
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
@@ -29,7 +29,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = kind.choose_inputs(engine, inputs)
-    with faults.translated("run", **facts):
+    with faults.translate_errors("run", **facts):
         feed = kind.feed(engine, inputs)
         with timer.phase("first"):
             feed.run_first()
@@ -41,10 +41,10 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     reference = load_arrays(order.reference) if order.reference else {}
     size = sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
     if order.keep is not None and size <= MAX_OUTPUT_BYTES:
-        keep_arrays(order.keep, outputs)
+        save_arrays(order.keep, outputs)
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     # before other sessions are closed, whose memory it would find
-    footprints = footprint.of_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
+    footprints = footprint.measure_for_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
     unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
     packages = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
     imported = str(sys.modules[kind.module].__version__)
@@ -52,7 +52,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         **facts,
         "unoptimised": unoptimised,
         **({"metrics": footprints} if footprints else {}),
-        **engine_cache.cached(order, opened=_open_quietly),
+        **engine_cache.measure_cached_start(order, opened=_open_quietly),
         "provider_facts": engine.provider_facts,
         "is_simulated": engine.is_simulated,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
@@ -84,7 +84,7 @@ def _row_difference(
         alone.run_first()
     except Exception as error:
         # a dynamic first dimension that is none after all (a Reshape with the batch baked in) is no fault of the cell
-        if faults.explain(error, during="run")[0] == "out_of_memory":
+        if faults.explain_error(error, during="run")[0] == "out_of_memory":
             raise
         return None
     rows = alone.outputs()

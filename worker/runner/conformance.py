@@ -16,7 +16,7 @@ import onnxruntime
 from worker.runner import faults
 from worker.runner.judges.judge import Array
 from worker.runner.order import Order, PhaseTimer, WrapCall
-from worker.runner.session import session_options
+from worker.runner.session import make_session_options
 
 IN, OUT = "in.", "out."
 
@@ -37,8 +37,8 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
     """`pass`, `refused` (does not load or run, in words) or `wrong` (what differs)."""
     tolerance = json.loads((folder / "tolerance.json").read_text())
     try:
-        with faults.translated("session"):
-            options = session_options(order.session, tune={"log_severity_level": 4})
+        with faults.translate_errors("session"):
+            options = make_session_options(order.session, tune={"log_severity_level": 4})
             session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=[order.provider])
         for path in sorted(folder.glob("data_*.npz")):
             with np.load(path, allow_pickle=False) as data:
@@ -55,7 +55,7 @@ def _first_difference(
 ) -> str:
     feeds = {name.removeprefix(IN): array for name, array in data.items() if name.startswith(IN)}
     names = [node.name for node in session.get_outputs()]
-    with faults.translated("run"):
+    with faults.translate_errors("run"):
         values = dict(zip(names, session.run(None, feeds), strict=True))
     for name, array in data.items():
         if name.startswith(OUT):

@@ -27,6 +27,6 @@ class Counter:
         return value if enabled == running else None
 
 
-def given() -> Counter | None:
+def open_inherited_counter() -> Counter | None:
     text = os.environ.get(VARIABLE, "")
     return Counter(int(text)) if text.isdecimal() else None

@@ -10,7 +10,7 @@ from worker.runner import faults
 from worker.runner.order import Order
 
 
-def options_of(order: Order) -> dict[str, str]:
+def make_cache_options(order: Order) -> dict[str, str]:
     """The options that the agent answers for: the cache folder, and the workload's shapes where the cell sets none."""
     part = order.building
     if part is None:
@@ -21,7 +21,7 @@ def options_of(order: Order) -> dict[str, str]:
     return found
 
 
-def cached(order: Order, *, opened: Callable[[Order], object]) -> dict[str, object]:
+def measure_cached_start(order: Order, *, opened: Callable[[Order], object]) -> dict[str, object]:
     """How long a session takes that finds its engine in the cache, in ms, and how many bytes lie there.
 
     `opened` opens a session for an order. Empty where the provider compiles nothing or leaves nothing in its cache.

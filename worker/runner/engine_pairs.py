@@ -8,7 +8,7 @@ from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 MAX_ELEMENTS = 50_000_000
 
 
-def run_engines(
+def compare_engines(
     order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
 ) -> dict[str, object]:
     """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Protocol
 
-from worker.runner import entries, faults, limits, order
+from worker.runner import extensions, faults, limits, order
 
 REPLY_FD_VARIABLE = "ONNXFARM_REPLY_FD"
 
@@ -36,7 +36,7 @@ def main(wrap_call: order.WrapCall | None = None) -> None:
     # a framework's program is read without unpickling anything; see farm.workshop.child.program_archive
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     answer = answer_order(sys.stdin.buffer.read(MAX_ORDER_BYTES), entered_ns=entered_ns, wrap_call=wrap_call)
-    send(answer)
+    send_answer(answer)
     # the answer is out: freeing sessions one by one takes tens of milliseconds, and crashes in some providers
     sys.stderr.flush()
     os._exit(0)
@@ -52,16 +52,18 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
     try:
         return _run_pass(todo, timer=timer, wrap_call=wrap_call)
     except faults.Refusal as refusal:
-        explained = limits.explained(refusal, todo.session.memory_limit_mb)
+        explained = limits.explain_with_limit(refusal, todo.session.memory_limit_mb)
         return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms, **explained.facts}
     except MemoryError:
         if not todo.session.memory_limit_mb:
             raise
-        explained = limits.explained(faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb)
+        explained = limits.explain_with_limit(
+            faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb
+        )
         return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms}
 
 
-def send(answer: dict[str, object]) -> None:
+def send_answer(answer: dict[str, object]) -> None:
     """Write the whole answer to the pipe named by the environment, or to stdout when a person runs it by hand.
 
     A model or a provider that prints cannot garble it. NaN and infinity are refused: the farm's messages carry finite
@@ -75,7 +77,7 @@ def send(answer: dict[str, object]) -> None:
 
 
 def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None) -> dict[str, object]:
-    with timer.phase("import"), faults.translated("import"):
+    with timer.phase("import"), faults.translate_errors("import"):
         import numpy
 
         runtime = importlib.import_module(todo.module)
@@ -88,7 +90,7 @@ def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.Wr
     if todo.kind not in places:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
     place = scenarios.TRACES.get(todo.scenario["kind"], places["trace"]) if todo.kind == "trace" else places[todo.kind]
-    run: Pass = entries.load(place)
+    run: Pass = extensions.import_own(place)
     limits.limit_memory(todo.session.memory_limit_mb)
     answer = run(todo, timer=timer, wrap_call=wrap_call)
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}

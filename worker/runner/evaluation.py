@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from worker.runner import entries, faults
+from worker.runner import extensions, faults
 from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.onnxruntime import Engine, choose_inputs, open_engine
-from worker.runner.judges import own, steps
+from worker.runner.judges import output_steps, user_function
 from worker.runner.judges.judge import Array, Judge
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
 
@@ -31,7 +31,7 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | Non
     given = load_arrays(what.data)
     engine = open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
-    with faults.translated("run", **facts), timer.phase("samples"):
+    with faults.translate_errors("run", **facts), timer.phase("samples"):
         judged = _judged_by_own if what.own else _judged
         return {**facts, **judged(engine, given, what)}
 
@@ -39,36 +39,38 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | Non
 def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
     labels = given.pop(LABELS)
     vocabulary = given.pop(VOCABULARY) if what.apply == "ctc" else None
-    decode = partial(steps.applied, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
+    decode = partial(output_steps.apply_step, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
     names = outputs_of([node.name for node in engine.session.get_outputs()], what.output)
     judge = judge_of(what)
     batches = _batches(engine, given, names=names, what=what, count=len(labels))
-    judged = judge.samples([judge.look(decode(joined(outputs)), labels[picked]) for outputs, picked in batches])
+    judged = judge.samples([judge.look(decode(join_outputs(outputs)), labels[picked]) for outputs, picked in batches])
     refuse_no_numbers(judged, what.metric)
-    return {"n": int(judged.size), "output": ",".join(names), "samples": pack(judged)}
+    return {"n": int(judged.size), "output": ",".join(names), "samples": pack_judgements(judged)}
 
 
 def _judged_by_own(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
     """All outputs by name and all data, for a call of the user's function in the seconds that are left."""
-    began, judge = time.perf_counter(), own.Source(*what.own or ())
+    began, judge = time.perf_counter(), user_function.Source(*what.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, given).values())))
     batches = [outputs for outputs, _ in _batches(engine, given, names=names, what=what, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     left_s = max(1.0, what.most_s - (time.perf_counter() - began))
     found, lower_is_better = judge.judged(outputs, given, count=count, limit_s=left_s)
-    value, samples = (found, "") if isinstance(found, float) else (None, pack(found))
+    value, samples = (found, "") if isinstance(found, float) else (None, pack_judgements(found))
     return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
-def pack(judged: Array) -> str:
+def pack_judgements(judged: Array) -> str:
     """As farm.rules.quality.evaluation unpacks them: `b1:` bits of right or wrong, `f4:` figures."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
 def judge_of(what: EvaluationPart) -> Judge:
-    judge: Judge = entries.load(what.judge) if ":" in what.judge else entries.from_outside("accuracy", what.metric)
+    judge: Judge = (
+        extensions.import_own(what.judge) if ":" in what.judge else extensions.import_outside("accuracy", what.metric)
+    )
     return judge
 
 
@@ -76,7 +78,7 @@ def outputs_of(known: list[str], wanted: str | None) -> list[str]:
     return [wanted or known[0]] if wanted is None or wanted in known else wanted.split(",")
 
 
-def joined(arrays: list[Array]) -> Array:
+def join_outputs(arrays: list[Array]) -> Array:
     """One array a row of which has what several outputs say of the same, such as boxes, scores and classes."""
     dimensions = max(array.ndim for array in arrays)
     wide = [array if array.ndim == dimensions else array[..., None] for array in arrays]

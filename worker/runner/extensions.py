@@ -11,12 +11,12 @@ OUTSIDE = "worker.runner.outside"
 Sort = Literal["engine", "scenario", "accuracy"]
 
 
-def load(place: str) -> Any:
+def import_own(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f".{module}", __package__), name)
 
 
-def from_outside(sort: Sort, name: str) -> Any:
+def import_outside(sort: Sort, name: str) -> Any:
     """The `Outside` of a package's file. Raises Refusal where there is none."""
     folder = f"{OUTSIDE}.{sort}"
     try:

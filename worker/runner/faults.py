@@ -25,18 +25,18 @@ class Refusal(Exception):
 
 
 @contextmanager
-def translated(during: str, **facts: object) -> Iterator[None]:
+def translate_errors(during: str, **facts: object) -> Iterator[None]:
     """Turn whatever ONNX Runtime raises in the body into a Refusal. `during`: import, session, provider or run."""
     try:
         yield
     except Refusal:
         raise
     except Exception as error:  # ONNX Runtime raises its own classes, RuntimeError and ValueError alike
-        code, text = explain(error, during=during)
+        code, text = explain_error(error, during=during)
         raise Refusal(code, text, **facts) from error
 
 
-def explain(error: BaseException, *, during: str) -> tuple[str, str]:
+def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
     """Code and sentence for an exception of ONNX Runtime."""
     raw = str(error)
     if isinstance(error, MemoryError):
@@ -46,11 +46,11 @@ def explain(error: BaseException, *, during: str) -> tuple[str, str]:
         if found and not isinstance(rule, tuple):
             return rule(found)
         if found and isinstance(rule, tuple):
-            return rule[0], rule[1].format(found[0], *found.groups(), line=essential_line(raw))
-    return _UNKNOWN[during], f"{_LEAD[during]}: {essential_line(raw) or type(error).__name__}"
+            return rule[0], rule[1].format(found[0], *found.groups(), line=extract_message(raw))
+    return _UNKNOWN[during], f"{_LEAD[during]}: {extract_message(raw) or type(error).__name__}"
 
 
-def essential_line(raw: str) -> str:
+def extract_message(raw: str) -> str:
     """The message without ONNX Runtime's status prefix, C++ locations and the local path of the model."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", raw)
     text = re.sub(r"Load model from \S+ failed:", "", text)

@@ -27,7 +27,7 @@ class _Taken:
     addresses: int
 
 
-def of_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
+def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
     """The figures by the names of their metrics: of the CPU provider, where sessions are cheap and Linux tells memory.
 
     What cannot be opened again is no fault of the cell: it has no figure.
@@ -37,12 +37,14 @@ def of_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) 
         return {}
     held: list[Feed] = []
     try:
-        return figures(threads=order.session.threads, add=lambda threads: held.append(_opened(order, inputs, threads)))
+        return measure_growth(
+            threads=order.session.threads, add=lambda threads: held.append(_opened(order, inputs, threads))
+        )
     except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for example
         return {}
 
 
-def figures(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
+def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
     """The same, of whatever `add` opens with so many threads."""
     before = _taken()
     for _ in range(FURTHER):
@@ -68,6 +70,6 @@ def _opened(order: Order, inputs: Arrays, threads: int) -> Feed:
 
 
 def _taken() -> _Taken | None:
-    memory.give_back_freed()
+    memory.release_freed_memory()
     resident, addresses = memory.resident_bytes(), memory.address_space_bytes()
     return None if resident is None or addresses is None else _Taken(resident, addresses)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from worker.runner import faults, memory, parity
-from worker.runner.arrays import Arrays, keep_arrays, load_arrays
+from worker.runner.arrays import Arrays, load_arrays, save_arrays
 from worker.runner.engines import genai
 from worker.runner.engines.onnxruntime import open_engine
 from worker.runner.order import ONNXRUNTIME, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
-from worker.runner.scenarios.decoder_ports import Steps, decoder_of
+from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 
 SCORES = "logits behind the prompt"
 # token ids of the prompt that is checked with
@@ -28,13 +28,13 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     prompt = _prompt_of(load_arrays(order.inputs), order)
     loaded = genai.load(order, genai.Asked(prompt, 1), timer=timer)
     facts: dict[str, object] = {"requested_providers": loaded.requested, "active_providers": loaded.active}
-    with faults.translated("run", **facts):
+    with faults.translate_errors("run", **facts):
         with timer.phase("first"):
             scores = _scores(loaded)
         facts["peak_memory_bytes"] = memory.peak_bytes()
         again = _scores(loaded)
     if order.keep is not None:
-        keep_arrays(order.keep, {SCORES: scores})
+        save_arrays(order.keep, {SCORES: scores})
     plain = _plain_scores(order, prompt)
     return {
         **facts,
@@ -64,7 +64,7 @@ def _plain_scores(order: Order, prompt: Array) -> Array | None:
     plain = replace(order, engine=ONNXRUNTIME)
     try:
         session: Any = open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session
-        steps = Steps(session, decoder_of(session), prompt=prompt, new=1)
+        steps = Steps(session, describe_decoder(session), prompt=prompt, new=1)
         steps.calls()[0]()
     except Exception:  # ONNX Runtime's own classes, or a Refusal: caches of another kind than those that are bound
         return None

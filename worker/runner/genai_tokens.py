@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime_genai
 
 from worker.runner import faults
-from worker.runner.arrays import keep_arrays
+from worker.runner.arrays import save_arrays
 from worker.runner.engines import genai
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
@@ -30,10 +30,10 @@ def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
         )
     with open(order.inputs, "rb") as opened:
         texts: dict[str, str] = json.loads(opened.read(MAX_TEXT_BYTES))
-    with timer.phase("session"), faults.translated("session"):
-        tokenizer = onnxruntime_genai.Tokenizer(genai.opened(order))
-    with faults.translated("run"):
+    with timer.phase("session"), faults.translate_errors("session"):
+        tokenizer = onnxruntime_genai.Tokenizer(genai.open_model(order))
+    with faults.translate_errors("run"):
         ids: dict[str, object] = {name: np.asarray(tokenizer.encode(text), np.int64) for name, text in texts.items()}
     assert order.keep is not None
-    keep_arrays(order.keep, ids)
+    save_arrays(order.keep, ids)
     return {"tokens": sorted(ids)}

@@ -7,7 +7,7 @@ import numpy as np
 from worker.runner import faults, profile, trace
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scenarios import prompts
-from worker.runner.scenarios.decoder_ports import Steps, decoder_of
+from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 from worker.runner.scenarios.protocol import Call
 
 # steps that are traced behind each prompt, evenly along the sequence; passes that warm up, and the fewest that count
@@ -20,10 +20,10 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     """Executed nodes of a step with their median self time, and under `prompt` those of the prompt."""
     engine, saved = trace.open_profiled(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
-    with faults.translated("run", **facts), timer.phase("runs"):
+    with faults.translate_errors("run", **facts), timer.phase("runs"):
         # its buffers are known to the bindings by their addresses alone: they live as long as the steps
-        decoder = decoder_of(engine.session)
-        given = prompts.of(order, vocabulary=decoder.vocabulary)
+        decoder = describe_decoder(engine.session)
+        given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         steps = Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
         calls = _some(steps.calls())
         passes = _run_profiled(calls, order)
@@ -37,8 +37,13 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
             for others in (prompt_runs, set(range(count)) - prompt_runs)
         )
     tokens = int(order.scenario["prompt"])
-    apart = {key: value for key, value in trace.figures(prompt).items() if key != "has_overflowed"}
-    return {**facts, **trace.figures(step), **trace.beside(engine, path, saved), "prompt": {"tokens": tokens, **apart}}
+    apart = {key: value for key, value in trace.summarise_profile(prompt).items() if key != "has_overflowed"}
+    return {
+        **facts,
+        **trace.summarise_profile(step),
+        **trace.describe_for_mapping(engine, path, saved),
+        "prompt": {"tokens": tokens, **apart},
+    }
 
 
 def _some(calls: list[Call]) -> list[Call]:

@@ -47,6 +47,6 @@ class Turns:
             os._exit(1)
 
 
-def stay_on(core: int | None) -> None:
+def pin_to_core(core: int | None) -> None:
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})

@@ -31,7 +31,7 @@ def limit_memory(mib: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (mib * _MIB, mib * _MIB))
 
 
-def explained(refusal: faults.Refusal, mib: int) -> faults.Refusal:
+def explain_with_limit(refusal: faults.Refusal, mib: int) -> faults.Refusal:
     """The same refusal, saying which limit was reached where memory ran out under one."""
     if not mib or refusal.code != "out_of_memory" or "memory limit" in refusal.text:
         return refusal

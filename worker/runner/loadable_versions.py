@@ -15,7 +15,7 @@ OPSET, IR = 13, 7
 OPSETS, IRS, ML_OPSETS = range(7, 80), range(3, 60), range(1, 30)
 
 
-def model_of(op_type: bytes, domain: bytes, *, opset: int, ir: int) -> bytes:
+def make_model(op_type: bytes, domain: bytes, *, opset: int, ir: int) -> bytes:
     """`y = op_type(x)` of one float, as a ModelProto."""
     shape = _message(2, _message(1, _number(1, 1)))
     value = _message(2, _message(1, _number(1, 1) + shape))
@@ -54,8 +54,8 @@ def _highest(steps: range, make: Callable[[int], bytes]) -> int:
 
 if __name__ == "__main__":
     loads = {
-        "opset": _highest(OPSETS, lambda opset: model_of(b"Relu", b"", opset=opset, ir=IR)),
-        "ir": _highest(IRS, lambda ir: model_of(b"Relu", b"", opset=OPSET, ir=ir)),
-        "ml": _highest(ML_OPSETS, lambda opset: model_of(b"Binarizer", b"ai.onnx.ml", opset=opset, ir=IR)),
+        "opset": _highest(OPSETS, lambda opset: make_model(b"Relu", b"", opset=opset, ir=IR)),
+        "ir": _highest(IRS, lambda ir: make_model(b"Relu", b"", opset=OPSET, ir=ir)),
+        "ml": _highest(ML_OPSETS, lambda opset: make_model(b"Binarizer", b"ai.onnx.ml", opset=opset, ir=IR)),
     }
     os.write(int(os.environ["ONNXFARM_REPLY_FD"]), json.dumps(loads).encode())

@@ -31,7 +31,7 @@ def resident_bytes() -> int | None:
     return _from_status("VmRSS")
 
 
-def give_back_freed() -> None:
+def release_freed_memory() -> None:
     """Gives the system what this process has freed: loading leaves some MiB, which would take up a small leak unseen.
 
     glibc alone can do so.

@@ -10,7 +10,7 @@ Gate = threading.Barrier
 Found = TypeVar("Found")
 
 
-def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
+def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
     """What `work` gives for each call, in the order in which they ended; it may wait at the gate for the others again.
 
     Raises what the one that failed raised.

@@ -44,11 +44,11 @@ def compare_output(
         return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
     if not is_absolute:
         floor = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
-        atol, rtol = max(atol, floor) * scale_of(reference), max(rtol, floor)
+        atol, rtol = max(atol, floor) * root_mean_square_scale(reference), max(rtol, floor)
     return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
 
 
-def scale_of(reference: Array) -> float:
+def root_mean_square_scale(reference: Array) -> float:
     """The root of the mean square of what is finite, at least 1: rounding goes with the numbers that are added up.
 
     Many at a lowest below -10,000 are scores that a mask leaves out, and left out here too.
@@ -71,7 +71,7 @@ def largest_difference(first: Array, second: Array) -> float | None:
     return float(finite.max()) if finite.size else None
 
 
-def spread(value: Array) -> dict[str, object]:
+def summarise_values(value: Array) -> dict[str, object]:
     """Range, mean and standard deviation of the finite values, in float64; how many are not finite."""
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
@@ -83,7 +83,7 @@ def spread(value: Array) -> dict[str, object]:
     return facts
 
 
-def furthest(value: Array, reference: Array) -> dict[str, object] | None:
+def find_largest_difference(value: Array, reference: Array) -> dict[str, object] | None:
     """The element where two arrays of one shape are furthest apart; None where nothing finite can be compared."""
     if value.shape != reference.shape or value.size == 0 or reference.dtype.kind in "OSU":
         return None

@@ -35,10 +35,10 @@ class Device(Protocol):
     device: Hardware
 
 
-def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
+def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
     """The first device of the provider, of the kind that the cell asks for. Raises Refusal when there is none."""
     assert order.plugin is not None
-    with faults.translated("provider", requested_providers=requested):
+    with faults.translate_errors("provider", requested_providers=requested):
         if order.provider not in _registered:
             library = _library(order.plugin)
             _refuse_unknown_options(order, library=library, requested=requested)
@@ -47,11 +47,11 @@ def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]
     wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
-    fitting = [device for device in listed if not wanted or kind_of(device) == wanted.partition(".")[0]]
+    fitting = [device for device in listed if not wanted or device_kind(device) == wanted.partition(".")[0]]
     if fitting:
         return fitting[:1]
     kind = f" {wanted}" if wanted else ""
-    has = f"; it lists {', '.join(map(kind_of, listed))}" if listed else ""
+    has = f"; it lists {', '.join(map(device_kind, listed))}" if listed else ""
     raise faults.Refusal(
         "provider_not_active",
         f"the plug-in of {order.provider} lists no{kind} device on this machine{has}, so nothing was measured; "
@@ -84,7 +84,7 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
         return
     with open(library, "rb") as file:
         words = file.read()
-    for option in options_of(order):
+    for option in library_options(order):
         if option.encode() not in words:
             raise faults.Refusal(
                 "provider_not_active",
@@ -94,11 +94,11 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
             )
 
 
-def options_of(order: Order) -> dict[str, str]:
+def library_options(order: Order) -> dict[str, str]:
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 
-def facts_of(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
+def describe_devices(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
     """What the library and its device say of themselves, as text.
 
     `stands_in`: the switch that lets the processor stand in; where it is on, no device need be behind the figures.
@@ -106,18 +106,18 @@ def facts_of(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for device in devices:
         about = device.device
-        found["device"] = f"{kind_of(device)} of {about.vendor}".strip()
+        found["device"] = f"{device_kind(device)} of {about.vendor}".strip()
         found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
         metadata = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
         found |= {f"plug-in {name}": value for name, value in metadata.items()}
-        if stands_in and os.environ.get(stands_in) == "1" and kind_of(device) == "CPU":
+        if stands_in and os.environ.get(stands_in) == "1" and device_kind(device) == "CPU":
             found["adapter"] = "software: the processor stands in for a GPU"
     return found
 
 
 def is_simulated(devices: list[Device], *, is_simulated_on_cpu: bool) -> bool:
-    return is_simulated_on_cpu and any(kind_of(device) == "CPU" for device in devices)
+    return is_simulated_on_cpu and any(device_kind(device) == "CPU" for device in devices)
 
 
-def kind_of(device: Device) -> str:
+def device_kind(device: Device) -> str:
     return str(device.device.type).rpartition(".")[2]

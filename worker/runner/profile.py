@@ -132,7 +132,7 @@ def median_us(spent: Sequence[int]) -> float:
     return max(0.0, median_grouped(spent))
 
 
-def as_rows(summary: Summary) -> list[dict[str, object]]:
+def make_rows(summary: Summary) -> list[dict[str, object]]:
     """One row an executed node with its time in a run, slowest first; at most MAX_NODES and one row of the rest."""
     ordered = sorted(
         ((key, total, total.time_us(summary.runs)) for key, total in summary.nodes.items()), key=lambda item: -item[2]

@@ -10,14 +10,14 @@ import time
 from worker.runner import faults, profile
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.onnxruntime import Feed, choose_inputs, open_engine
+from worker.runner.interleaving import TURN_NS, Turns
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.trace import WARMUP_RUNS, read_profile
-from worker.runner.turns import TURN_NS, Turns
 
 MIN_RUNS = 5
 
 
-def trace_few(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
+def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
     """Executed nodes with their median self time, as the trace pass has them; none where tracing failed.
 
     The sample is measured by then, and is not given up for its trace.
@@ -31,7 +31,7 @@ def trace_few(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[d
         os.remove(path)
     except (faults.Refusal, OSError):
         return []
-    return profile.as_rows(profile.summarise(events, skip_runs=WARMUP_RUNS, cold_runs=cold_runs))
+    return profile.make_rows(profile.summarise(events, skip_runs=WARMUP_RUNS, cold_runs=cold_runs))
 
 
 def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
@@ -40,7 +40,7 @@ def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
     apart = PhaseTimer(launched_ns=None, entered_ns=0)
     prefix = os.path.join(order.work_dir, "round")
     engine = open_engine(order, timer=apart, tune={"enable_profiling": True, "profile_file_prefix": prefix})
-    with faults.translated("run"):
+    with faults.translate_errors("run"):
         feed = Feed(engine, choose_inputs(engine, load_arrays(order.inputs)))
         feed.run_first()
         # the profile has every run, from the first

@@ -3,10 +3,10 @@
 import gc
 
 from worker.runner import faults
+from worker.runner.interleaving import Turns, pin_to_core
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scenarios import table
 from worker.runner.scenarios.protocol import Room, Scenario
-from worker.runner.turns import Turns, stay_on
 
 
 def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
@@ -15,7 +15,9 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     Where it is asked for, a few inferences are traced then: executed nodes, under `traced`.
     """
     turns = Turns(order.turns) if order.turns else None
-    answer = driven(table.of(order)(Room(order, timer, wrap_call, turns)), order, timer=timer, turns=turns)
+    answer = run_scenario(
+        table.scenario_of(order)(Room(order, timer, wrap_call, turns)), order, timer=timer, turns=turns
+    )
     if not order.is_traced:
         return answer
     # the first session is gone: threads of two would disturb each other
@@ -25,17 +27,17 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     # profiles are ONNX Runtime's, which not every environment has
     from worker.runner import round_trace
 
-    return {**answer, "traced": round_trace.trace_few(order, timer=timer, turns=turns)}
+    return {**answer, "traced": round_trace.trace_after_windows(order, timer=timer, turns=turns)}
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    return driven(table.named("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
+    return run_scenario(table.named("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
 
 
-def driven(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
+def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
     """A scenario from its opening to what it says, in its turn where launches take turns."""
     scenario.open()
-    with faults.translated("run"):
+    with faults.translate_errors("run"):
         # a collection inside the timed loop would be counted as the model's time
         gc.collect()
         gc.freeze()
@@ -44,7 +46,7 @@ def driven(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns 
             with timer.phase("others"):
                 turns.wait_to_warm_up()
         # not before: processes that take turns load their models side by side
-        stay_on(order.core)
+        pin_to_core(order.core)
         while scenario.step():
             pass
         if turns is not None:

@@ -47,7 +47,7 @@ class Tune(TypedDict, total=False):
     config_entries: dict[str, str]
 
 
-def session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
+def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
     """SessionOptions of the cell; raises Refusal on a config entry ONNX Runtime does not take."""
     # orders are read before its import, which is timed
     import onnxruntime
@@ -70,7 +70,7 @@ def session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Session
     options.enable_mem_pattern = wanted.memory_pattern
     options.enable_cpu_mem_arena = wanted.arena
     _set_policy(options, wanted.policy)
-    with faults.translated("session"):
+    with faults.translate_errors("session"):
         options.add_session_config_entry("session.intra_op.allow_spinning", "1" if wanted.spinning else "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
         for key, value in {**tune.get("config_entries", {}), **wanted.config}.items():

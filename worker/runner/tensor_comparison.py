@@ -3,24 +3,24 @@
 import numpy as np
 
 from worker.runner import faults, parity
-from worker.runner.arrays import keep_arrays, load_arrays
+from worker.runner.arrays import load_arrays, save_arrays
 from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
 
-def run_look(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
     inputs = load_arrays(order.inputs)
     kind = kind_of(order)
     engine = kind.open_engine(order, timer=timer)
     inputs = kind.choose_inputs(engine, inputs)
-    with faults.translated("run"):
+    with faults.translate_errors("run"):
         feed = kind.feed(engine, inputs)
         feed.run_first()
         outputs = feed.outputs()
     if order.keep is not None:
-        keep_arrays(order.keep, outputs)
+        save_arrays(order.keep, outputs)
     reference = load_arrays(order.reference) if order.reference else {}
     return {"outputs": [_looked(name, value, reference.get(name), order=order) for name, value in outputs.items()]}
 
@@ -31,7 +31,7 @@ def _looked(name: str, value: object, reference: Array | None, *, order: Order) 
         return facts
     return {
         **facts,
-        "candidate": parity.spread(value),
-        "reference": parity.spread(reference),
-        "furthest": parity.furthest(value, reference),
+        "candidate": parity.summarise_values(value),
+        "reference": parity.summarise_values(reference),
+        "furthest": parity.find_largest_difference(value, reference),
     }

@@ -30,7 +30,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     engine, saved = open_profiled(order, timer=timer)
     inputs = choose_inputs(engine, given)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
-    with faults.translated("run", **facts), timer.phase("runs"):
+    with faults.translate_errors("run", **facts), timer.phase("runs"):
         feed = Feed(engine, inputs)
         feed.run_first()
         feed.settle()
@@ -38,20 +38,20 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         path = engine.session.end_profiling()
     with timer.phase("parse"):
         summary = profile.summarise(read_profile(path), skip_runs=WARMUP_RUNS)
-    return {**facts, **figures(summary), **beside(engine, path, saved)}
+    return {**facts, **summarise_profile(summary), **describe_for_mapping(engine, path, saved)}
 
 
-def figures(summary: profile.Summary) -> dict[str, object]:
+def summarise_profile(summary: profile.Summary) -> dict[str, object]:
     """What some profiled runs took, and their executed nodes."""
     return {
         "runs": summary.runs,
         "run_us": summary.run_us,
         "has_overflowed": summary.has_overflowed,
-        "executed": profile.as_rows(summary),
+        "executed": profile.make_rows(summary),
     }
 
 
-def beside(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
+def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
     """What mapping needs besides: which provider took which nodes, and the names of the files."""
     return {
         "assigned": _assignments(engine),

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from worker.runner.counters import Counter
+from worker.runner.interleaving import TURN_NS, Turns
 from worker.runner.order import BudgetOrder
-from worker.runner.turns import TURN_NS, Turns
 
 Call = Callable[[], object]
 # in nanoseconds
@@ -138,7 +138,7 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
         if done.wall_ns >= budget.warmup_cap_s * 1e9:
             break
         is_long_enough = done.wall_ns >= budget.warmup_s * 1e9 and done.runs >= WARMUP_RUNS
-        done.agreed = is_long_enough and len(medians) >= 2 and do_agree(medians[-2:])
+        done.agreed = is_long_enough and len(medians) >= 2 and agree_within_tolerance(medians[-2:])
     done.p50_ns = medians[-1]
     return done
 
@@ -167,7 +167,7 @@ def measure(
         taken.starts.append(len(taken.durations))
         _time_window(call, budget, into=taken, clock=clock, turns=turns)
         taken.wall_ns = clock() - began - taken.away_ns
-        taken.is_stable = is_settled(taken, budget)
+        taken.is_stable = has_settled(taken, budget)
         is_enough = len(taken.starts) >= budget.windows_agreeing and taken.wall_ns >= budget.at_least_s * 1e9
         if is_enough and (taken.is_stable or budget.windows_agreeing == 1):
             break
@@ -177,21 +177,21 @@ def measure(
     return taken
 
 
-def is_settled(taken: Timings, budget: BudgetOrder) -> bool:
+def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
     """Whether the last windows agree within 5 % on p50 and throughput; a single window's halves on p50."""
     if budget.windows_agreeing == 1:
         last = taken.windows()[-1]
         middle = len(last) // 2
-        return middle == 0 or do_agree([float(np.median(last[:middle])), float(np.median(last[middle:]))])
+        return middle == 0 or agree_within_tolerance([float(np.median(last[:middle])), float(np.median(last[middle:]))])
     if len(taken.starts) < budget.windows_agreeing:
         return False
     last_windows = taken.windows()[-budget.windows_agreeing :]
     medians = [float(np.median(window)) for window in last_windows]
     means = [float(np.mean(window)) for window in last_windows]
-    return do_agree(medians) and do_agree(means)
+    return agree_within_tolerance(medians) and agree_within_tolerance(means)
 
 
-def do_agree(values: Sequence[float]) -> bool:
+def agree_within_tolerance(values: Sequence[float]) -> bool:
     return max(values) <= min(values) * (1 + AGREEMENT)
 
 

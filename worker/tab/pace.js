@@ -1,4 +1,4 @@
-/** How a block keeps the time that was promised for it, as worker/agent/passes/pace.py does. Seconds everywhere. */
+/** How a block keeps the time that was promised for it, as worker/agent/measurement/schedule.py does. Seconds everywhere. */
 
 // rounds up to the first look come before everything else; further ones leave this share to further traces
 const FIRST_LOOK = 8;

@@ -1,4 +1,4 @@
-/** The order of a round's arms: random, and balanced over rounds, as worker/agent/passes/pace.py has it. */
+/** The order of a round's arms: random, and balanced over rounds, as worker/agent/measurement/schedule.py has it. */
 
 /**
  * Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place.

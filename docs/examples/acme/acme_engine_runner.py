@@ -39,7 +39,7 @@ class Feed:
 
 def open_engine(order, *, timer):
     engine = importlib.import_module(order.module)
-    with timer.phase("session"), faults.translated("session"):
+    with timer.phase("session"), faults.translate_errors("session"):
         model = engine.load(order.model, threads=order.session.threads)
     return Opened(model, requested=[order.provider], active=[order.provider])
 

@@ -46,6 +46,6 @@ class Outside:
             "is_stable": self._warm.agreed,
             "throughput": 1e9 / float(durations.mean()),
             "phases": [{"name": name, "metrics": {"p50_ms": float(one)}} for name, one in halves.items()],
-            **summaries.beside(summaries.peaks(), figures),
+            **summaries.make_other_metrics(summaries.read_memory_peaks(), figures),
         }
         return {"sample": sample, **self._ready.asked_and_got}

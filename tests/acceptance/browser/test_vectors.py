@@ -12,7 +12,7 @@ from farm.contract.cells import Budget
 from farm.gateway import tab
 from tests.unit.worker.test_vectors import assert_alike
 from tests.vectors import SUBJECTS, read
-from worker.agent.passes.orders import runner_budget
+from worker.agent.measurement.orders import runner_budget
 from worker.runner.order import BudgetOrder
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]

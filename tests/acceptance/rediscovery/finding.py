@@ -18,7 +18,7 @@ from tests.acceptance.rediscovery.judging import JudgeProblem, Ruling
 from tests.acceptance.rediscovery.making import written
 from tests.acceptance.rediscovery.rows import Row
 from tests.bench import figure
-from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine import host_lock
 
 TIMEOUT_S = 1800
@@ -71,7 +71,7 @@ def _ruling(claim: Claim, model: Path, inputs: Path) -> tuple[Ruling, float]:
     pythons = {
         version: store.provide(Runtime(distribution="onnxruntime", version=version)).python for version in versions
     }
-    with host_lock.measuring(patience_s=TIMEOUT_S):
+    with host_lock.hold_machine(patience_s=TIMEOUT_S):
         times = judging.measured(pythons, model=model, inputs=inputs)
     return judging.ruled(times.us, before=claim.before, after=claim.after), round(times.share, 2)
 

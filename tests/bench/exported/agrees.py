@@ -20,7 +20,7 @@ from tests.bench.figure import publish
 from tests.bench.workbench import prepared
 from tests.integration.worker.making import Workbench
 from tests.options import read_options
-from worker.agent.machine.affinity import core_of_block
+from worker.agent.machine.affinity import choose_core
 
 MODELS = (
     *("vision_squeezenet", "vision_shufflenet_every", "script_lstm_first", "script_denoiser", "dynamo_tokens"),
@@ -53,7 +53,7 @@ def main() -> None:
         with prepared(bench, models, folder=folder / "block") as (launcher, arms):
             for model, (path, inputs), arm in zip(names, models, arms, strict=True):
                 subject = Subject(
-                    launcher, arm, path, inputs, loop=folder, core=core_of_block(), tools=None, ways=("ours", "bare")
+                    launcher, arm, path, inputs, loop=folder, core=choose_core(), tools=None, ways=("ours", "bare")
                 )
                 rounds = [subject.round(dice) for _ in range(options.pairs)]
                 timed = [pair(told["bare"], told["ours"]) for told in rounds]

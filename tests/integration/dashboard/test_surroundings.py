@@ -26,7 +26,7 @@ def set_facts(
         "governor": governor,
         "turbo": True,
         "load_1m": load,
-        "advice": list(facts.advice(seen)),
+        "advice": list(facts.list_warnings(seen)),
         "more": {"load": {"busy_share": busy, "other_runners": runners}},
     }
     node.facts_json = Facts.model_validate(plain).model_dump(mode="json")

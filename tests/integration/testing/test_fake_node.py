@@ -7,7 +7,7 @@ from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import RoundReport
 from farm.rules.judging.summaries import unpack_timings
 from onnxfarm.testing import FakeFarm, FakeNode
-from worker.agent.line.gateway import Refused, Rejected, Stale
+from worker.agent.connection.gateway import LeaseLostError, NodeUnknownError, RejectedError
 
 CODE = "ofe_12345678"
 
@@ -57,15 +57,19 @@ def test_a_fetched_file_is_what_was_put_there_and_others_are_missing() -> None:
     with FakeFarm() as farm, joined(farm) as node:
         ref = farm.add_file(b"weights")
         assert b"".join(node.gateway.file(ref.sha256, token="fake-token")) == b"weights"
-        with pytest.raises(Rejected, match="No order of this farm names"):
+        with pytest.raises(RejectedError, match="No order of this farm names"):
             list(node.gateway.file("0" * 64, token="fake-token"))
 
 
 def test_a_farm_refuses_a_node_that_did_not_sign_in_or_signs_with_another_key() -> None:
     with FakeFarm() as farm:
-        with FakeNode(farm.url) as stranger, pytest.raises(Refused):
+        with FakeNode(farm.url) as stranger, pytest.raises(NodeUnknownError):
             stranger.hello()
-        with FakeNode(farm.url, name="other") as other, joined(farm), pytest.raises(Rejected, match="not of the key"):
+        with (
+            FakeNode(farm.url, name="other") as other,
+            joined(farm),
+            pytest.raises(RejectedError, match="not of the key"),
+        ):
             other.sign_in()
 
 
@@ -73,7 +77,7 @@ def test_a_node_that_waits_for_approval_gets_no_secret() -> None:
     with FakeFarm() as farm, FakeNode(farm.url) as node:
         farm.health = "pending"
         node.enrol(CODE)
-        with pytest.raises(Rejected) as refused:
+        with pytest.raises(RejectedError) as refused:
             node.sign_in()
         assert refused.value.code == "pending"
 
@@ -81,11 +85,11 @@ def test_a_node_that_waits_for_approval_gets_no_secret() -> None:
 def test_a_stale_token_or_attempt_is_a_409_and_a_body_of_another_shape_a_422() -> None:
     with FakeFarm() as farm, joined(farm) as node:
         farm.offer(order(farm, "1.31.1"))
-        with pytest.raises(Stale, match="Attempt 2"):
+        with pytest.raises(LeaseLostError, match="Attempt 2"):
             node.gateway.claim("b1", attempt=2)
-        with pytest.raises(Stale, match="another attempt"):
+        with pytest.raises(LeaseLostError, match="another attempt"):
             node.gateway.heartbeat("b1", attempt=1, token="of an earlier one")
-        with pytest.raises(Rejected) as refused:
+        with pytest.raises(RejectedError) as refused:
             node.gateway._send("POST", "hello", content=b'{"facts": 7}')
         assert refused.value.status == 422
 
@@ -96,7 +100,7 @@ def test_a_question_put_in_the_farm_s_place_breaks_it_on_purpose() -> None:
             (409, {"detail": "Taken.", "code": "stale"}) if "claim" in address else None
         )
         farm.offer(order(farm, "1.31.1"))
-        with pytest.raises(Stale, match="Taken"):
+        with pytest.raises(LeaseLostError, match="Taken"):
             node.work(wait_s=25)
         assert farm.asked("claim") == [{"attempt": 1}]
 

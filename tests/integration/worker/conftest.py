@@ -10,7 +10,7 @@ import pytest
 from farm.workshop.samples import decoder
 from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import Workbench
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.stages import stage_runner
 
 
 @pytest.fixture

@@ -58,8 +58,8 @@ if is_patient:
 if is_same:
     from worker.runner.scenarios import fresh
 
-    drawn = fresh.sets_of
-    fresh.sets_of = lambda *given: drawn(*given)[:1] * 8
+    drawn = fresh.make_input_sets
+    fresh.make_input_sets = lambda *given: drawn(*given)[:1] * 8
 
 if is_starved:
     from worker.runner.scenarios import arrivals, load

@@ -13,10 +13,10 @@ from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import CheckReport, EndReport, Facts, Reply, Report, RoundReport, TraceReport
 from farm.workshop.divergence import first_divergence
 from worker.agent.execution import execute_block
-from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.cache import ArtifactCache
+from worker.agent.installation.environment import NodeEnvironment
+from worker.agent.installation.runtimes import RuntimeStore
+from worker.agent.installation.stages import stage_runner
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FACTS = Facts(hostname="test", os="test", arch="x86_64")

@@ -55,19 +55,19 @@ if when in (order["kind"], "always"):
     misbehave(what, order["work_dir"])
 sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 
-from worker.runner import turns  # noqa: E402
+from worker.runner import interleaving  # noqa: E402
 from worker.runner.entry import main  # noqa: E402
 
 if when == "turn":
-    hand_over = turns.Turns.wait
+    hand_over = interleaving.Turns.wait
 
-    def misbehave_in_first(self: turns.Turns) -> None:
+    def misbehave_in_first(self: interleaving.Turns) -> None:
         hand_over(self)
         while what == "endless":
             hand_over(self)
         if self.count == 1:
             misbehave(what, order["work_dir"])
 
-    turns.Turns.wait = misbehave_in_first  # type: ignore[method-assign]
+    interleaving.Turns.wait = misbehave_in_first  # type: ignore[method-assign]
 
 main()

@@ -7,7 +7,7 @@ import pytest
 from farm.contract.reports import RoundReport, Sample
 from tests.bench.blocks import shortened_windows
 from tests.integration.worker.making import MODELS, Workbench, of_kind
-from worker.agent.passes import launches
+from worker.agent.measurement import runner_process
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
 
@@ -25,7 +25,7 @@ def sample_of(folder: Path, *, threads: int) -> Sample:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the thread in place of its instructions: software counts it, so that every machine does."""
-    monkeypatch.setattr(launches, "COUNTS", "task-clock")
+    monkeypatch.setattr(runner_process, "COUNTS", "task-clock")
 
 
 @pytest.mark.usefixtures("counted")

@@ -77,4 +77,4 @@ def test_where_a_further_session_is_dear_or_cannot_be_opened_nothing_is_told(
 ) -> None:
     given = {"provider": CPU, **asked}
     order = Order(kind="check", model=str(tmp_path / "none.onnx"), inputs="", **given)
-    assert footprint.of_check(order, {}, spent_ms=spent_ms, peak_bytes=peak_bytes) == {}
+    assert footprint.measure_for_check(order, {}, spent_ms=spent_ms, peak_bytes=peak_bytes) == {}

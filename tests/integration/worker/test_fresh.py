@@ -12,7 +12,7 @@ from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
 from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.stages import stage_runner
 
 MIB = 1 << 20
 ENCODER = MODELS / "encoder_dyn.onnx"

@@ -16,8 +16,8 @@ from onnxfarm.here.published import WHEELS, beyond, newest
 from onnxfarm.problems import Infrastructure, Usage
 from tests.integration.worker.feeds import Answer, Feed
 from tests.integration.worker.wheels import make_wheel
-from worker.agent.kit import wheels
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.installation import wheels
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
 OWN = "1.33.0.dev20261120"
 RUNTIME = Runtime(distribution="onnxruntime", version=f"{OWN}+at.nightly")
@@ -184,4 +184,4 @@ def test_a_page_is_read_where_it_lies_and_no_longer_than_it_may_be(feed: Feed, a
 def test_a_wheel_for_this_interpreter_comes_before_one_for_any(feed: Feed, wheel: WheelFile, tmp_path: Path) -> None:
     tag = f"cp3{__import__('sys').version_info.minor}"
     own = wheel.model_copy(update={"name": wheel.name.replace("py3-none", f"{tag}-none")})
-    assert wheels.fetch([wheel, own], tmp_path).name == own.name
+    assert wheels.download_best_wheel([wheel, own], tmp_path).name == own.name

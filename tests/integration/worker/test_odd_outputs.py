@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from farm.contract.cells import Runtime
 from tests.integration.worker.making import runtime_store
-from worker.agent.kit.stages import stage_runner
+from worker.agent.installation.stages import stage_runner
 
 Shape = list[int | str]
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -14,8 +14,8 @@ from farm.sandbox import confinement
 from tests.acceptance.release_index import ReleaseIndex
 from tests.integration.worker.making import runtime_store
 from tests.integration.worker.wheels import make_source, make_wheel
-from worker.agent.kit.installer import Probed, try_ladder
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.installation.installer import Probed, probe_loadable_versions
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
 needs_walls = pytest.mark.skipif(confinement.available_level() == "none", reason="no sandbox works on this machine")
 # it looks like a runtime, and tries what it can on the way
@@ -130,7 +130,9 @@ def test_what_a_release_loads_is_kept_with_it(tmp_path: Path, offered: Path) -> 
 @pytest.mark.parametrize("version", ["1.18.1", "1.31.1", "1.32.0"])
 def test_the_ladder_of_a_real_release_is_what_the_table_says(version: str) -> None:
     found = runtime_store().provide(runtime("onnxruntime", version))
-    assert try_ladder(found.folder) == Loads(**opsets.limits_of(version).model_dump(exclude={"is_assumed"}))
+    assert probe_loadable_versions(found.folder) == Loads(
+        **opsets.limits_of(version).model_dump(exclude={"is_assumed"})
+    )
 
 
 def test_a_forged_release_is_refused_by_its_hash_unless_the_owner_allows_builds_of_their_own(
@@ -228,7 +230,7 @@ def test_what_a_package_says_of_itself_is_names_and_numbers_or_nothing(said: str
 def test_an_import_that_never_ends_or_floods_ends_the_installation_with_a_sentence(
     tmp_path: Path, offered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.agent.kit.installer.PROBE_S", 2.0)
+    monkeypatch.setattr("worker.agent.installation.installer.PROBE_S", 2.0)
     make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": "while True: pass\n"})
     with pytest.raises(RuntimeUnavailableError, match=r"its limit is 2 s"):
         RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))

@@ -9,7 +9,7 @@ from farm.contract.reasons import ReasonCode
 from farm.contract.reports import CheckReport, TraceReport
 from farm.rules.cells.readers import read_runtime
 from tests.integration.worker.making import MODELS, Workbench, checks, runtime_store, traces
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
 PACKAGE = "onnxruntime-ggml"
 GGML = str(read_runtime(f"{PACKAGE}==0.2.0", allowed={PACKAGE}))

@@ -14,9 +14,9 @@ from farm.contract.reports import EndReport
 from farm.contract.sustained import CurveReport
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
 from worker.agent.machine import energy
-from worker.agent.passes import sustained
-from worker.agent.passes.arms import prepare_arms
-from worker.agent.passes.launches import Launcher
+from worker.agent.measurement import sustained
+from worker.agent.measurement.prepared_arms import prepare_arms
+from worker.agent.measurement.runner_process import Launcher
 
 pytestmark = pytest.mark.usefixtures("short_windows")
 
@@ -104,7 +104,7 @@ def test_energy_of_an_inference_is_power_times_its_time(bench: Workbench, rapl: 
     ) as launcher:
         curve = sustained.run_curve(launcher, ready[0], total_s=3.0, find_meter=lambda cell: meter)
         (found,) = checks(bench.execute([arm])).values()
-        again = sustained.with_energy(found, launcher, ready[0], find_meter=lambda cell: meter)
+        again = sustained.add_energy(found, launcher, ready[0], find_meter=lambda cell: meter)
     for point in curve.points:
         assert point.energy_mj is not None
     # ten watts, shared by the inferences; between two points a busy machine may read the counter late

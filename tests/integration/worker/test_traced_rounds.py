@@ -7,7 +7,7 @@ import pytest
 from farm.contract.reports import ArmSample, Report, RoundReport, Sample, TraceReport
 from farm.rules.tracing.round_times import own_nodes
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
-from worker.agent.passes import samples as sampling
+from worker.agent.measurement import samples as sampling
 
 pytestmark = pytest.mark.usefixtures("short_windows")
 

@@ -8,7 +8,7 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import ArmSample, Report, RoundReport
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
-from worker.agent.passes import samples as sampling
+from worker.agent.measurement import samples as sampling
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes: arms measure alone")

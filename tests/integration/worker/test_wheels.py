@@ -11,8 +11,8 @@ from onnxfarm.here import bisection
 from onnxfarm.here.published import WHEELS, beyond, named
 from onnxfarm.problems import Usage
 from tests.integration.worker.wheels import make_wheel
-from worker.agent.kit import wheels
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.installation import wheels
+from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
 BUILD = {"onnxruntime/__init__.py": "__version__ = '1.31.1'\ndef get_available_providers():\n    return []\n"}
 
@@ -37,13 +37,13 @@ def test_a_wheel_on_disk_is_a_runtime_of_its_own_that_is_installed_from_the_file
 
 def test_another_build_of_the_same_number_is_another_runtime(wheel: Path, tmp_path: Path) -> None:
     other = make_wheel(tmp_path / "again", "onnxruntime", "1.31.1", {**BUILD, "onnxruntime/more.py": ""})
-    first, second, again = (wheels.take_in(path, tmp_path / WHEELS) for path in (wheel, other, wheel))
+    first, second, again = (wheels.import_wheel(path, tmp_path / WHEELS) for path in (wheel, other, wheel))
     assert first == again != second
-    assert wheels.wheel_of(second, tmp_path / WHEELS).read_bytes() == other.read_bytes()
+    assert wheels.find_wheel(second, tmp_path / WHEELS).read_bytes() == other.read_bytes()
 
 
 def test_a_wheel_is_one_side_of_a_bisection(wheel: Path, tmp_path: Path) -> None:
-    bad = wheels.take_in(wheel, tmp_path / WHEELS)
+    bad = wheels.import_wheel(wheel, tmp_path / WHEELS)
     versions = bisection.candidates(Runtime.of("onnxruntime==1.30.0"), bad, home=tmp_path)
     assert (versions[0], versions[-1]) == ("1.30.0", bad.version)
     assert "1.31.1" in versions
@@ -52,7 +52,7 @@ def test_a_wheel_is_one_side_of_a_bisection(wheel: Path, tmp_path: Path) -> None
 def test_a_node_and_another_home_have_no_such_runtime(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime = wheels.take_in(wheel, tmp_path / WHEELS)
+    runtime = wheels.import_wheel(wheel, tmp_path / WHEELS)
     monkeypatch.setenv("UV_OFFLINE", "1")
     with pytest.raises(RuntimeUnavailableError, match="could not be installed"):
         RuntimeStore(tmp_path / "runtimes").provide(runtime)
@@ -89,7 +89,7 @@ def test_a_folder_that_is_called_like_a_wheel_is_refused(tmp_path: Path) -> None
 def test_a_file_that_is_no_wheel_inside_ends_with_the_installers_words(tmp_path: Path) -> None:
     path = tmp_path / "onnxruntime-1.31.1-py3-none-any.whl"
     path.write_bytes(os.urandom(1000))
-    runtime = wheels.take_in(path, tmp_path / WHEELS)
+    runtime = wheels.import_wheel(path, tmp_path / WHEELS)
     with pytest.raises(RuntimeUnavailableError, match="could not be installed"):
         RuntimeStore(tmp_path / "runtimes", wheels=tmp_path / WHEELS).provide(runtime)
 
@@ -101,4 +101,4 @@ def test_a_file_that_is_no_wheel_inside_ends_with_the_installers_words(tmp_path:
     ],
 )  # fmt: skip
 def test_a_wheel_says_which_interpreters_it_is_for(tag: str, pythons: tuple[int, int] | None) -> None:
-    assert wheels.pythons_of(Path(f"onnxruntime-1.33.0-{tag}-any.whl")) == pythons
+    assert wheels.supported_python_range(Path(f"onnxruntime-1.33.0-{tag}-any.whl")) == pythons

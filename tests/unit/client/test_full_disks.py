@@ -11,7 +11,7 @@ from rich.console import Console
 from onnxfarm.disks import room_in
 from onnxfarm.here import progress
 from onnxfarm.problems import Infrastructure
-from worker.agent.kit import installer
+from worker.agent.installation import installer
 
 
 def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_another_error_of_a_disk_stays_what_it_is(tmp_path: Path) -> None:
 
 def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) -> None:
     words = ["sh", "-c", "echo 'failed: No space left on device (os error 28)' >&2; exit 1"]
-    with pytest.raises(installer.DiskFull, match=f"the disk of {tmp_path} is full"):
+    with pytest.raises(installer.DiskFullError, match=f"the disk of {tmp_path} is full"):
         installer._run(words, cwd=tmp_path)
 
 

@@ -11,7 +11,7 @@ from farm.rules.runtimes import allowances, distributions, frameworks, opsets, p
 from farm.rules.runtimes.distributions import RuntimeProblem
 from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_model, plan_of
-from worker.agent.kit import locks, requirements
+from worker.agent.installation import locks, requirements
 
 FUTURE = "1.99.0"
 # whose numbers are beyond 1.99.0 already
@@ -70,9 +70,9 @@ def test_what_a_browser_loads_of_a_newer_release_has_webgpu() -> None:
 def test_a_newer_release_is_installed_by_its_number_on_any_newer_python(package: str) -> None:
     core = f"+onnxruntime.{FUTURE}" if plugins.plugin_of(future_of(package)) else ""
     runtime = Runtime(distribution=package, version=future_of(package).version + core)
-    lowest, highest = requirements.python_range(runtime) or (0, 0)
+    lowest, highest = requirements.supported_python_range(runtime) or (0, 0)
     assert (lowest >= 10, highest) == (True, 99)
-    found = locks.requirements_of(runtime, requirements.recipe_of(runtime))
+    found = locks.requirements_of(runtime, requirements.make_recipe(runtime))
     assert not found.is_whole
     assert found.lines[0].endswith(f"=={plugins.packages_of(runtime)[0].version}")
 

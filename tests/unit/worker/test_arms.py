@@ -8,7 +8,7 @@ import pytest
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
 from farm.contract.reasons import ReasonCode
-from worker.agent.passes.arms import prepare_arms
+from worker.agent.measurement.prepared_arms import prepare_arms
 
 
 class NothingIsInstalled:

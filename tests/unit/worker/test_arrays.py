@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from worker.runner.arrays import keep_arrays, load_arrays
+from worker.runner.arrays import load_arrays, save_arrays
 from worker.runner.faults import Refusal
 
 
 def test_arrays_come_back_in_their_shapes_scalars_too(tmp_path):
     given = {"total": np.array(7, np.int64), "row": np.arange(3.0), "turned": np.arange(6).reshape(2, 3).T}
     path = str(tmp_path / "arrays.npz")
-    keep_arrays(path, given)
+    save_arrays(path, given)
 
     found = load_arrays(path)
 

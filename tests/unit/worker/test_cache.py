@@ -9,7 +9,7 @@ import pytest
 
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import ReasonCode
-from worker.agent.kit.cache import ArtifactCache, ArtifactUnavailableError, FetchError
+from worker.agent.installation.cache import ArtifactCache, ArtifactUnavailableError, FetchError
 
 
 class Farm:

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from worker.runner.faults import Refusal
-from worker.runner.scenarios import choice
+from worker.runner.scenarios import token_choice
 
 # probabilities 0.5, 0.25, 0.125, 0.125 in another order
 SCORES = np.log(np.array([[0.125, 0.5, 0.125, 0.25]], dtype=np.float32))
 
 
 def chosen(count: int = 4000, **told: Any) -> Counter[int]:
-    choose = choice.made({"temperature": 1.0, "seed": 3, **told})
+    choose = token_choice.make_chooser({"temperature": 1.0, "seed": 3, **told})
     return Counter(int(choose(SCORES)[0]) for _ in range(count))
 
 
 def test_the_likeliest_is_the_first_of_equal_ones() -> None:
-    assert choice.made({})(np.array([[1.0, 2.0, 2.0], [5.0, 1.0, 0.0]])).tolist() == [1, 0]
+    assert token_choice.make_chooser({})(np.array([[1.0, 2.0, 2.0], [5.0, 1.0, 0.0]])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_top_k_draws_from_so_many_and_temperature_flattens() -> None:
 
 def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
     told = {"sampling": "top-p", "limit": 1.0, "temperature": 1.0}
-    first, again, other = (choice.made({**told, "seed": seed}) for seed in (3, 3, 4))
+    first, again, other = (token_choice.make_chooser({**told, "seed": seed}) for seed in (3, 3, 4))
     streams = [[int(one(SCORES)[0]) for _ in range(50)] for one in (first, again, other)]
     assert streams[0] == streams[1] != streams[2]
 
 
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(Refusal, match="knows no sampling named 'beams'"):
-        choice.made({"sampling": "beams", "limit": 2.0})
+        token_choice.make_chooser({"sampling": "beams", "limit": 2.0})

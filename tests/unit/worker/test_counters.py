@@ -45,13 +45,13 @@ def test_a_counter_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("told", ["", "seven", "-1"])
 def test_a_process_without_a_counter_counts_nothing(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(counters.VARIABLE, told)
-    assert counters.given() is None
+    assert counters.open_inherited_counter() is None
 
 
 def test_the_counter_is_known_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "counter").write_bytes(struct.pack("=QQQ", 5, 1, 1))
     monkeypatch.setenv(counters.VARIABLE, str(os.open(tmp_path / "counter", os.O_RDONLY)))
-    assert counters.given().read() == 5
+    assert counters.open_inherited_counter().read() == 5
 
 
 @pytest.mark.parametrize(("per_ms", "instructions"), [(1_000, 4_000.0), (None, None), (0, None)])

@@ -11,11 +11,11 @@ from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.workshop.divergence import first_divergence
 from tests.conftest import MODELS
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import divergence
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Answer, Launcher
-from worker.agent.passes.looks import Looker, LookFailedError
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import divergence
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher
+from worker.agent.measurement.tensor_comparison import TensorComparer, TensorComparisonError
 
 MODEL = MODELS / "relu_op13_ir7.onnx"
 
@@ -51,7 +51,7 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Qu
     launcher = OneAnswer(answer)
     asked = divergence.Question(
         folder=model.parent, main=MODEL.name, inputs=inputs, reference="the CPU", out=tmp_path / "out",
-        candidate=Looker(cast(Launcher, launcher), arm, Tolerance()), search=first_divergence,
+        candidate=TensorComparer(cast(Launcher, launcher), arm, Tolerance()), search=first_divergence,
         work_dir=tmp_path / "looks", **more,
     )  # fmt: skip
     return asked, launcher
@@ -61,20 +61,20 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Qu
 def test_a_side_that_cannot_run_the_whole_model_ends_the_search_with_its_reason(tmp_path: Path, code: ReasonCode):
     why = Reason(code=code, text="It ended.")
     asked, launcher = question(tmp_path, Answer(reason=why))
-    with pytest.raises(LookFailedError) as raised:
-        divergence.diverge(asked)
+    with pytest.raises(TensorComparisonError) as raised:
+        divergence.find_divergence(asked)
     assert raised.value.reason == why
     assert launcher.asked == 1
 
 
 def test_a_search_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     asked, launcher = question(tmp_path, Answer(), ends_at=time.monotonic() - 1)
-    with pytest.raises(LookFailedError, match="took too long"):
-        divergence.diverge(asked)
+    with pytest.raises(TensorComparisonError, match="took too long"):
+        divergence.find_divergence(asked)
     assert launcher.asked == 0
 
 
 def test_an_answer_that_is_garbled_is_a_reason(tmp_path: Path) -> None:
     asked, _ = question(tmp_path, Answer(reply={"outputs": [{"name": 3}]}))
-    with pytest.raises(LookFailedError, match="cannot be read"):
-        divergence.diverge(asked)
+    with pytest.raises(TensorComparisonError, match="cannot be read"):
+        divergence.find_divergence(asked)

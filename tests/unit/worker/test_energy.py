@@ -10,7 +10,7 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from tests.processes import wait_for
 from worker.agent.machine import energy
-from worker.agent.machine.energy import Meter, Readings, Unreadable
+from worker.agent.machine.energy import EnergyUnreadableError, Meter, Readings
 
 CELL = CellSpec(artifact_sha256="a" * 64, runtime=Runtime(distribution="onnxruntime", version="1.31.1"))
 
@@ -29,7 +29,7 @@ def test_packages_are_added_up_and_a_counter_that_starts_again_goes_on(tmp_path:
     first, second = package(tmp_path, 0, 900_000), package(tmp_path, 1, 100, name="package-1")
     package(tmp_path, 2, 5, name="psys")
     (tmp_path / "intel-rapl:0:0").mkdir()
-    meter = energy.meter_of(CELL, powercap=tmp_path)
+    meter = energy.find_meter(CELL, powercap=tmp_path)
     assert meter.name == "RAPL, 2 package(s)"
     assert meter.read_j() == 0.0
     first.write_text("950000\n")
@@ -40,26 +40,28 @@ def test_packages_are_added_up_and_a_counter_that_starts_again_goes_on(tmp_path:
 
 
 def test_a_machine_without_a_counter_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match=r"^not readable here: .* shows no RAPL package, as on most virtual machines$"):
-        energy.meter_of(CELL, powercap=tmp_path / "absent")
+    with pytest.raises(
+        EnergyUnreadableError, match=r"^not readable here: .* shows no RAPL package, as on most virtual machines$"
+    ):
+        energy.find_meter(CELL, powercap=tmp_path / "absent")
 
 
 def test_a_counter_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     package(tmp_path, 0, 1).write_text("many")
-    with pytest.raises(Unreadable, match="cannot be read"):
+    with pytest.raises(EnergyUnreadableError, match="cannot be read"):
         energy.processor_meter(tmp_path)
 
 
 def test_a_provider_without_a_known_counter_says_so() -> None:
     cell = CELL.model_copy(update={"provider": "CoreMLExecutionProvider"})
-    with pytest.raises(Unreadable, match="no energy counter is known for CoreMLExecutionProvider"):
-        energy.meter_of(cell)
+    with pytest.raises(EnergyUnreadableError, match="no energy counter is known for CoreMLExecutionProvider"):
+        energy.find_meter(cell)
 
 
 def test_a_device_without_a_driver_says_so() -> None:
     cell = CELL.model_copy(update={"provider": "CUDAExecutionProvider"})
-    with pytest.raises(Unreadable, match="no NVML of this driver"):
-        energy.meter_of(cell, nvml="libonnxfarm-absent.so")
+    with pytest.raises(EnergyUnreadableError, match="no NVML of this driver"):
+        energy.find_meter(cell, nvml="libonnxfarm-absent.so")
 
 
 NVML = """
@@ -78,11 +80,11 @@ def test_a_device_is_read_by_the_drivers_own_library(tmp_path: Path) -> None:
     source.write_text(NVML)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     cell = CELL.model_copy(update={"provider": "CUDAExecutionProvider", "provider_options": {"device_id": "1"}})
-    meter = energy.meter_of(cell, nvml=str(library))
+    meter = energy.find_meter(cell, nvml=str(library))
     assert meter.name == "NVML, device 1"
     first = meter.read_j()
     assert meter.read_j() == pytest.approx(first + 0.25)
-    with pytest.raises(Unreadable, match="NVML answered 6 for device 7"):
+    with pytest.raises(EnergyUnreadableError, match="NVML answered 6 for device 7"):
         energy.nvidia_meter(7, library=str(library))
 
 
@@ -92,7 +94,11 @@ def test_energy_between_two_moments_is_linear_between_readings() -> None:
     assert readings.between(0, 200) == pytest.approx(3.0)
     assert readings.between(0, 201) is None
     assert Readings().between(0, 1) is None
-    assert energy.per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [100.0, 500.0, None]
+    assert energy.energy_per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [
+        100.0,
+        500.0,
+        None,
+    ]
 
 
 class FakeClock:
@@ -111,7 +117,7 @@ class FakeClock:
 def test_a_meter_is_read_beside_the_work_and_at_both_ends() -> None:
     clock = FakeClock()
     meter = Meter("twenty watts", clock.twenty_watts)
-    with energy.reading(meter, period_s=0.001, clock=clock.monotonic_ns) as readings:
+    with energy.read_during(meter, period_s=0.001, clock=clock.monotonic_ns) as readings:
         assert readings.at_ns[0] == 100_000_000
         wait_for(lambda: len(readings.at_ns) > 3, what="readings beside the work", seconds=10)
         beside = len(readings.at_ns)
@@ -124,7 +130,7 @@ def test_a_meter_is_read_beside_the_work_and_at_both_ends() -> None:
 def test_a_counter_that_goes_away_leaves_no_energy_rather_than_a_wrong_one(tmp_path: Path) -> None:
     path = package(tmp_path, 0, 10)
     meter = energy.processor_meter(tmp_path)
-    with energy.reading(meter, period_s=0.01) as readings:
+    with energy.read_during(meter, period_s=0.01) as readings:
         path.unlink()
         time.sleep(0.05)
         moment = time.monotonic_ns()

@@ -17,7 +17,9 @@ from worker.runner.order import EvaluationPart
 @pytest.mark.parametrize("judged", [np.array([True, False, True] * 7), np.array([0.5, 0.0, 2.25])])
 def test_what_the_runner_packs_the_farm_unpacks(judged: Any) -> None:
     metric = "top1" if judged.dtype.kind == "b" else "mse"
-    report = AccuracyReport(arm=0, recipe=EvaluationRecipe(metric=metric), n=judged.size, samples=runner.pack(judged))
+    report = AccuracyReport(
+        arm=0, recipe=EvaluationRecipe(metric=metric), n=judged.size, samples=runner.pack_judgements(judged)
+    )
     assert evaluation.unpack_samples(report).tolist() == judged.tolist()
 
 

@@ -32,7 +32,7 @@ LSCPU = {
 
 
 def test_lscpu_is_read_nested_or_flat() -> None:
-    found = processor.from_lscpu(json.dumps(LSCPU))
+    found = processor.parse_lscpu(json.dumps(LSCPU))
     assert found.model == "Some CPU @ 2.00GHz"
     assert found.instruction_sets == ("sse4_2", "avx2", "avx512_vnni")
     assert found.virtualization == "KVM"
@@ -41,23 +41,23 @@ def test_lscpu_is_read_nested_or_flat() -> None:
 
 @pytest.mark.parametrize("text", ["", "no json", "{}", '{"lscpu": 3}'])
 def test_an_lscpu_that_says_nothing_leaves_everything_unknown(text: str) -> None:
-    assert processor.from_lscpu(text) == processor.Processor()
+    assert processor.parse_lscpu(text) == processor.Processor()
 
 
 def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_path: Path) -> None:
-    assert processor.governor(tmp_path) is None
-    assert processor.turbo(tmp_path) is None
+    assert processor.read_governor(tmp_path) is None
+    assert processor.is_turbo_enabled(tmp_path) is None
     for core, name in (("cpu0", "performance"), ("cpu1", "powersave")):
         folder = tmp_path / core / "cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_governor").write_text(f"{name}\n")
     (tmp_path / "cpufreq").mkdir()
     (tmp_path / "cpufreq" / "boost").write_text("1\n")
-    assert processor.governor(tmp_path) == "performance, powersave"
-    assert processor.turbo(tmp_path) is True
+    assert processor.read_governor(tmp_path) == "performance, powersave"
+    assert processor.is_turbo_enabled(tmp_path) is True
     (tmp_path / "intel_pstate").mkdir()
     (tmp_path / "intel_pstate" / "no_turbo").write_text("1")
-    assert processor.turbo(tmp_path) is False
+    assert processor.is_turbo_enabled(tmp_path) is False
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_pa
 )
 def test_a_kernel_that_closes_its_counters_is_noticed(tmp_path: Path, text: str, is_root: bool, level: int | None):
     setting = tmp_path / "perf_event_paranoid"
-    assert processor.counters_closed_at(setting, is_root=is_root) is None
+    assert processor.find_perf_event_restriction(setting, is_root=is_root) is None
     setting.write_text(f"{text}\n")
-    assert processor.counters_closed_at(setting, is_root=is_root) == level
+    assert processor.find_perf_event_restriction(setting, is_root=is_root) == level
 
 
 def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
@@ -79,7 +79,10 @@ def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
 
 
 def test_a_quiet_machine_gets_no_advice() -> None:
-    assert facts.advice(facts.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance")) == ()
+    assert (
+        facts.list_warnings(facts.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance"))
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_a_quiet_machine_gets_no_advice() -> None:
     ],
 )
 def test_each_disturbance_has_its_sentence(seen: facts.Surroundings, words: str) -> None:
-    (sentence,) = facts.advice(seen)
+    (sentence,) = facts.list_warnings(seen)
     assert words in sentence
     assert sentence.endswith(".")
 
@@ -115,7 +118,7 @@ def test_facts_of_this_machine_are_complete_messages() -> None:
 
 
 def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
-    assert facts.other_runners() is not None
+    assert facts.count_runners() is not None
     stage = tmp_path / "runner-0123456789abcdef"
     stage.mkdir()
     (stage / "__main__.py").write_text("print(flush=True); input()")
@@ -149,5 +152,5 @@ def test_other_programs_are_no_runners(argv: tuple[str, ...]) -> None:
 def test_the_kernels_count_of_kills_is_read_or_unknown(tmp_path: Path) -> None:
     path = tmp_path / "vmstat"
     path.write_text("nr_free_pages 1\noom_kill 7\n")
-    assert oom_kills.kernel_kills(path) == 7
-    assert oom_kills.kernel_kills(tmp_path / "absent") is None
+    assert oom_kills.count_oom_kills(path) == 7
+    assert oom_kills.count_oom_kills(tmp_path / "absent") is None

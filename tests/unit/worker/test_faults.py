@@ -11,7 +11,7 @@ CONSTRUCTOR = (
 
 
 def explained(text: str, *, during: str = "session") -> tuple[str, str]:
-    return faults.explain(Exception(text), during=during)
+    return faults.explain_error(Exception(text), during=during)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_unknown_error_says_during_what_it_came(during: str, code: str) -> No
 
 
 def test_memory_of_python_itself_may_run_out_too() -> None:
-    assert faults.explain(MemoryError(), during="run")[0] == "out_of_memory"
+    assert faults.explain_error(MemoryError(), during="run")[0] == "out_of_memory"
 
 
 def test_an_error_without_words_is_told_by_its_class() -> None:
@@ -88,7 +88,7 @@ def test_an_error_without_words_is_told_by_its_class() -> None:
 
 
 def test_a_refusal_keeps_what_was_known() -> None:
-    with pytest.raises(faults.Refusal) as raised, faults.translated("run", active_providers=["P"]):
+    with pytest.raises(faults.Refusal) as raised, faults.translate_errors("run", active_providers=["P"]):
         raise RuntimeError("no")
     assert raised.value.facts == {"active_providers": ["P"]}
     assert raised.value.as_reason()["code"] == "inference_failed"

@@ -11,10 +11,10 @@ import pytest
 
 from farm.contract.blocks import Lease
 from farm.workshop.divergence import first_divergence
+from worker.agent.connection.gateway import Gateway
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome
-from worker.agent.kit.cache import FetchError
-from worker.agent.line.gateway import Gateway
+from worker.agent.installation.cache import FetchError
 
 FARM = "http://127.0.0.1:9"
 DIGEST = "a" * 64

@@ -11,9 +11,9 @@ from worker.runner import memory
 from worker.runner.faults import Refusal
 from worker.runner.order import Order
 from worker.runner.scenarios import fresh, table
-from worker.runner.scenarios.answers import MAX_BYTES, Answers
-from worker.runner.scenarios.fresh import growth_of, in_turn
-from worker.runner.scenarios.inputs import Wanted, sets_of
+from worker.runner.scenarios.answer_checks import MAX_BYTES, Answers
+from worker.runner.scenarios.fresh import alternate, growth_per_1000_bytes
+from worker.runner.scenarios.inputs import Wanted, make_input_sets
 
 DIMS = {"ids": ["batch", "seq"], "mask": ["batch", "seq"], "places": ["batch", "seq"], "length": []}
 
@@ -29,7 +29,7 @@ def given() -> dict[str, np.ndarray]:
 
 def test_sets_follow_the_seed_and_hold_values_of_the_given_inputs() -> None:
     wanted = Wanted(count=8, seed=7)
-    first, again, other = (sets_of(given(), DIMS, one) for one in (wanted, wanted, Wanted(count=8, seed=8)))
+    first, again, other = (make_input_sets(given(), DIMS, one) for one in (wanted, wanted, Wanted(count=8, seed=8)))
     assert len(first) == 8
     assert all(np.array_equal(a.arrays["ids"], b.arrays["ids"]) for a, b in zip(first, again, strict=True))
     assert not all(np.array_equal(a.arrays["ids"], b.arrays["ids"]) for a, b in zip(first, other, strict=True))
@@ -43,7 +43,7 @@ def test_sets_follow_the_seed_and_hold_values_of_the_given_inputs() -> None:
 
 def test_sizes_come_in_turn_and_random_ones_are_drawn_between_the_others() -> None:
     made = {"places": "positions", "length": "size:seq"}
-    found = sets_of(given(), DIMS, Wanted(count=8, seed=1, shapes={"seq": [4, 32, "random"]}, made=made))
+    found = make_input_sets(given(), DIMS, Wanted(count=8, seed=1, shapes={"seq": [4, 32, "random"]}, made=made))
     sizes = [one.arrays["ids"].shape[1] for one in found]
     assert (sizes[0::3], sizes[1::3]) == ([4, 4, 4], [32, 32, 32])
     assert all(4 <= size <= 32 for size in sizes[2::3])
@@ -51,7 +51,7 @@ def test_sizes_come_in_turn_and_random_ones_are_drawn_between_the_others() -> No
     for size, one in zip(sizes, found, strict=True):
         assert one.arrays["places"].tolist() == [list(range(size))] * 2
         assert one.arrays["length"] == size
-    alone = sets_of(given(), DIMS, Wanted(count=32, shapes={"seq": [16, "random"]}))
+    alone = make_input_sets(given(), DIMS, Wanted(count=32, shapes={"seq": [16, "random"]}))
     assert min(one.arrays["ids"].shape[1] for one in alone) < 8
 
 
@@ -59,9 +59,9 @@ def test_positions_start_where_the_past_ends_and_indices_stay_below_their_size()
     dims = {"places": ["batch", "new"], "past": ["past"], "edges": ["m"]}
     arrays = {"places": np.array([[256]]), "past": np.zeros(256), "edges": np.arange(64)}
     made = {"places": "positions:past", "edges": "below:nodes@3"}
-    longer, *_ = sets_of(arrays, dims, Wanted(shapes={"new": [3]}, made=made))
+    longer, *_ = make_input_sets(arrays, dims, Wanted(shapes={"new": [3]}, made=made))
     assert longer.arrays["places"].tolist() == [[256, 257, 258]]
-    moved, *_ = sets_of(arrays, dims, Wanted(shapes={"past": [10], "nodes": [8]}, made=made))
+    moved, *_ = make_input_sets(arrays, dims, Wanted(shapes={"past": [10], "nodes": [8]}, made=made))
     assert moved.arrays["places"].tolist() == [[10]]
     assert moved.arrays["edges"].max() < 8
 
@@ -69,20 +69,22 @@ def test_positions_start_where_the_past_ends_and_indices_stay_below_their_size()
 def test_boxes_stay_whole() -> None:
     boxes = np.array([[[1, 2, 3, 4], [5, 6, 7, 8]]])
     made = {"bbox": "boxes:1000"}
-    (found, *_) = sets_of({"bbox": boxes}, {"bbox": ["batch", "seq", 4]}, Wanted(shapes={"seq": [9]}, made=made))
+    (found, *_) = make_input_sets(
+        {"bbox": boxes}, {"bbox": ["batch", "seq", 4]}, Wanted(shapes={"seq": [9]}, made=made)
+    )
     assert {tuple(row) for row in found.arrays["bbox"][0]} <= {(1, 2, 3, 4), (5, 6, 7, 8)}
     assert found.arrays["bbox"].shape == (1, 9, 4)
 
 
 def test_more_sizes_than_sets_make_a_set_of_each() -> None:
-    found = sets_of(given(), DIMS, Wanted(count=8, shapes={"seq": list(range(1, 13))}))
+    found = make_input_sets(given(), DIMS, Wanted(count=8, shapes={"seq": list(range(1, 13))}))
     assert [one.arrays["ids"].shape[1] for one in found] == list(range(1, 13))
 
 
 def test_inputs_that_nothing_can_be_drawn_from_stay() -> None:
-    (one, *_) = sets_of({"x": np.zeros((0, 4))}, {"x": ["n", 4]}, Wanted())
+    (one, *_) = make_input_sets({"x": np.zeros((0, 4))}, {"x": ["n", 4]}, Wanted())
     assert one.arrays["x"].shape == (0, 4)
-    (odd, *_) = sets_of({"x": np.ones(3)}, {}, Wanted(shapes={"n": [5]}))
+    (odd, *_) = make_input_sets({"x": np.ones(3)}, {}, Wanted(shapes={"n": [5]}))
     assert odd.arrays["x"].shape == (3,), "a dimension that nobody named"
 
 
@@ -92,18 +94,18 @@ def readings(resident: list[int], *, every: int = 10) -> tuple["array[int]", "ar
 
 def test_growth_is_that_of_the_last_half_alone() -> None:
     settled = [1000 * n for n in range(50)] + [50_000] * 50
-    assert growth_of(*readings(settled)) == 0.0
+    assert growth_per_1000_bytes(*readings(settled)) == 0.0
     leaking = [100 * n for n in range(100)]
-    assert growth_of(*readings(leaking)) == pytest.approx(10_000.0)
+    assert growth_per_1000_bytes(*readings(leaking)) == pytest.approx(10_000.0)
     falling = [100 * (100 - n) for n in range(100)]
-    assert growth_of(*readings(falling)) == pytest.approx(-10_000.0)
-    assert growth_of(*readings([1] * 7)) is None
-    assert growth_of(array("Q", [5] * 16), array("Q", [1] * 16)) is None
+    assert growth_per_1000_bytes(*readings(falling)) == pytest.approx(-10_000.0)
+    assert growth_per_1000_bytes(*readings([1] * 7)) is None
+    assert growth_per_1000_bytes(array("Q", [5] * 16), array("Q", [1] * 16)) is None
 
 
 def test_calls_come_in_turn() -> None:
     said: list[str] = []
-    call = in_turn([lambda: said.append("a"), lambda: said.append("b")])
+    call = alternate([lambda: said.append("a"), lambda: said.append("b")])
     for _ in range(5):
         call()
     assert "".join(said) == "ababa"
@@ -155,6 +157,6 @@ def test_what_was_freed_is_given_back_before_memory_is_read() -> None:
         libc.free(piece)
     with fresh.Resident() as resident:
         held = resident.bytes()
-        memory.give_back_freed()
+        memory.release_freed_memory()
         assert resident.bytes() < held - 16 * 2**20
     libc.free(pieces[-1])

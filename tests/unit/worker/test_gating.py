@@ -5,9 +5,9 @@ from typing import Any
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import samples
-from worker.agent.passes.arms import PreparedArm
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import samples
+from worker.agent.measurement.prepared_arms import PreparedArm
 
 RUNTIME = Runtime(distribution="onnxruntime", version="1.31.1")
 FILE = FileRef(name="m.onnx", sha256="0" * 64, bytes=1)
@@ -29,7 +29,7 @@ def arm(**cell: Any) -> PreparedArm:
 
 
 def test_one_thread_of_the_cpu_provider_is_gated_and_nothing_else() -> None:
-    assert samples.is_gated(arm(), is_emulated=False)
-    assert not samples.is_gated(arm(session=SessionSettings(threads=2)), is_emulated=False)
-    assert not samples.is_gated(arm(provider="WebGpuExecutionProvider"), is_emulated=False)
-    assert not samples.is_gated(arm(), is_emulated=True)
+    assert samples.is_contention_judged(arm(), is_emulated=False)
+    assert not samples.is_contention_judged(arm(session=SessionSettings(threads=2)), is_emulated=False)
+    assert not samples.is_contention_judged(arm(provider="WebGpuExecutionProvider"), is_emulated=False)
+    assert not samples.is_contention_judged(arm(), is_emulated=True)

@@ -16,8 +16,8 @@ from tests.unit.workshop.test_samples import generated
 from worker.runner import generation_trace
 from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
-from worker.runner.sample import driven
-from worker.runner.scenarios import decoder_ports, prompts, room, table
+from worker.runner.sample import run_scenario
+from worker.runner.scenarios import decoder_ports, memory_limit, prompts, table
 from worker.runner.scenarios.generated import Alone, Taken
 from worker.runner.scenarios.protocol import Room
 
@@ -61,7 +61,7 @@ def answered(path: Path, *, given: Path | None = None, **scenario: Any) -> dict[
     order = order_of(path, given=given, **scenario)
     timer = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        answer = driven(table.named("generate")(Room(order, timer)), order, timer=timer, turns=None)
+        answer = run_scenario(table.named("generate")(Room(order, timer)), order, timer=timer, turns=None)
     finally:
         # a launch ends with its process
         gc.unfreeze()
@@ -102,7 +102,7 @@ def test_a_context_that_is_too_short_is_said_with_the_token(tmp_path: Path) -> N
     ],
 )
 def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port], outputs: list[Port]) -> None:
-    read, found = decoders.decoder_of(inputs, outputs), decoder_ports.decoder_of(Session(inputs, outputs))
+    read, found = decoders.decoder_of(inputs, outputs), decoder_ports.describe_decoder(Session(inputs, outputs))
     assert {(past.name, present) for past, present in found.caches} == set(read.caches)
     assert found.scores.name == read.scores
     assert {role: port.name for role, port in found.roles.items()} == {
@@ -114,11 +114,11 @@ def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> Non
     path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     lengths = {role: decoder_ports.Port(role, np.int32, [1]) for role in ("last_places", "total")}
-    assert [decoder_ports.place_of(role, port, past=16, now=1) for role, port in lengths.items()] == [
+    assert [decoder_ports.shape_at_step(role, port, past=16, now=1) for role, port in lengths.items()] == [
         ([1], 16),
         ([1], 17),
     ]
-    assert decoder_ports.decoder_of(session).vocabulary == 1000
+    assert decoder_ports.describe_decoder(session).vocabulary == 1000
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> Non
 )
 def test_a_model_that_does_not_fit_is_refused(inputs: list[Port], outputs: list[Port], words: str) -> None:
     with pytest.raises(Refusal, match=words):
-        assert decoder_ports.decoder_of(Session(inputs, outputs)).vocabulary
+        assert decoder_ports.describe_decoder(Session(inputs, outputs)).vocabulary
 
 
 def test_drawn_tokens_are_the_same_in_every_generation_and_move_with_the_seed(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_rows_of_a_batch_choose_what_they_choose_alone(tmp_path: Path) -> None:
 def test_a_row_that_a_batch_answers_otherwise_is_counted(tmp_path: Path) -> None:
     path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    decoder = decoder_ports.decoder_of(session)
-    given = prompts.of(order_of(path, batch=2, prompt=8), vocabulary=1000)
+    decoder = decoder_ports.describe_decoder(session)
+    given = prompts.load_prompts(order_of(path, batch=2, prompt=8), vocabulary=1000)
     alone = [generated(path, given[row : row + 1], new=4)[0] for row in (0, 1)]
     tokens = np.array(alone).T.copy()
     assert Alone(session, decoder, given).differing(tokens, {}) == 0
@@ -213,7 +213,7 @@ def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
 
 def test_lengths_over_the_memory_are_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = builders.write_model("decoder", tmp_path)
-    monkeypatch.setattr(room, "free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(memory_limit, "free_bytes", lambda: 1_000_000)
     words = "a prompt of 400 tokens and 8 more take 3 MB for scores and caches, and 1 MB are free: ask for fewer"
     with pytest.raises(Refusal, match=words) as refused:
         answered(path, prompt=400, new=8)
@@ -224,15 +224,15 @@ def test_lengths_over_the_memory_are_refused_before_anything_is_made(tmp_path: P
 
 def test_what_scores_and_caches_take_is_counted_as_they_are_bound(tmp_path: Path) -> None:
     path = builders.write_model("decoder", tmp_path)
-    decoder = decoder_ports.decoder_of(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]))
+    decoder = decoder_ports.describe_decoder(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]))
     caches = 2 * 2 * 2 * 64 * 4
-    assert room.bytes_of(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
-    assert 0 < (room.free_bytes() or 0) < 1 << 50
+    assert memory_limit.estimate_bytes(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
+    assert 0 < (memory_limit.free_bytes() or 0) < 1 << 50
 
 
 def test_the_first_sequence_of_a_batch_is_given_what_it_is_given_alone() -> None:
     told = {"seed": 3, "new": 5, "prompt": 4}
-    alone, batch = (prompts.forced({**told, "batch": batch}, vocabulary=1000) for batch in (1, 4))
+    alone, batch = (prompts.draw_forced_tokens({**told, "batch": batch}, vocabulary=1000) for batch in (1, 4))
     assert (alone.shape, batch.shape) == ((5, 1), (5, 4))
     assert (alone[:, 0] == batch[:, 0]).all()
     assert len({tuple(row) for row in batch.T.tolist()}) == 4
@@ -247,8 +247,8 @@ def test_given_prompts_are_answered_as_they_are_and_a_text_is_handed_on(tmp_path
     assert told["metrics"]["perplexity"] > 1.0
     assert "perplexity" not in answered(path, prompt=6, new=8)["metrics"]
     order = order_of(path, given=tmp_path / "prompts.npz", prompt=6, batch=2)
-    assert prompts.text_of(order, vocabulary=1000).tolist() == rows.reshape(-1).tolist()
-    assert prompts.text_of(order_of(path, prompt=6), vocabulary=1000) is None
+    assert prompts.load_text_to_score(order, vocabulary=1000).tolist() == rows.reshape(-1).tolist()
+    assert prompts.load_text_to_score(order_of(path, prompt=6), vocabulary=1000) is None
 
 
 @pytest.mark.parametrize(
@@ -265,5 +265,5 @@ def test_prompts_that_are_not_what_the_farm_accepted_end_the_cell(tmp_path: Path
     path = builders.write_model("decoder", tmp_path)
     np.savez(tmp_path / "prompts.npz", **held)
     with pytest.raises(Refusal) as refused:
-        prompts.of(order_of(path, given=tmp_path / "prompts.npz", prompt=3), vocabulary=1000)
+        prompts.load_prompts(order_of(path, given=tmp_path / "prompts.npz", prompt=3), vocabulary=1000)
     assert words in str(refused.value)

@@ -38,7 +38,7 @@ def test_who_waits_is_told_at_once_who_measures_and_since_when_and_not_to_end_it
     other = held_by(tmp_path / "lock", "bench")
     told: list[str] = []
     try:
-        with pytest.raises(host_lock.BusyError) as busy, host_lock.measuring(patience_s=0.3, on_wait=told.append):
+        with pytest.raises(host_lock.BusyError) as busy, host_lock.hold_machine(patience_s=0.3, on_wait=told.append):
             pass
     finally:
         other.kill()
@@ -83,14 +83,14 @@ def test_a_machine_is_had_by_arrival_and_not_by_who_asks_most_often(
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
     with contextlib.ExitStack() as stack:
         held = stack.enter_context(contextlib.ExitStack())
-        held.enter_context(host_lock.measuring(patience_s=0))
+        held.enter_context(host_lock.hold_machine(patience_s=0))
         first = stack.enter_context(waiting())
         wait_for(lambda: number_waiting(lock, 1), what="the first to wait", seconds=30)
         second = stack.enter_context(waiting())
         wait_for(lambda: number_waiting(lock, 2), what="the second to wait", seconds=30)
         held.close()
         # whoever had it wants it again at once, as an agent with many blocks does
-        with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0):
+        with pytest.raises(host_lock.BusyError), host_lock.hold_machine(patience_s=0):
             pass
         assert [first.stdout.readline(), first.stdout.readline()] == ["waiting\n", "has it\n"]
         first.communicate("go on\n", timeout=30)
@@ -100,30 +100,30 @@ def test_a_machine_is_had_by_arrival_and_not_by_who_asks_most_often(
 def test_who_died_while_it_waited_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = tmp_path / "lock"
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
-    with host_lock.measuring(patience_s=0), waiting() as other:
+    with host_lock.hold_machine(patience_s=0), waiting() as other:
         wait_for(lambda: number_waiting(lock, 1), what="another to wait", seconds=30)
         other.kill()
     (ticket,) = (tmp_path / "lock.tickets").iterdir()
-    with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0):
+    with pytest.raises(host_lock.BusyError), host_lock.hold_machine(patience_s=0):
         pass
     for touched in (time.time() - host_lock.FRESH_S, time.time() + 3600.0):
         os.utime(ticket, (touched, touched))
-        with host_lock.measuring(patience_s=0):
+        with host_lock.hold_machine(patience_s=0):
             pass
 
 
 def test_whoever_comes_back_soon_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     early, late = host_lock.Ticket(), host_lock.Ticket()
-    with host_lock.measuring(patience_s=0):
+    with host_lock.hold_machine(patience_s=0):
         for ticket in (early, late):
-            with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0.15, ticket=ticket):
+            with pytest.raises(host_lock.BusyError), host_lock.hold_machine(patience_s=0.15, ticket=ticket):
                 pass
-    with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0, ticket=late):
+    with pytest.raises(host_lock.BusyError), host_lock.hold_machine(patience_s=0, ticket=late):
         pass
-    with host_lock.measuring(patience_s=0, ticket=early):
+    with host_lock.hold_machine(patience_s=0, ticket=early):
         pass
-    with host_lock.measuring(patience_s=0, ticket=late):
+    with host_lock.hold_machine(patience_s=0, ticket=late):
         pass
 
 
@@ -135,7 +135,11 @@ def test_what_was_planted_in_the_place_of_the_tickets_is_not_followed(
     elsewhere, tickets = tmp_path / "elsewhere", tmp_path / "lock.tickets"
     elsewhere.mkdir()
     tickets.symlink_to(elsewhere) if planted == "link" else tickets.touch()
-    with host_lock.measuring(patience_s=0), pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0.15):
+    with (
+        host_lock.hold_machine(patience_s=0),
+        pytest.raises(host_lock.BusyError),
+        host_lock.hold_machine(patience_s=0.15),
+    ):
         pass
     assert list(elsewhere.iterdir()) == []
 
@@ -143,7 +147,7 @@ def test_what_was_planted_in_the_place_of_the_tickets_is_not_followed(
 def test_who_has_the_machine_to_itself_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     told: list[str] = []
-    with host_lock.measuring(patience_s=0, on_wait=told.append):
+    with host_lock.hold_machine(patience_s=0, on_wait=told.append):
         pass
     assert told == []
 
@@ -155,6 +159,8 @@ def test_a_kernel_that_tells_nothing_leaves_a_sentence_all_the_same(tmp_path: Pa
     locks.write_text(text.replace("{inode}", str(lock.stat().st_ino)))
     descriptor = os.open(lock, os.O_RDONLY)
     try:
-        assert host_lock.sentence(descriptor, locks=locks).startswith("Another program is measuring on this machine")
+        assert host_lock.describe_holder(descriptor, locks=locks).startswith(
+            "Another program is measuring on this machine"
+        )
     finally:
         os.close(descriptor)

@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 from farm.rules.quality import accuracy
 from farm.rules.quality.accuracy_metrics import METRICS
 from tests import vectors
-from worker.runner import entries, faults
-from worker.runner.judges import steps
+from worker.runner import extensions, faults
+from worker.runner.judges import output_steps
 from worker.runner.judges.judge import Judge
 
 DICE = np.random.default_rng(7)
@@ -34,7 +34,7 @@ KNOWN = vectors.accuracies()
 
 
 def judged(metric: str, outputs: Any, labels: Any, *, at_once: int = 64) -> np.ndarray:
-    judge: Judge = entries.load(METRICS[metric].judge)
+    judge: Judge = extensions.import_own(METRICS[metric].judge)
     outputs, labels = np.asarray(outputs), np.asarray(labels)
     starts = range(0, len(labels), at_once)
     return judge.samples([judge.look(outputs[at : at + at_once], labels[at : at + at_once]) for at in starts])
@@ -117,7 +117,7 @@ def test_the_best_path_of_ctc_is_a_text() -> None:
     vocabulary = np.array(["", "a", "b", " "])
     ids = np.array([[1, 1, 0, 1, 2, 2, 3, 2], [0, 0, 0, 0, 0, 0, 0, 0]])
     for outputs in (ids, np.eye(4)[ids]):
-        said = steps.applied(outputs, step="ctc", threshold=0.5, vocabulary=vocabulary)
+        said = output_steps.apply_step(outputs, step="ctc", threshold=0.5, vocabulary=vocabulary)
         assert said.tolist() == ["aab b", ""]
         assert judged("cer", said, np.array(["aab b", ""])).tolist() == [0.0, 0.0]
 
@@ -126,7 +126,7 @@ def test_the_best_path_of_ctc_is_a_text() -> None:
 def test_tokens_that_the_vocabulary_lacks_end_in_a_sentence(outputs: np.ndarray) -> None:
     outputs[..., -1] += 1
     with pytest.raises(faults.Refusal, match="of the vocabulary"):
-        steps.applied(outputs, step="ctc", threshold=0.5, vocabulary=np.array(["", "a", "b", " "]))
+        output_steps.apply_step(outputs, step="ctc", threshold=0.5, vocabulary=np.array(["", "a", "b", " "]))
 
 
 @pytest.mark.parametrize("metric", ["f1", "f1-multilabel", "perplexity"])
@@ -183,7 +183,7 @@ def test_an_embedding_of_zeros_is_near_to_nothing() -> None:
     ],
 )
 def test_a_step_is_applied_before_judging(step: str | None, outputs: list[Any], made: list[Any]) -> None:
-    assert steps.applied(np.array(outputs, np.float32), step=step, threshold=0.5).tolist() == made
+    assert output_steps.apply_step(np.array(outputs, np.float32), step=step, threshold=0.5).tolist() == made
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,6 @@ def test_a_step_is_applied_before_judging(step: str | None, outputs: list[Any], 
     ],
 )
 def test_an_output_unlike_the_others_ends_in_a_sentence(metric: str, outputs: Any, labels: Any) -> None:
-    judge: Judge = entries.load(METRICS[metric].judge)
+    judge: Judge = extensions.import_own(METRICS[metric].judge)
     with pytest.raises(faults.Refusal, match="on the labelled data the output has"):
         judge.samples([judge.look(outputs, np.asarray(labels))])

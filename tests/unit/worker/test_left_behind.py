@@ -7,9 +7,9 @@ import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.rules.runtimes import providers
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Launcher
-from worker.agent.passes.traces import Profiled, _Reply
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher
+from worker.agent.measurement.traces import Profiled, _Reply
 
 RUNTIME = Runtime(distribution="onnxruntime", version="1.31.1")
 

@@ -9,7 +9,7 @@ import pytest
 from worker.runner import faults, windows
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
-from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, serve, unit_gaps
+from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, draw_unit_gaps, serve
 from worker.runner.scenarios.protocol import Room
 
 
@@ -40,7 +40,7 @@ def served_by_one(gaps_s: Any, services_s: Any, **clock: int) -> Served:
 @pytest.mark.parametrize("load_of", [0.3, 0.6, 0.8, 0.95, 1.2])
 def test_waits_are_those_of_lindleys_recursion(load_of: float) -> None:
     dice = np.random.default_rng(7)
-    gaps_s = unit_gaps(5_000, 3) / (load_of * 1000.0)
+    gaps_s = draw_unit_gaps(5_000, 3) / (load_of * 1000.0)
     services_s = np.round(dice.gamma(4.0, 0.00025, 5_000), 9)
     found = served_by_one(gaps_s, services_s)
     assert np.array_equal(found.services, np.round(services_s * 1e9).astype(np.uint64))
@@ -61,9 +61,9 @@ def test_a_stall_is_in_the_latency_of_all_who_came_meanwhile() -> None:
 
 
 def test_the_same_seed_gives_both_arms_the_same_arrivals_in_the_same_proportions_at_any_rate() -> None:
-    assert np.array_equal(unit_gaps(700, 5), unit_gaps(700, 5))
-    assert not np.array_equal(unit_gaps(700, 5), unit_gaps(700, 6))
-    gaps = unit_gaps(20_000, 1)
+    assert np.array_equal(draw_unit_gaps(700, 5), draw_unit_gaps(700, 5))
+    assert not np.array_equal(draw_unit_gaps(700, 5), draw_unit_gaps(700, 6))
+    gaps = draw_unit_gaps(20_000, 1)
     # of a Poisson process: mean and standard deviation 1
     assert gaps.mean() == pytest.approx(1.0, abs=0.03)
     assert gaps.std() == pytest.approx(1.0, abs=0.03)
@@ -80,7 +80,7 @@ def test_a_stream_that_wakes_late_is_known() -> None:
 
 def test_several_streams_are_a_queue_with_several_servers() -> None:
     """On the machine's clock, with work that sleeps: what they took, put through the recursion of such a queue."""
-    gaps_s = unit_gaps(120, 2) / 400.0
+    gaps_s = draw_unit_gaps(120, 2) / 400.0
     clock = RealClock(is_shared=True)
 
     def work() -> None:
@@ -105,10 +105,10 @@ def stepped(rate: float, p99_ms: float) -> load.Step:
 
 def test_the_highest_rate_lies_between_those_on_both_sides_of_the_bound() -> None:
     curve = [stepped(rate, p99_ms) for rate, p99_ms in ((100, 1.0), (200, 10.0), (300, 1000.0))]
-    assert load.highest(curve, 10.0) == pytest.approx(200.0)
-    assert load.highest(curve, 100.0) == pytest.approx(250.0)
-    assert load.highest(curve, 2000.0) == 300
-    assert load.highest(curve, 0.5) is None
+    assert load.find_highest_rate(curve, 10.0) == pytest.approx(200.0)
+    assert load.find_highest_rate(curve, 100.0) == pytest.approx(250.0)
+    assert load.find_highest_rate(curve, 2000.0) == 300
+    assert load.find_highest_rate(curve, 0.5) is None
 
 
 def test_a_rate_tells_its_curve_and_who_kept_the_bound() -> None:
@@ -137,7 +137,7 @@ def loop_over(*, service_s: float, clock: FakeClock | None = None, **asked: Any)
 def test_the_search_finds_the_rate_by_halving() -> None:
     found = loop_over(service_s=0.001, bound_ms=5.0)
     found._search()
-    most = load.highest(found._steps, 5.0)
+    most = load.find_highest_rate(found._steps, 5.0)
     assert most is not None
     assert 600 < most < 900
     assert loop_over(service_s=0.001, rate=most)._at(most).p99_ms == pytest.approx(5.0, rel=0.25)

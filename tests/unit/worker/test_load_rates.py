@@ -5,8 +5,8 @@ from collections.abc import Callable
 from farm.contract.cells import Workload
 from farm.contract.reasons import Reason, ReasonCode
 from tests.unit.worker.test_gating import arm
-from worker.agent.passes.launches import Answer
-from worker.agent.passes.samples import LoadRates
+from worker.agent.measurement.runner_process import Answer
+from worker.agent.measurement.samples import LoadRates
 
 OLD, NEW = (arm(workload=Workload(scenario="load:bound=20ms"), hardware=hardware) for hardware in ("cpu", "x86"))
 LATE = Reason(code=ReasonCode.NOT_SUPPORTED, text="Generator late.")

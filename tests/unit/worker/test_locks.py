@@ -9,14 +9,14 @@ from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers, releases
 from farm.rules.runtimes.provider import Plugin
 from tests.conftest import PROJECT
-from worker.agent.kit import locks, requirements
+from worker.agent.installation import locks, requirements
 
 LOCKS = sorted((PROJECT / "requirements").glob("node-*.txt"))
 
 
 def requirements_of(text: str, *, own: tuple[str, ...] = ()) -> locks.Requirements:
     runtime = Runtime(distribution=text.partition("==")[0], version=text.partition("==")[2])
-    return locks.requirements_of(runtime, requirements.recipe_of(runtime), own=own)
+    return locks.requirements_of(runtime, requirements.make_recipe(runtime), own=own)
 
 
 @pytest.mark.parametrize("version", releases.ONNXRUNTIME)
@@ -37,12 +37,12 @@ def test_every_known_plug_in_is_installed_by_hash_with_the_runtime_beside_it(one
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_a_node_uses_every_pin_of_the_lock_of_its_provider(path: Path) -> None:
-    pins = locks.read_lock(path.read_text())
+    pins = locks.parse_lock(path.read_text())
     hashes, environments = locks._read()
     assert pins
     for line, found in pins.items():
         assert found, line
-        assert hashes[locks.pin_of(line)] == found, f"{line}: run deploy/lock-runtimes"
+        assert hashes[locks.parse_pin(line)] == found, f"{line}: run deploy/lock-runtimes"
     if path.stem != "node-cpu":
         assert list(pins) in environments.values(), "run deploy/lock-runtimes"
 
@@ -76,4 +76,4 @@ def test_of_a_package_that_the_owner_builds_no_hash_is_asked() -> None:
 
 @pytest.mark.parametrize("line", ["-r evil.txt", "numpy", "numpy>=2", "https://evil.example/a.whl", ""])
 def test_a_line_that_pins_nothing_has_no_hash(line: str) -> None:
-    assert locks.pin_of(line) == ""
+    assert locks.parse_pin(line) == ""

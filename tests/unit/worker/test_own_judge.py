@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from worker.runner import faults
-from worker.runner.judges import own
+from worker.runner.judges import user_function
 
 OUTPUTS = {"y": np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])}
 DATA = {"x": np.zeros((3, 4)), "labels": np.array([1, 1, 1])}
@@ -16,7 +16,7 @@ DATA = {"x": np.zeros((3, 4)), "labels": np.array([1, 1, 1])}
 
 def judged(folder: Path, text: str, *, function: str = "score", limit_s: float = 5.0) -> tuple[Any, bool]:
     (folder / "laid.py").write_text(text)
-    source = own.Source(str(folder / "laid.py"), "mine.py", function)
+    source = user_function.Source(str(folder / "laid.py"), "mine.py", function)
     return source.judged(OUTPUTS, DATA, count=3, limit_s=limit_s)
 
 

@@ -8,10 +8,10 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.workshop.divergence import first_divergence
 from worker.agent import main
+from worker.agent.connection.gateway import Gateway
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import Identity, NodeHome
-from worker.agent.kit.runtimes import RuntimeUnavailableError
-from worker.agent.line.gateway import Gateway
+from worker.agent.installation.runtimes import RuntimeUnavailableError
 
 FARM = "http://127.0.0.1:9"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from onnxfarm.testing import Clock
-from worker.agent.passes.pace import Pace
+from worker.agent.measurement.schedule import BlockSchedule
 
 # of the sample: four cells of each of two releases, and a twin
 ARMS = 9
@@ -14,7 +14,7 @@ def clock() -> Clock:
     return Clock(100.0)
 
 
-def rounds_within(pace: Pace, clock: Clock, *, round_s: float, most: int = 8) -> int:
+def rounds_within(pace: BlockSchedule, clock: Clock, *, round_s: float, most: int = 8) -> int:
     for done in range(1, most + 1):
         with pace.measuring():
             clock.now += round_s
@@ -23,8 +23,8 @@ def rounds_within(pace: Pace, clock: Clock, *, round_s: float, most: int = 8) ->
     return most
 
 
-def begun(clock: Clock, promised_s: float | None, *, traces_s: float = 1.0) -> Pace:
-    pace = Pace(promised_s, clock=clock)
+def begun(clock: Clock, promised_s: float | None, *, traces_s: float = 1.0) -> BlockSchedule:
+    pace = BlockSchedule(promised_s, clock=clock)
     clock.now += 500.0  # installing runtimes is in no plan
     pace.begin()
     with pace.tracing(ARMS):
@@ -54,7 +54,7 @@ def test_a_model_so_slow_that_one_round_takes_all_has_the_repeat_that_memory_is_
 
 def test_no_repeat_is_begun_that_may_take_the_block_over_its_limit(clock: Clock) -> None:
     for limit_s, rounds in [(190.0, 2), (170.0, 1)]:
-        pace = Pace(10.0, limit_s=limit_s, clock=clock)
+        pace = BlockSchedule(10.0, limit_s=limit_s, clock=clock)
         pace.begin()
         assert rounds_within(pace, clock, round_s=60.0) == rounds
 
@@ -115,7 +115,7 @@ def test_a_block_that_is_over_its_time_and_has_nothing_to_explain_traces_nothing
 
 
 def test_a_model_that_has_no_first_trace_has_no_pace_of_traces(clock: Clock) -> None:
-    pace = Pace(10.0, clock=clock)
+    pace = BlockSchedule(10.0, clock=clock)
     with pace.tracing(0):
         pass
     assert pace.traceable(0, rounds=4) == 0

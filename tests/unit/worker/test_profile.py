@@ -20,7 +20,7 @@ def totals(summary: profile.Summary) -> dict[tuple[str, ...], tuple[int, int]]:
 
 
 def rows_of(events: list[Any]) -> dict[str, float]:
-    return {row["name"]: row["time_us"] for row in profile.as_rows(profile.summarise(events, skip_runs=0))}
+    return {row["name"]: row["time_us"] for row in profile.make_rows(profile.summarise(events, skip_runs=0))}
 
 
 def inferences(times: list[int]) -> list[Any]:
@@ -86,7 +86,7 @@ def test_threads_of_a_parallel_session_do_not_nest_in_each_other() -> None:
 def test_rows_beyond_the_limit_become_one_sum_a_provider() -> None:
     many = profile.MAX_NODES + 3
     events = [run(0, 10 * many), *(event(f"n{i}", 10 * i, 2) for i in range(many))]
-    rows = profile.as_rows(profile.summarise(events, skip_runs=0))
+    rows = profile.make_rows(profile.summarise(events, skip_runs=0))
     assert len(rows) == profile.MAX_NODES + 1
     assert rows[-1]["time_us"] == 6
     assert rows[-1]["name"] == ""
@@ -96,7 +96,7 @@ def test_runs_that_filled_the_caches_again_after_others_turns_do_not_count() -> 
     times = [500, 20, 20, 500, 20]
     found = profile.summarise(inferences(times), skip_runs=1, cold_runs={3})
     assert found.runs == 3
-    assert {row["name"]: row["time_us"] for row in profile.as_rows(found)}["b"] == 20.0
+    assert {row["name"]: row["time_us"] for row in profile.make_rows(found)}["b"] == 20.0
 
 
 def with_memory(told: dict[str, Any], size: str) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def with_memory(told: dict[str, Any], size: str) -> dict[str, Any]:
 
 
 def memory_of(events: list[Any], **given: Any) -> dict[str, object]:
-    rows = profile.as_rows(profile.summarise(events, **given))
+    rows = profile.make_rows(profile.summarise(events, **given))
     return {str(row["name"]): row["memory_bytes"] for row in rows}
 
 

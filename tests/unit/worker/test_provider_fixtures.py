@@ -14,9 +14,9 @@ from farm.contract.reports import Facts
 from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers
 from worker.agent.abilities import probes
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import checks
-from worker.agent.passes.arms import PreparedArm
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import checks
+from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.runner import engine_cache, faults, profile
 from worker.runner.engines import onnxruntime as engine
 from worker.runner.order import BuildingPart, Order
@@ -28,7 +28,7 @@ FACTS = Facts(hostname="test", os="test", arch="x86_64")
 
 
 def rows(recording: dict[str, Any]) -> list[dict[str, Any]]:
-    return profile.as_rows(profile.summarise(recording["events"], skip_runs=1))
+    return profile.make_rows(profile.summarise(recording["events"], skip_runs=1))
 
 
 def test_every_provider_of_the_table_has_a_recording_and_no_other() -> None:
@@ -68,7 +68,7 @@ FAILURES = [(short, found["failure"]) for short, found in RECORDINGS.items() if 
 
 @pytest.mark.parametrize(("short", "failure"), FAILURES, ids=[short for short, _ in FAILURES])
 def test_a_provider_that_does_not_start_is_a_reason_with_its_own_words(short: str, failure: dict[str, str]) -> None:
-    code, text = faults.explain(RuntimeError(failure["text"]), during="provider")
+    code, text = faults.explain_error(RuntimeError(failure["text"]), during="provider")
     assert code == failure["code"]
     assert text
     assert "[ONNXRuntimeError]" not in text
@@ -107,19 +107,19 @@ def test_a_machine_is_probed_for_what_it_shows_signs_of(tmp_path: Path, monkeypa
     monkeypatch.delenv("SWITCH", raising=False)
     device = tmp_path / "renderD128"
     signs = providers.Signs(machines=("x86_64",), files=(f"{tmp_path}/renderD*",), libraries=("c",))
-    assert not probes.has_signs(signs, FACTS)
+    assert not probes.shows_signs(signs, FACTS)
     device.touch()
-    assert probes.has_signs(signs, FACTS)
-    assert not probes.has_signs(signs, FACTS.model_copy(update={"arch": "riscv64"}))
-    assert not probes.has_signs(replace(signs, libraries=("no-such-library",)), FACTS)
+    assert probes.shows_signs(signs, FACTS)
+    assert not probes.shows_signs(signs, FACTS.model_copy(update={"arch": "riscv64"}))
+    assert not probes.shows_signs(replace(signs, libraries=("no-such-library",)), FACTS)
 
 
 @on_linux
 def test_the_owners_word_stands_in_for_a_device_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signs = providers.Signs(files=(f"{tmp_path}/none",), stands_in="ONNXFARM_TEST_SWITCH")
-    assert not probes.has_signs(signs, FACTS)
+    assert not probes.shows_signs(signs, FACTS)
     monkeypatch.setenv("ONNXFARM_TEST_SWITCH", "1")
-    assert probes.has_signs(signs, FACTS)
+    assert probes.shows_signs(signs, FACTS)
 
 
 def order(tmp_path: Path, short: str, **options: str) -> Order:
@@ -157,7 +157,7 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
     engines.mkdir()
     (engines / "plan.engine").write_bytes(b"x" * 1000)
     opened: list[Order] = []
-    found = engine_cache.cached(asked, opened=opened.append)
+    found = engine_cache.measure_cached_start(asked, opened=opened.append)
     assert found["engine_bytes"] == 1000
     assert found["cached_session_ms"] >= 0
     assert opened == [asked]
@@ -165,14 +165,14 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
 
 def test_a_provider_that_keeps_nothing_or_does_not_start_again_has_no_cached_build(tmp_path: Path) -> None:
     asked = order(tmp_path, "migraphx")
-    assert engine_cache.cached(asked, opened=lambda one: None) == {}
+    assert engine_cache.measure_cached_start(asked, opened=lambda one: None) == {}
 
     def refused(one: Order) -> None:
         raise faults.Refusal("provider_not_active", "no")
 
     (tmp_path / "engines").mkdir()
     (tmp_path / "engines" / "a.mxr").write_bytes(b"x")
-    assert engine_cache.cached(asked, opened=refused) == {}
+    assert engine_cache.measure_cached_start(asked, opened=refused) == {}
 
 
 def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:
@@ -204,7 +204,7 @@ def arm(tmp_path: Path, short: str, *, runtime: str, threads: int = 3, **options
 
 @pytest.mark.parametrize("entry", providers.PROVIDERS, ids=lambda entry: entry.short)
 def test_the_order_carries_what_the_runner_has_to_know_of_a_provider(entry: providers.Provider, tmp_path: Path) -> None:
-    told = Order.from_json(checks.runner_order(arm(tmp_path, entry.short, runtime="onnxruntime==1.31.1"), "check"))
+    told = Order.from_json(checks.make_runner_order(arm(tmp_path, entry.short, runtime="onnxruntime==1.31.1"), "check"))
     assert (told.memory or "") == entry.memory
     assert (told.stands_in or "") == (entry.signs.stands_in if entry.signs else "")
     assert told.provider_options == ({entry.threads_option: "3"} if entry.threads_option else {})
@@ -213,12 +213,12 @@ def test_the_order_carries_what_the_runner_has_to_know_of_a_provider(entry: prov
 
 def test_threads_that_the_matrix_sets_are_left_as_they_are(tmp_path: Path) -> None:
     asked = arm(tmp_path, "openvino", runtime="onnxruntime-openvino==1.24.1", num_of_threads="2", device_type="CPU")
-    assert checks.runner_order(asked, "check")["provider_options"] == {"num_of_threads": "2", "device_type": "CPU"}
+    assert checks.make_runner_order(asked, "check")["provider_options"] == {"num_of_threads": "2", "device_type": "CPU"}
 
 
 def test_a_plug_ins_library_is_given_the_matrixs_options_and_no_other(tmp_path: Path) -> None:
     asked = arm(tmp_path, "openvino", runtime="onnxruntime-ep-openvino==1.8.1", device_type="GPU")
-    assert checks.runner_order(asked, "check")["provider_options"] == {"device_type": "GPU"}
+    assert checks.make_runner_order(asked, "check")["provider_options"] == {"device_type": "GPU"}
 
 
 def test_the_runner_names_no_provider_but_the_cpu() -> None:

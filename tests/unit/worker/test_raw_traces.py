@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from worker.agent.passes.raw_traces import packed_trace
+from worker.agent.measurement.raw_traces import compress_trace
 
 
 def test_a_trace_is_packed_as_gzip(tmp_path: Path) -> None:
     raw = tmp_path / "profile.json"
     raw.write_bytes(b'[{"name": "x"}]' * 100_000)
-    packed = packed_trace(raw)
+    packed = compress_trace(raw)
     assert packed is not None
     assert gzip.decompress(packed) == raw.read_bytes()
 
@@ -21,4 +21,4 @@ def test_a_trace_is_packed_as_gzip(tmp_path: Path) -> None:
 def test_a_trace_that_the_farm_would_not_take_is_not_read_to_its_end(tmp_path: Path, limit: dict[str, int]) -> None:
     raw = tmp_path / "profile.json"
     raw.write_bytes(os.urandom(4_000_000))
-    assert packed_trace(raw, **limit) is None
+    assert compress_trace(raw, **limit) is None

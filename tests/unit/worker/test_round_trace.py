@@ -7,8 +7,8 @@ import pytest
 
 from worker.runner import round_trace
 from worker.runner.engines.onnxruntime import SHAPE_TRIES, Engine, Feed
+from worker.runner.interleaving import Turns
 from worker.runner.order import Order
-from worker.runner.turns import Turns
 
 
 class Session:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from worker.agent.passes.pace import round_order
+from worker.agent.measurement.schedule import round_order
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8, 16])

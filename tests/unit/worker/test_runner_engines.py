@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from worker.runner import engine_pairs, faults
-from worker.runner.arrays import keep_arrays
+from worker.runner.arrays import save_arrays
 from worker.runner.order import Order, PhaseTimer
 
 
 def kept(folder: Path, name: str, **outputs: Any) -> str:
     path = str(folder / f"{name}.npz")
-    keep_arrays(path, outputs)
+    save_arrays(path, outputs)
     return path
 
 
 def compared(*pairs: dict[str, Any], **limits: int) -> dict[str, Any]:
     order = Order(kind="engines", model="", inputs="", provider="CPUExecutionProvider", pairs=pairs)
-    return engine_pairs.run_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0), **limits)
+    return engine_pairs.compare_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0), **limits)
 
 
 def pair(one: int, other: int, one_path: str, other_path: str, *, atol: float = 1e-5) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from worker.agent.passes import orders
+from worker.agent.measurement import orders
 from worker.runner import order
 
 

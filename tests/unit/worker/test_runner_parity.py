@@ -87,24 +87,26 @@ def test_an_output_without_reference_or_that_is_no_tensor_keeps_its_facts() -> N
 
 
 def test_the_spread_of_a_tensor_leaves_out_what_is_not_finite_and_counts_it() -> None:
-    found = parity.spread(np.asarray([1.0, 3.0, np.nan, np.inf], np.float32))
+    found = parity.summarise_values(np.asarray([1.0, 3.0, np.nan, np.inf], np.float32))
     assert (found["minimum"], found["maximum"], found["mean"], found["std"]) == (1.0, 3.0, 2.0, 1.0)
     assert (found["nan_count"], found["inf_count"]) == (1, 1)
-    assert parity.spread(np.asarray([], np.float32)) == {"nan_count": 0, "inf_count": 0}
+    assert parity.summarise_values(np.asarray([], np.float32)) == {"nan_count": 0, "inf_count": 0}
 
 
 def test_the_furthest_element_is_told_with_both_values() -> None:
-    found = parity.furthest(np.asarray([[0, 7], [2, 3]], np.uint8), np.asarray([[0, 1], [2, 9]], np.uint8))
+    found = parity.find_largest_difference(
+        np.asarray([[0, 7], [2, 3]], np.uint8), np.asarray([[0, 1], [2, 9]], np.uint8)
+    )
     assert found == {"index": [0, 1], "candidate": 7.0, "reference": 1.0}
-    assert parity.furthest(np.zeros(2), np.zeros(3)) is None
-    assert parity.furthest(np.asarray([np.nan]), np.asarray([1.0])) is None
+    assert parity.find_largest_difference(np.zeros(2), np.zeros(3)) is None
+    assert parity.find_largest_difference(np.asarray([np.nan]), np.asarray([1.0])) is None
 
 
 def test_the_scale_is_that_of_what_counts() -> None:
-    assert parity.scale_of(np.array([0.1, -0.2])) == 1.0
-    assert parity.scale_of(np.array([3e300, np.nan, -4e300, np.inf])) == pytest.approx(5e300 / 2**0.5)
-    assert parity.scale_of(np.array([-1e9, -1e9, 30.0, 40.0])) == pytest.approx(50 / 2**0.5)
-    assert parity.scale_of(np.array([])) == 1.0
+    assert parity.root_mean_square_scale(np.array([0.1, -0.2])) == 1.0
+    assert parity.root_mean_square_scale(np.array([3e300, np.nan, -4e300, np.inf])) == pytest.approx(5e300 / 2**0.5)
+    assert parity.root_mean_square_scale(np.array([-1e9, -1e9, 30.0, 40.0])) == pytest.approx(50 / 2**0.5)
+    assert parity.root_mean_square_scale(np.array([])) == 1.0
 
 
 def test_what_somebody_gave_is_absolute() -> None:

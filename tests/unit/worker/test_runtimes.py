@@ -8,9 +8,9 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
-from worker.agent.kit import installer, requirements
-from worker.agent.kit.runtimes import MARKER, RuntimeStore, RuntimeUnavailableError
-from worker.agent.kit.stages import compile_stage, stage_runner
+from worker.agent.installation import installer, requirements
+from worker.agent.installation.runtimes import MARKER, RuntimeStore, RuntimeUnavailableError
+from worker.agent.installation.stages import compile_stage, stage_runner
 
 
 def runtime(version: str, distribution: str = "onnxruntime") -> Runtime:
@@ -30,28 +30,28 @@ def runtime(version: str, distribution: str = "onnxruntime") -> Runtime:
 def test_a_release_names_its_numpy_and_the_pythons_it_has_wheels_for(
     version: str, numpy: str, pythons: tuple[int, int]
 ) -> None:
-    recipe = requirements.recipe_of(runtime(version))
+    recipe = requirements.make_recipe(runtime(version))
     assert recipe.requirements == (f"onnxruntime=={version}", numpy)
     assert not recipe.with_dependencies
-    assert requirements.python_range(runtime(version)) == pythons
+    assert requirements.supported_python_range(runtime(version)) == pythons
 
 
 def test_a_build_for_gpus_brings_its_libraries() -> None:
-    recipe = requirements.recipe_of(runtime("1.26.0", "onnxruntime-gpu"))
+    recipe = requirements.make_recipe(runtime("1.26.0", "onnxruntime-gpu"))
     assert recipe.requirements[0] == "onnxruntime-gpu[cuda,cudnn]==1.26.0"
     assert recipe.with_dependencies
 
 
 def test_a_plug_in_is_installed_beside_a_pinned_runtime() -> None:
     plugin = runtime("0.4.0", "onnxruntime-ep-webgpu")
-    recipe = requirements.recipe_of(plugin)
+    recipe = requirements.make_recipe(plugin)
     assert recipe.requirements == ("onnxruntime-ep-webgpu==0.4.0", "onnxruntime==1.31.1", requirements.NUMPY_2)
     assert not recipe.with_dependencies
-    assert requirements.python_range(plugin) == (11, 14)
+    assert requirements.supported_python_range(plugin) == (11, 14)
 
 
 def test_an_unknown_distribution_is_tried_with_any_python() -> None:
-    assert requirements.python_range(runtime("1.0", "something-else")) is None
+    assert requirements.supported_python_range(runtime("1.0", "something-else")) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_unknown_distribution_is_tried_with_any_python() -> None:
     ],
 )
 def test_the_essential_line_of_an_installer_is_found(said: str, line: str) -> None:
-    assert line in installer.essential_line(said)
+    assert line in installer.extract_error_line(said)
 
 
 def test_what_no_launch_imports_is_not_compiled(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from worker.agent.abilities import probes, selftest
-from worker.agent.kit import stages
+from worker.agent.installation import stages
 
 
 @pytest.mark.slow
 def test_this_machine_passes_and_is_timed(tmp_path: Path) -> None:
-    tested = selftest.at_home(tmp_path)
+    tested = selftest.run_on_agent_runtime(tmp_path)
     assert tested.passed, tested.sentence
     assert tested.p50_ms is not None
     assert tested.p50_ms > 0
@@ -25,13 +25,13 @@ def test_this_machine_passes_and_is_timed(tmp_path: Path) -> None:
 def test_a_wrong_answer_fails_with_how_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = selftest._right_answer
     monkeypatch.setattr(selftest, "_right_answer", lambda inputs, weights: right(inputs, weights) + 1)
-    tested = selftest.at_home(tmp_path)
+    tested = selftest.run_on_agent_runtime(tmp_path)
     assert not tested.passed
     assert "The golden model is wrong in 8192 of 8192 values." in tested.sentence
 
 
 def test_a_runtime_that_does_not_start_fails_in_words(tmp_path: Path) -> None:
-    installed = probes.own_build()
+    installed = probes.find_agent_runtime()
     assert installed is not None
     empty = tmp_path / "empty"
     (empty / "bin").mkdir(parents=True)

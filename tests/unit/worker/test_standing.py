@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from worker.agent.connection import node_status
 from worker.agent.home import Identity, NodeHome
-from worker.agent.line import node_status
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def home(tmp_path: Path) -> NodeHome:
 
 def test_a_node_whose_agent_runs_waits_for_approval_and_nothing_else(home: NodeHome) -> None:
     with home.held():
-        found = node_status.read(home)
+        found = node_status.read_status(home)
     assert found.farm_answer == "waits for approval by its fingerprint"
     assert found.as_plain()["is_known"] is False
 
 
 def test_a_node_that_was_never_started_may_be_either(home: NodeHome) -> None:
-    assert node_status.read(home).farm_answer == "waits for approval, or was never started: it has no secret"
+    assert node_status.read_status(home).farm_answer == "waits for approval, or was never started: it has no secret"

@@ -2,7 +2,7 @@
 
 from array import array
 
-from worker.runner.scenarios.sustained import Point, record, summed_up
+from worker.runner.scenarios.sustained import Point, record, summarise_point
 
 
 class Clock:
@@ -24,7 +24,7 @@ def test_points_follow_each_other_without_a_gap() -> None:
     points = record(clock.call, points=3, point_s=0.5, clock=clock)
     assert [point.runs for point in points] == [500, 500, 500]
     assert [point.began_ns for point in points[1:]] == [point.ended_ns for point in points[:-1]]
-    assert summed_up((points[0],)) == {
+    assert summarise_point((points[0],)) == {
         "began_ns": 1_000, "ended_ns": 500_001_000, "n": 500, "p50_ms": 1.0, "p90_ms": 1.0,
     }  # fmt: skip
 
@@ -36,7 +36,7 @@ def test_a_slow_down_shows_in_the_points_behind_it() -> None:
         clock.call_ns = 2_000_000 if clock.now > 1_000_000_000 else 1_000_000
         clock.call()
 
-    medians = [summed_up((point,))["p50_ms"] for point in record(call, points=4, point_s=0.5, clock=clock)]
+    medians = [summarise_point((point,))["p50_ms"] for point in record(call, points=4, point_s=0.5, clock=clock)]
     assert medians == [1.0, 1.0, 2.0, 2.0]
 
 
@@ -62,5 +62,5 @@ def test_threads_are_pooled() -> None:
     first, second = record(clock.call, points=1, point_s=0.1, clock=clock)[0], Point()
     second.take(array("Q", [3_000_000] * 300))
     second.began_ns, second.ended_ns = 500, 2_000_000_000
-    both = summed_up((first, second))
+    both = summarise_point((first, second))
     assert (both["n"], both["p50_ms"], both["began_ns"], both["ended_ns"]) == (400, 3.0, 500, 2_000_000_000)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from worker.agent import measure_task
-from worker.agent.line import gateway as farm
+from worker.agent.connection import gateway as farm
 from worker.agent.machine import host_lock
 
 
@@ -15,7 +15,7 @@ class Nobody:
     """A farm whose blocks are somebody else's."""
 
     def claim(self, block: str, *, attempt: int) -> None:
-        raise farm.Stale("Block b2 is measured by another node.")
+        raise farm.LeaseLostError("Block b2 is measured by another node.")
 
 
 def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
@@ -33,7 +33,7 @@ def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
         lock_patience_s=0.05,
     )
     with caplog.at_level(logging.INFO, logger="worker.agent.measure_task"):
-        with host_lock.measuring(patience_s=1.0):
+        with host_lock.hold_machine(patience_s=1.0):
             for _ in range(3):
                 measurer.measure("b1", 1)
         assert [record.getMessage().split(":")[0] for record in caplog.records] == ["Blocks wait, first of them b1"]

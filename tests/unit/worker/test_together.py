@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from worker.runner import together
+from worker.runner import parallel_calls
 
 
 def test_every_session_begins_when_all_are_there() -> None:
@@ -14,13 +14,13 @@ def test_every_session_begins_when_all_are_there() -> None:
     def call() -> None:
         there.append(threading.current_thread())
 
-    def work(given: together.Call, gate: together.Gate) -> int:
+    def work(given: parallel_calls.Call, gate: parallel_calls.Gate) -> int:
         given()
         gate.wait()
         begun.append(len(there))
         return len(there)
 
-    assert together.each([call] * 3, work) == [3, 3, 3]
+    assert parallel_calls.run_in_parallel([call] * 3, work) == [3, 3, 3]
     assert begun == [3, 3, 3]
     assert len(set(there)) == 3
 
@@ -29,9 +29,9 @@ def test_sessions_do_not_wait_for_one_that_failed_and_its_error_is_the_one_that_
     def fails() -> None:
         raise MemoryError("no room")
 
-    def work(call: together.Call, gate: together.Gate) -> None:
+    def work(call: parallel_calls.Call, gate: parallel_calls.Gate) -> None:
         call()
         gate.wait(timeout=30)
 
     with pytest.raises(MemoryError, match="no room"):
-        together.each([lambda: None, fails, lambda: None], work)
+        parallel_calls.run_in_parallel([lambda: None, fails, lambda: None], work)

@@ -7,8 +7,8 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import tokens
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import tokens
 
 # in pieces, so that the watch sees it grow; to 2 GiB, should nobody watch
 GREEDY = "held = []\nwhile len(held) < 512:\n    held.append(bytearray(b'x' * (4 << 20)))\n"
@@ -30,8 +30,8 @@ def test_a_tokenizer_that_takes_too_much_memory_is_ended_in_a_sentence(tmp_path:
     (stage / "__main__.py").write_text(GREEDY)
     (model / "model.onnx").write_bytes(bytes(8 << 20))
     place = {"runtime": runtime, "stage": stage, "work": work, "base_bytes": 256 << 20}
-    with pytest.raises(tokens.TokensFailedError) as refused:
-        tokens.written({"prompt": "the"}, model=model / "model.onnx", **place)
+    with pytest.raises(tokens.TokenizationError) as refused:
+        tokens.write_token_ids({"prompt": "the"}, model=model / "model.onnx", **place)
     reason = refused.value.reason
     assert reason.code is ReasonCode.OUT_OF_MEMORY
     assert reason.text.startswith("The tokenizer ran out of memory after ")

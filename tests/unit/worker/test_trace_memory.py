@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from farm.contract.reports import MAX_BYTES, Operator
-from worker.agent.passes.traces import Row
+from worker.agent.measurement.traces import Row
 from worker.runner import profile
 
 ROW: dict[str, Any] = {

@@ -11,10 +11,10 @@ from tests.idle import IdleEquipment
 from tests.unit.rules.making import make_facts
 from worker.agent.abilities.probes import Abilities, NotProvenError
 from worker.agent.agent import Agent
+from worker.agent.connection.gateway import Gateway
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import Identity, NodeHome
-from worker.agent.line.gateway import Gateway
-from worker.agent.logs import Tail
+from worker.agent.logs import LogTail
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ class Trying(IdleEquipment):
 
 
 def _after_a_trial(home: NodeHome, equipment: Trying, *, times: int = 1) -> Agent:
-    agent = Agent(home, gateway=Gateway("https://farm.example"), equipment=equipment, tail=Tail())
+    agent = Agent(home, gateway=Gateway("https://farm.example"), equipment=equipment, tail=LogTail())
     agent._presence.abilities = Abilities(tags={"cpu": "made up"}, providers=("CPUExecutionProvider",))
     for _ in range(times):
         agent._on_welcome(messages.Welcome(health="active", trial=messages.Trial(id="3", provider="openvino")))

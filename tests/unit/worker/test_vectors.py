@@ -9,7 +9,7 @@ import pytest
 
 from farm.contract.cells import Budget
 from tests.vectors import SUBJECTS, read
-from worker.agent.passes.orders import runner_budget
+from worker.agent.measurement.orders import runner_budget
 from worker.runner import parity, profile, windows
 from worker.runner.order import BudgetOrder
 
@@ -60,7 +60,7 @@ def found_in_parity(case: dict[str, Any]) -> dict[str, Any]:
 
 def found_in_profile(case: dict[str, Any]) -> dict[str, Any]:
     summary = profile.summarise(case["events"], skip_runs=case["skipped"])
-    rows = [{key: value for key, value in row.items() if key != "memory_bytes"} for row in profile.as_rows(summary)]
+    rows = [{key: value for key, value in row.items() if key != "memory_bytes"} for row in profile.make_rows(summary)]
     return {"runs": summary.runs, "run_us": summary.run_us, "rows": rows}
 
 

@@ -115,7 +115,7 @@ def test_the_timed_call_can_be_wrapped() -> None:
 
 
 class Neighbours:
-    """Stands for worker.runner.turns.Turns: each hand-over lets the others have 60 ms, and empties the caches."""
+    """Stands for interleaving.Turns: each hand-over lets the others have 60 ms, and empties the caches."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

@@ -22,10 +22,10 @@ from farm.contract.node import SelfTest
 from farm.contract.reports import Facts
 from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import providers
-from worker.agent.kit import cache, stages
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import checks, launches, traces
-from worker.agent.passes.arms import PreparedArm
+from worker.agent.installation import cache, stages
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import checks, runner_process, traces
+from worker.agent.measurement.prepared_arms import PreparedArm
 
 logger = logging.getLogger(__name__)
 
@@ -73,16 +73,16 @@ def machine_tags(facts: Facts) -> dict[str, str]:
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
 
 
-def worth_trying(facts: Facts) -> tuple[str, ...]:
+def list_probable_providers(facts: Facts) -> tuple[str, ...]:
     """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
     return tuple(
         provider.short
         for provider in providers.PROVIDERS
-        if provider.signs is not None and has_signs(provider.signs, facts)
+        if provider.signs is not None and shows_signs(provider.signs, facts)
     )
 
 
-def has_signs(signs: providers.Signs, facts: Facts) -> bool:
+def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
     """Whether this machine looks like one that has the provider, which proves nothing."""
     stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
     return (
@@ -93,7 +93,7 @@ def has_signs(signs: providers.Signs, facts: Facts) -> bool:
     )
 
 
-def own_build() -> Installed | None:
+def find_agent_runtime() -> Installed | None:
     """The ONNX Runtime beside this agent: it proves the CPU provider without installing anything."""
     try:
         runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
@@ -110,7 +110,7 @@ def probe(
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
     arm = _arm(entry, installed=installed, folder=folder)
-    launch = launches.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
+    launch = runner_process.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
     with launch as launcher:
         report = checks.run_check(launcher, arm)
         if report.reason is not None:
@@ -118,8 +118,8 @@ def probe(
                 f"{entry.name} does not run here on {installed.runtime}, it takes {entry.needs}: {report.reason.text}"
             )
         profiled = traces.profile_arm(launcher, arm, trace_round=0)
-    trace = traces.report_of(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
-    traces.drop(profiled)
+    trace = traces.make_report(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
+    traces.delete_files(profiled)
     shown = next((share for share in trace.providers if share.name == entry.name), None)
     if shown is None:
         ran = ", ".join(share.name for share in trace.providers) or "nothing"
@@ -131,7 +131,7 @@ def probe(
     return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
 
 
-def stored(folder: Path) -> Abilities:
+def load_stored(folder: Path) -> Abilities:
     """What earlier probes of this node found beside the CPU's."""
     try:
         known = json.loads((folder / FILE).read_text())
@@ -149,14 +149,14 @@ def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> Pr
     for path in (model, inputs):
         path.parent.mkdir(exist_ok=True)
     _write_model(model, inputs)
-    bundle = Bundle(main=model.name, files=(reference_to(model),))
+    bundle = Bundle(main=model.name, files=(make_file_ref(model),))
     cell = CellSpec(
         artifact_sha256=bundle.digest,
         runtime=installed.runtime,
         provider=entry.name,
         provider_options=dict(entry.defaults),
     )
-    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=reference_to(inputs))
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=make_file_ref(inputs))
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
     return PreparedArm(
@@ -181,5 +181,5 @@ def _write_model(model: Path, inputs: Path) -> None:
     np.savez(inputs, x=np.ones((8, 64), np.float32))
 
 
-def reference_to(path: Path) -> FileRef:
-    return FileRef(name=path.name, sha256=cache.digest_of_file(path), bytes=path.stat().st_size)
+def make_file_ref(path: Path) -> FileRef:
+    return FileRef(name=path.name, sha256=cache.hash_file(path), bytes=path.stat().st_size)

@@ -14,10 +14,10 @@ from farm.contract.cells import Budget, Bundle, CellSpec
 from farm.contract.node import SelfTest
 from farm.contract.reports import CheckReport
 from worker.agent.abilities import probes
-from worker.agent.kit import stages
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes import checks, launches, samples
-from worker.agent.passes.arms import PreparedArm
+from worker.agent.installation import stages
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement import checks, runner_process, samples
+from worker.agent.measurement.prepared_arms import PreparedArm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,9 +31,9 @@ LAUNCHES: Final = 3
 ROWS, WIDTH, LAYERS = 32, 256, 6
 
 
-def at_home(folder: Path) -> SelfTest | None:
+def run_on_agent_runtime(folder: Path) -> SelfTest | None:
     """The self-test of a machine that joins, on the ONNX Runtime beside this agent; None where there is none yet."""
-    installed = probes.own_build()
+    installed = probes.find_agent_runtime()
     if installed is None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,9 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
     arm = _arm(installed, folder)
-    with launches.Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
+    with runner_process.Launcher(
+        stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled
+    ) as launcher:
         check = checks.run_check(launcher, arm)
         problem = _what_is_wrong(check)
         if problem:
@@ -96,9 +98,9 @@ def _arm(installed: Installed, folder: Path) -> PreparedArm:
     for path in (model.parent, files, scratch):
         path.mkdir(exist_ok=True)
     _write(model, files)
-    bundle = Bundle(main=model.name, files=(probes.reference_to(model),))
+    bundle = Bundle(main=model.name, files=(probes.make_file_ref(model),))
     cell = CellSpec(artifact_sha256=bundle.digest, runtime=installed.runtime, provider=CPU)
-    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=probes.reference_to(files / "inputs.npz"))
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=probes.make_file_ref(files / "inputs.npz"))
     return PreparedArm(
         order=order,
         installed=installed,

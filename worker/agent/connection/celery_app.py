@@ -8,8 +8,8 @@ worker's loop stays free for signals.
 from celery import Celery
 from kombu.entity import Queue
 
-from worker.agent.line import transport
-from worker.agent.line.mailbox import Mailbox
+from worker.agent.connection import transport
+from worker.agent.connection.mailbox import Mailbox
 
 SETTINGS = {
     "accept_content": ["json"],

@@ -10,9 +10,9 @@ from farm.contract import node as messages
 from farm.contract import signatures
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
+from worker.agent.connection.gateway import Gateway, LeaseLostError, RejectedError, UnavailableError
+from worker.agent.connection.mailbox import pause_after
 from worker.agent.home import Identity, NodeHome
-from worker.agent.line.gateway import Gateway, Rejected, Stale, Unavailable
-from worker.agent.line.mailbox import pause_after
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def _enrolled(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.En
     try:
         with Gateway(url) as gateway:
             return gateway.url, gateway.enrol(enrolment)
-    except Rejected as refusal:
+    except RejectedError as refusal:
         if refusal.code != messages.ELSEWHERE or not refusal.gateway:
             raise
         with Gateway(refusal.gateway) as gateway:
@@ -84,7 +84,7 @@ def enrol_by_host_name(
     """The same under a name that nobody chose: with an ending of its own where another node of the farm has it."""
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
-    except Stale as problem:
+    except LeaseLostError as problem:
         other = f"{name[:58]}-{secrets.token_hex(2)}"
         logger.warning("%s This machine joins as %s.", problem, other)
         return enrol(home, url=url, code=code, name=other, facts=facts, self_test=self_test)
@@ -105,7 +105,7 @@ def is_due(grant: messages.SecretGrant, *, now: datetime | None = None) -> bool:
     return (now or datetime.now(UTC)) >= grant.rotate_at
 
 
-def approved_secret(
+def wait_for_approval(
     home: NodeHome, gateway: Gateway, identity: Identity, *, stop: threading.Event
 ) -> messages.SecretGrant:
     """The secret to start with; waits while the node is pending or the farm is away.
@@ -121,11 +121,11 @@ def approved_secret(
         tries += 1
         try:
             return renew_secret(home, gateway, identity)
-        except Rejected as problem:
+        except RejectedError as problem:
             if problem.code != PENDING:
                 raise
             sentence, pause = str(problem), min(MAX_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
-        except Unavailable as problem:
+        except UnavailableError as problem:
             sentence, pause = f"The farm is not responding ({problem}); retrying.", pause_after(tries)
         if sentence != logged:
             logger.warning("%s", sentence)

@@ -39,19 +39,19 @@ class GatewayError(Exception):
     """A request to the farm did not give what was asked for; the text is a sentence."""
 
 
-class Unavailable(GatewayError):
+class UnavailableError(GatewayError):
     """No answer, or one that says try later."""
 
 
-class Refused(GatewayError):
+class NodeUnknownError(GatewayError):
     """The farm does not know this node (any more)."""
 
 
-class Stale(GatewayError):
+class LeaseLostError(GatewayError):
     """The block or attempt is not this node's (any more)."""
 
 
-class Rejected(GatewayError):
+class RejectedError(GatewayError):
     """The request is wrong and will stay so. `status` is the HTTP status, `code` the farm's word for programs.
 
     `gateway`: where the farm serves its nodes, when this was the address of its pages.
@@ -64,7 +64,7 @@ class Rejected(GatewayError):
         self.gateway = gateway
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """The farm's address without a trailing slash. Raises ValueError: plain HTTP is for this machine alone."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -87,7 +87,7 @@ class Gateway:
     """One farm. `secret` may be exchanged while requests run (rotation)."""
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
-        self.url = checked_url(url)
+        self.url = check_url(url)
         self._secret = secret
         self._renew: Callable[[], object] | None = None
         self._lock, self._renewing = threading.Lock(), threading.Lock()
@@ -125,7 +125,7 @@ class Gateway:
         return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
-        headers = {messages.HOST_HEADER: host_lock.host(), messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
+        headers = {messages.HOST_HEADER: host_lock.host_id(), messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def standing(self) -> messages.Welcome:
@@ -166,7 +166,7 @@ class Gateway:
                     _raise(response)
                 yield from response.iter_bytes(CHUNK_BYTES)
         except httpx2.TransportError as problem:
-            raise Unavailable(_words(problem)) from problem
+            raise UnavailableError(_words(problem)) from problem
 
     def _post(
         self, address: str, body: BaseModel, answer: type[Answer], *, headers: dict[str, str] | None = None
@@ -185,7 +185,7 @@ class Gateway:
         try:
             return self._client.request(method, self._address(address), **asked)
         except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile
-            raise Unavailable(_words(problem)) from problem
+            raise UnavailableError(_words(problem)) from problem
 
     def _is_renewed(self, shown: dict[str, str]) -> bool:
         """Whether there is another secret now than the one that was shown. Raises Unavailable."""
@@ -196,11 +196,11 @@ class Gateway:
                 return False
             try:
                 self._renew()
-            except (Refused, Rejected):
+            except (NodeUnknownError, RejectedError):
                 # the node was taken out, or is none of this farm's: the first answer stands
                 return False
             except OSError as problem:
-                raise Unavailable(f"The new secret cannot be kept ({problem.strerror}).") from problem
+                raise UnavailableError(f"The new secret cannot be kept ({problem.strerror}).") from problem
             return True
 
     def _address(self, address: str) -> str:
@@ -227,7 +227,7 @@ def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
     try:
         return answer.model_validate_json(response.content)
     except ValidationError as problem:
-        raise Rejected(
+        raise RejectedError(
             f"{response.request.url.path} answered with something other than {answer.__name__}: is this a farm of "
             "the same version?",
             status=response.status_code,
@@ -245,12 +245,12 @@ def _raise(response: httpx2.Response) -> None:
     status, problem = response.status_code, _problem(response)
     sentence = f"{problem.detail} {problem.hint}" if problem.hint else problem.detail
     if status == 401:
-        raise Refused(sentence)
+        raise NodeUnknownError(sentence)
     if status == 409:
-        raise Stale(sentence)
+        raise LeaseLostError(sentence)
     if status in (408, 429) or status >= 500:
-        raise Unavailable(sentence)
-    raise Rejected(
+        raise UnavailableError(sentence)
+    raise RejectedError(
         sentence, status=status, code=problem.code, gateway=response.headers.get(messages.GATEWAY_HEADER, "")
     )
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from farm.contract.node import Offer
-from worker.agent.line import gateway
+from worker.agent.connection import gateway
 
 if TYPE_CHECKING:
     import redis
@@ -25,7 +25,7 @@ CONNECT_S = 5.0
 UNNAMED_S = 1.0
 
 
-class DirectLine:
+class BrokerConnection:
     """One connection to the broker, as the node's own user. Raises ValueError for an address that is none."""
 
     def __init__(self, url: str) -> None:
@@ -59,7 +59,7 @@ class DirectLine:
                 f"the broker refuses this node's user ({problem}); `manage.py direct_line NODE` makes it anew"
             ) from problem
         except redis.RedisError as problem:
-            raise gateway.Unavailable(f"the broker is not reachable: {problem}") from problem
+            raise gateway.UnavailableError(f"the broker is not reachable: {problem}") from problem
         if found is None:
             return None
         try:

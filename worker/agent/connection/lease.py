@@ -7,7 +7,7 @@ import threading
 import time
 
 from farm.contract.blocks import Lease
-from worker.agent.line import gateway as farm
+from worker.agent.connection import gateway as farm
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class LeaseKeeper:
                 reply = self._gateway.heartbeat(
                     self._order.block, attempt=self._order.attempt, token=self._token, doing=self._doing
                 )
-            except farm.Unavailable as problem:
+            except farm.UnavailableError as problem:
                 if time.monotonic() - answered_at > PATIENCE_LEASES * self._lease_s:
                     self.lose(f"the farm has not answered for {PATIENCE_LEASES} leases ({problem}).")
                     return

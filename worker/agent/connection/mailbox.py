@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from farm.contract.node import Offer
-from worker.agent.line import gateway
+from worker.agent.connection import gateway
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Mailbox:
             started = time.monotonic()
             try:
                 offer = self._fetch()
-            except gateway.Refused as problem:
+            except gateway.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 return
             except gateway.GatewayError as problem:  # also a proxy that answers 404 while the farm is replaced

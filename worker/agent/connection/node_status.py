@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worker.agent.abilities import probes
+from worker.agent.connection import gateway as farm
 from worker.agent.home import Identity, NodeHome
-from worker.agent.kit.runtimes import RuntimeStore
-from worker.agent.line import gateway as farm
+from worker.agent.installation.runtimes import RuntimeStore
 
 
 @dataclass(frozen=True)
-class Standing:
+class NodeStatus:
     """`farm_answer` is None when the farm could not be asked; `problem` says why. `is_known`: the farm trusts it."""
 
     identity: Identity
@@ -61,14 +61,14 @@ class Standing:
         return f"running, process {self.process}" + ("" if self.is_ready else ", not ready yet")
 
 
-def read(home: NodeHome, *, url: str | None = None) -> Standing:
+def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     """Reads the folder and asks the farm. Raises NotEnrolledError."""
     identity = home.identity()
     answer, is_known, problem = _asked(home, url or identity.url)
     process = home.running()
     if home.secret() is None and process is not None:
         answer = "waits for approval by its fingerprint"
-    return Standing(
+    return NodeStatus(
         identity=identity,
         home=home.folder,
         process=process,
@@ -78,7 +78,7 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
         problem=problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
         runtimes=len(RuntimeStore(home.folder / "runtimes").installed()),
-        proven=tuple(sorted(probes.stored(home.folder).tags)),
+        proven=tuple(sorted(probes.load_stored(home.folder).tags)),
     )
 
 
@@ -90,9 +90,9 @@ def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
             answer = gateway.standing().sentence
-    except farm.Refused as problem:
+    except farm.NodeUnknownError as problem:
         return f"refused: {problem}", False, None
-    except farm.Rejected as problem:
+    except farm.RejectedError as problem:
         # an older farm has no such address; what else is no farm at all
         return ("knows this node", True, None) if problem.status == 404 else (None, False, f"{url}: {problem}")
     except farm.GatewayError as problem:

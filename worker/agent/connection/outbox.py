@@ -13,9 +13,9 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from farm.contract.reports import Reply, Report
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.mailbox import pause_after
 from worker.agent.home import write_privately
-from worker.agent.line import gateway as farm
-from worker.agent.line.mailbox import pause_after
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Outbox:
                 continue
             try:
                 self._send(path, spooled, is_cancelled=is_cancelled)
-            except (farm.Stale, farm.Rejected) as problem:
+            except (farm.LeaseLostError, farm.RejectedError) as problem:
                 logger.info("A report of an earlier attempt at block %s is late: %s", spooled.block, problem)
             except GivenUpError:
                 return answered
@@ -74,7 +74,7 @@ class Outbox:
         while True:
             try:
                 return self._send_once(path, spooled)
-            except farm.Unavailable as problem:
+            except farm.UnavailableError as problem:
                 failures += 1
                 pause = pause_after(failures)
                 logger.warning("A report is pending (%s); sending it again in %.1f s.", problem, pause)
@@ -89,7 +89,7 @@ class Outbox:
             reply = self._gateway.report(
                 spooled.block, attempt=spooled.attempt, token=spooled.token, report=spooled.report
             )
-        except (farm.Stale, farm.Rejected):
+        except (farm.LeaseLostError, farm.RejectedError):
             _drop(path)
             raise
         _drop(path)

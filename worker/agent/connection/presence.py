@@ -9,11 +9,11 @@ from farm.contract import node as messages
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
 from worker.agent.abilities.probes import Abilities
+from worker.agent.connection import enrolment
+from worker.agent.connection import gateway as farm
+from worker.agent.connection.mailbox import pause_after
 from worker.agent.home import Identity, NodeHome
-from worker.agent.kit.runtimes import Installed
-from worker.agent.line import enrolment
-from worker.agent.line import gateway as farm
-from worker.agent.line.mailbox import pause_after
+from worker.agent.installation.runtimes import Installed
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Presence:
                 self._renew_secret()
                 on_welcome(self.hello())
                 failures = 0
-            except farm.Refused as problem:
+            except farm.NodeUnknownError as problem:
                 on_refused(str(problem))
                 return
             except (farm.GatewayError, OSError) as problem:  # OSError: a full disk keeps no secret and no ready file

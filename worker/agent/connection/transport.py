@@ -14,7 +14,7 @@ from queue import Empty
 from kombu import transport
 from kombu.transport import virtual
 
-from worker.agent.line.mailbox import Mailbox
+from worker.agent.connection.mailbox import Mailbox
 
 NAME = "onnxfarm"
 # how soon the worker's loop looks at signals and ended tasks again

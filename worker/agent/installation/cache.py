@@ -73,7 +73,7 @@ class ArtifactCache:
         try:
             self._fetch(ref.sha256, Path(partial))
             found_bytes = os.stat(partial).st_size
-            if found_bytes != ref.bytes or digest_of_file(Path(partial)) != ref.sha256:
+            if found_bytes != ref.bytes or hash_file(Path(partial)) != ref.sha256:
                 raise ArtifactUnavailableError(
                     f"{ref.name} came with {found_bytes:,} bytes that are not the {ref.bytes:,} bytes of digest "
                     f"{ref.sha256[:12]}; if this happens again, upload the file again"
@@ -94,7 +94,7 @@ class ArtifactCache:
             return False
         if self._checked.get(ref.sha256) == stamp:
             return True
-        if stamp[1] == ref.bytes and digest_of_file(path) == ref.sha256:
+        if stamp[1] == ref.bytes and hash_file(path) == ref.sha256:
             self._checked[ref.sha256] = stamp
             return True
         path.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ class ArtifactCache:
                 path.unlink(missing_ok=True)
 
 
-def digests_of(order: BlockOrder) -> set[str]:
+def list_digests(order: BlockOrder) -> set[str]:
     """Every digest a block needs: they stay in the cache while it is prepared."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
@@ -128,7 +128,7 @@ def copy_file(source: Path, target: Path) -> None:
             shutil.copyfileobj(old, new, CHUNK_BYTES)
 
 
-def digest_of_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

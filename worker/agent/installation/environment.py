@@ -6,8 +6,8 @@ from pathlib import Path
 
 from farm.contract.reports import Facts
 from farm.rules.quality.looks import Search
-from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.runtimes import RuntimeStore
+from worker.agent.installation.cache import ArtifactCache
+from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine import facts
 
 # (arm, trace round, Chrome-trace JSON) → digest under which it was stored, None: not stored
@@ -33,7 +33,7 @@ class JudgeFile:
 class NodeEnvironment:
     """The node's side of an order.
 
-    `stage` is the staged runner (worker.agent.kit.stages). `work_dir` holds one folder a block, removed at its end.
+    `stage` is the staged runner (see `stages`). `work_dir` holds one folder a block, removed at its end.
     `say` is told in words what is being done, for logs and progress bars. `search` answers where outputs part; a node
     without one answers no such question.
     """

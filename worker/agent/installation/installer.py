@@ -23,8 +23,8 @@ from farm.rules.wording.numbers import size
 from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
-from worker.agent.kit.locks import Requirements
-from worker.agent.kit.stages import RUNNER
+from worker.agent.installation.locks import Requirements
+from worker.agent.installation.stages import RUNNER
 
 TIMEOUT_S = 900.0
 PROBE_S = 120.0
@@ -36,7 +36,7 @@ _PROBE = (
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
 # a runtime has some hundred models of one node to load; where it fails, nothing is known of it
-LADDER, LADDER_S = RUNNER / "ladder.py", 30.0
+LOADABLE_VERSIONS, LOADABLE_VERSIONS_S = RUNNER / "loadable_versions.py", 30.0
 # of the byte code that would be made, two thirds; no launch imports it
 _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
 # what uv and Python say where there is no room
@@ -68,11 +68,11 @@ class Probed(Message):
     packages: Annotated[dict[_Word, _Word], Field(max_length=1000)]
 
 
-class DiskFull(InstallError):
+class DiskFullError(InstallError):
     """There was no room, which another try may find."""
 
 
-def uv_program() -> str:
+def find_uv() -> str:
     """uv's own binary from its wheel, else the one on PATH. Raises InstallError."""
     try:
         import uv
@@ -85,9 +85,9 @@ def uv_program() -> str:
     raise InstallError("uv is not installed beside the agent; install onnxfarm[node], which brings it")
 
 
-def pythons_present() -> list[Python]:
+def find_pythons() -> list[Python]:
     """Interpreters of CPython 3 that uv finds on this machine, newest first."""
-    text = _run([uv_program(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
+    text = _run([find_uv(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
     try:
         entries = json.loads(text)
     except ValueError:
@@ -109,7 +109,7 @@ def make_environment(
 
     Raises InstallError with the tool's essential line.
     """
-    uv = uv_program()
+    uv = find_uv()
     # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
     _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
@@ -152,17 +152,19 @@ def _probed(interpreter: Path, module: str) -> Probed:
     except SandboxError as error:
         raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:
-        raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
+        raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
         return Probed.model_validate_json(without_controls(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
 
 
-def try_ladder(folder: Path) -> Loads | None:
+def probe_loadable_versions(folder: Path) -> Loads | None:
     """What the runtime of an environment loads, tried where it can reach nothing; None where that cannot be told."""
     try:
-        ending = _confined(folder / "bin" / "python", LADDER.read_text(encoding="utf-8"), timeout_s=LADDER_S)
+        ending = _confined(
+            folder / "bin" / "python", LOADABLE_VERSIONS.read_text(encoding="utf-8"), timeout_s=LOADABLE_VERSIONS_S
+        )
         return Loads.model_validate_json(ending.reply) if ending.is_done else None
     except (SandboxError, ValidationError):
         return None
@@ -176,7 +178,7 @@ def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
         return child.run_command([str(interpreter), "-I", "-c", program], policy=policy, timeout_s=timeout_s)
 
 
-def essential_line(text: str) -> str:
+def extract_error_line(text: str) -> str:
     """The part of uv's words that says what is wrong, in one line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if (other := _MISMATCH.search(plain)) is not None:
@@ -207,7 +209,9 @@ def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) ->
     output = done.stderr or done.stdout
     if done.returncode != 0 and any(words in output for words in _FULL) and cwd is not None:
         free = size(shutil.disk_usage(cwd).free)
-        raise DiskFull(f"the disk of {cwd} is full: {free} are free, and a runtime takes 0.2 to 3 GB; make room there")
+        raise DiskFullError(
+            f"the disk of {cwd} is full: {free} are free, and a runtime takes 0.2 to 3 GB; make room there"
+        )
     if done.returncode != 0 and not may_fail:
-        raise InstallError(essential_line(output))
+        raise InstallError(extract_error_line(output))
     return done.stdout

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.allowances import names_of
-from worker.agent.kit.requirements import Recipe
+from worker.agent.installation.requirements import Recipe
 
 VERSION = 1
 FILE = Path(__file__).with_name("locks.json")
@@ -40,7 +40,9 @@ def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = 
     lines = recipe.requirements
     if recipe.with_dependencies and runtime.distribution not in own:
         lines = tuple(environments.get(str(runtime), lines))
-    known = {line: hashes.get(pin_of(line), []) for line in lines if Runtime.of(pin_of(line)).distribution not in own}
+    known = {
+        line: hashes.get(parse_pin(line), []) for line in lines if Runtime.of(parse_pin(line)).distribution not in own
+    }
     is_closed = not recipe.with_dependencies or lines is not recipe.requirements
     return Requirements(
         lines=tuple(" ".join([line, *(f"--hash=sha256:{digest}" for digest in known.get(line, []))]) for line in lines),
@@ -48,13 +50,13 @@ def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = 
     )
 
 
-def pin_of(line: str) -> str:
+def parse_pin(line: str) -> str:
     """`name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
     found = _PIN.match(line)
     return found[1] + found[2] if found is not None else ""
 
 
-def read_lock(text: str) -> dict[str, list[str]]:
+def parse_lock(text: str) -> dict[str, list[str]]:
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.lstrip().startswith("#")]
     return {line.partition(" --hash")[0].strip(): re.findall(r"sha256:([0-9a-f]{64})", line) for line in lines}
 

@@ -40,7 +40,7 @@ class Recipe:
     with_dependencies: bool
 
 
-def recipe_of(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
+def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
     """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above. `wheel`: the build as a file.
 
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
@@ -62,7 +62,7 @@ def recipe_of(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
     )
 
 
-def python_range(runtime: Runtime) -> tuple[int, int] | None:
+def supported_python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
         return _pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])

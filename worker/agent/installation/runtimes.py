@@ -21,7 +21,7 @@ from farm.contract.blocks import WheelFile
 from farm.contract.cells import Loads, Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes import distributions, engines, indexes, plugins
-from worker.agent.kit import installer, locks, requirements, wheels
+from worker.agent.installation import installer, locks, requirements, wheels
 
 MARKER = "onnxfarm.json"
 FAILURE_S = 300.0
@@ -149,11 +149,13 @@ class RuntimeStore:
             return self._installed(runtime, files, Path(scratch))
 
     def _installed(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
-        place, wheel = self._place(runtime), self._wheels and wheels.wheel_of(runtime, self._wheels)
+        place, wheel = self._place(runtime), self._wheels and wheels.find_wheel(runtime, self._wheels)
         try:
-            wheel = wheel or (wheels.fetch(files, scratch) if files else None)
-            python = self._choose_python(wheels.pythons_of(wheel) if wheel else requirements.python_range(runtime))
-            recipe, module = requirements.recipe_of(runtime, wheel=wheel), engines.of(runtime).module
+            wheel = wheel or (wheels.download_best_wheel(files, scratch) if files else None)
+            python = self._choose_python(
+                wheels.supported_python_range(wheel) if wheel else requirements.supported_python_range(runtime)
+            )
+            recipe, module = requirements.make_recipe(runtime, wheel=wheel), engines.of(runtime).module
             facts = installer.make_environment(
                 place,
                 python=python,
@@ -161,15 +163,15 @@ class RuntimeStore:
                 with_dependencies=recipe.with_dependencies,
                 module=module,
             )
-        except installer.DiskFull as error:
+        except installer.DiskFullError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(_failure(runtime, str(error))) from error
-        except (installer.InstallError, wheels.WheelProblem) as error:
+        except (installer.InstallError, wheels.WheelError) as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
         self._failure_file(runtime).unlink(missing_ok=True)
-        loads = installer.try_ladder(place) if module == engines.ONNXRUNTIME.module else None
-        marker: dict[str, object] = {**facts, "runtime": runtime.model_dump(), "bytes": size_of(place)}
+        loads = installer.probe_loadable_versions(place) if module == engines.ONNXRUNTIME.module else None
+        marker: dict[str, object] = {**facts, "runtime": runtime.model_dump(), "bytes": measure_disk_bytes(place)}
         marker["loads"] = loads and loads.model_dump()
         (place / MARKER).write_text(json.dumps(marker))
         found = self._read(place)
@@ -181,7 +183,7 @@ class RuntimeStore:
         own = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
             return own
-        present = installer.pythons_present()
+        present = installer.find_pythons()
         fitting = [python for python in present if allowed[0] <= python.minor <= allowed[1]]
         if fitting:
             return fitting[0].path
@@ -225,7 +227,7 @@ class RuntimeStore:
             yield
 
 
-def size_of(folder: Path) -> int:
+def measure_disk_bytes(folder: Path) -> int:
     """Bytes of all files below, each hard-linked file counted in full (uv links them from its cache)."""
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 

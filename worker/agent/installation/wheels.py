@@ -26,11 +26,11 @@ FETCH_S = 1800.0
 _PYTHON = re.compile(r"cp3([0-9]{1,2})")
 
 
-class WheelProblem(ValueError):
+class WheelError(ValueError):
     """The file is no build that can be measured here. The message is one sentence."""
 
 
-def take_in(path: Path, folder: Path) -> Runtime:
+def import_wheel(path: Path, folder: Path) -> Runtime:
     """The runtime that a wheel is, kept in a folder for installing. Raises WheelProblem."""
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
@@ -38,32 +38,32 @@ def take_in(path: Path, folder: Path) -> Runtime:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         runtime = Runtime(distribution=name, version=f"{version.public}+sha{digest[:7]}")
     except OSError as problem:
-        raise WheelProblem(f"{path} cannot be read ({problem.strerror}): give the path of a wheel.") from problem
+        raise WheelError(f"{path} cannot be read ({problem.strerror}): give the path of a wheel.") from problem
     except (InvalidWheelFilename, ValidationError) as problem:
-        raise WheelProblem(f"{path.name} is not named like a wheel: keep the name that its build gave it.") from problem
+        raise WheelError(f"{path.name} is not named like a wheel: keep the name that its build gave it.") from problem
     if name not in EVERY_DISTRIBUTION or plugins.plugin_of(runtime) is not None:
-        raise WheelProblem(f"{path.name} is a wheel of {name}, and builds of ONNX Runtime are measured.")
+        raise WheelError(f"{path.name} is a wheel of {name}, and builds of ONNX Runtime are measured.")
     platforms = {tag.platform for tag in tags}
     if platforms.isdisjoint(tag.platform for tag in sys_tags()):
-        raise WheelProblem(f"{path.name} is for {', '.join(sorted(platforms))}, which this machine is not.")
+        raise WheelError(f"{path.name} is for {', '.join(sorted(platforms))}, which this machine is not.")
     _keep(path, folder / f"{runtime.distribution}-{runtime.version}")
     return runtime
 
 
-def keep(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
+def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
     """Keeps the fitting one of a runtime's wheels for installing. Raises WheelProblem, OSError."""
     place = folder / f"{runtime.distribution}-{runtime.version}"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".", dir=place) as draft:
-        wheel = fetch(files, Path(draft))
+        wheel = download_best_wheel(files, Path(draft))
         wheel.replace(place / wheel.name)
 
 
-def wheel_of(runtime: Runtime, folder: Path) -> Path | None:
+def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
     return next((folder / f"{runtime.distribution}-{runtime.version}").glob(f"*{ENDING}"), None)
 
 
-def fetch(files: Sequence[WheelFile], folder: Path) -> Path:
+def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     """The wheel among these that fits this machine best, downloaded. Raises WheelProblem."""
     own = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(own)}
@@ -72,10 +72,10 @@ def fetch(files: Sequence[WheelFile], folder: Path) -> Path:
     try:
         tags = {file.name: parse_wheel_filename(file.name)[3] for file in files}
     except InvalidWheelFilename as problem:
-        raise WheelProblem(f"one of its files is not named like a wheel: {str(problem)[:200]}.") from problem
+        raise WheelError(f"one of its files is not named like a wheel: {str(problem)[:200]}.") from problem
     fitting = [file for file in files if not platforms.isdisjoint(tag.platform for tag in tags[file.name])]
     if not fitting:
-        raise WheelProblem(f"none of its {len(files)} wheels is for this machine.")
+        raise WheelError(f"none of its {len(files)} wheels is for this machine.")
     wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(own)) for tag in tags[file.name]), file.name))
     target = folder / wanted.name
     try:
@@ -88,13 +88,13 @@ def fetch(files: Sequence[WheelFile], folder: Path) -> Path:
             may_follow=lambda address: indexes.may_be_fetched(address, beside=wanted.url),
         )
     except downloads.DownloadProblem as problem:
-        raise WheelProblem(str(problem)) from problem
+        raise WheelError(str(problem)) from problem
     except OSError as problem:
-        raise WheelProblem(f"{wanted.name} cannot be kept: {problem.strerror}.") from problem
+        raise WheelError(f"{wanted.name} cannot be kept: {problem.strerror}.") from problem
     return target
 
 
-def pythons_of(wheel: Path) -> tuple[int, int] | None:
+def supported_python_range(wheel: Path) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that a wheel is for; None: it does not say."""
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(found[1]) for tag in tags if (found := _PYTHON.fullmatch(tag.interpreter))]

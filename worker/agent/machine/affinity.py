@@ -13,7 +13,7 @@ LOOK_S = 0.1
 _CPUS = Path("/sys/devices/system/cpu")
 
 
-def core_of_block(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
+def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
     """Of this process's fastest cores the one that was least busy in the last moment; None where none can be chosen."""
     if not hasattr(os, "sched_getaffinity"):
         return None

@@ -22,7 +22,7 @@ NOT_READABLE = "not readable here"
 PERIOD_S = 0.05
 
 
-class Unreadable(RuntimeError):
+class EnergyUnreadableError(RuntimeError):
     """There is no energy to be had, in words that begin with "not readable here"."""
 
     def __init__(self, why: str) -> None:
@@ -71,7 +71,7 @@ class Readings:
 
 
 @contextmanager
-def reading(
+def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
     """Reads the meter beside the body, and once before and after it. Without a meter there are no readings."""
@@ -96,7 +96,7 @@ def reading(
         found.take(meter)
 
 
-def meter_of(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
+def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
     """The meter of what the cell runs on. Raises Unreadable."""
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
@@ -105,7 +105,7 @@ def meter_of(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> 
     if meter == "nvidia":
         number = cell.provider_options.get("device_id", "0")
         return nvidia_meter(int(number) if number.isdecimal() else 0, library=nvml)
-    raise Unreadable(f"no energy counter is known for {cell.provider}")
+    raise EnergyUnreadableError(f"no energy counter is known for {cell.provider}")
 
 
 def processor_meter(powercap: Path = POWERCAP) -> Meter:
@@ -114,7 +114,7 @@ def processor_meter(powercap: Path = POWERCAP) -> Meter:
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
     packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
     if not packages:
-        raise Unreadable(f"{powercap} shows no RAPL package, as on most virtual machines")
+        raise EnergyUnreadableError(f"{powercap} shows no RAPL package, as on most virtual machines")
     counters = [_Counter(folder) for folder in packages]
     return Meter(f"RAPL, {len(counters)} package(s)", lambda: sum(counter.read_j() for counter in counters))
 
@@ -128,9 +128,9 @@ class _Counter:
             self._range = int(_text(folder / "max_energy_range_uj") or 0)
             self._last = int(self._path.read_text())
         except PermissionError:
-            raise Unreadable(f"{self._path} is for root only; let the agent's user read it") from None
+            raise EnergyUnreadableError(f"{self._path} is for root only; let the agent's user read it") from None
         except (OSError, ValueError) as problem:
-            raise Unreadable(f"{self._path} cannot be read ({problem})") from None
+            raise EnergyUnreadableError(f"{self._path} cannot be read ({problem})") from None
         self._sum = 0
 
     def read_j(self) -> float:
@@ -151,9 +151,9 @@ def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
             nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(count)),
         )
     except (OSError, AttributeError) as problem:
-        raise Unreadable(f"no NVML of this driver ({problem})") from None
+        raise EnergyUnreadableError(f"no NVML of this driver ({problem})") from None
     if any(codes):
-        raise Unreadable(f"NVML answered {next(code for code in codes if code)} for device {device}")
+        raise EnergyUnreadableError(f"NVML answered {next(code for code in codes if code)} for device {device}")
 
     def read_j() -> float:
         nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(count))
@@ -162,7 +162,7 @@ def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
     return Meter(f"NVML, device {device}", read_j)
 
 
-def per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
+def energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
     """Millijoules of an inference in each (began_ns, ended_ns, inferences); None where none were counted."""
     found = [(readings.between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]

@@ -20,7 +20,7 @@ LOAD_PER_CORE = 0.3
 BUSY_SHARE = 0.1
 HOT_C = 85.0
 LITTLE_MEMORY = 0.1
-# what worker.agent.kit.stages names the folder that a runner is started from
+# what worker.agent.installation.stages names the folder that a runner is started from
 _STAGE = re.compile(r"^runner-[0-9a-f]{16}$")
 # stands around a runner with the runner's own arguments
 _WRAPPERS = ("bwrap",)
@@ -47,7 +47,7 @@ class Surroundings:
     counters_closed_at: int | None = None
 
 
-def advice(seen: Surroundings) -> tuple[str, ...]:
+def list_warnings(seen: Surroundings) -> tuple[str, ...]:
     """One sentence for each thing that makes numbers worse, most serious first; empty on a quiet machine."""
     return (*_about_company(seen), *_about_the_clock(seen), *_about_the_machine(seen))
 
@@ -118,7 +118,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def other_runners() -> int | None:
+def count_runners() -> int | None:
     """How many runners work here, whoever started them; None where processes cannot be listed.
 
     Asked for before a block's first launch, none of them is the block's own.
@@ -147,15 +147,15 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         load_1m=_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
-        other_runners=other_runners(),
-        governor=processor.governor(),
-        turbo=processor.turbo(),
+        other_runners=count_runners(),
+        governor=processor.read_governor(),
+        turbo=processor.is_turbo_enabled(),
         temperature_c=temperature_c(),
         free_memory_share=memory.available / memory.total,
         is_emulated=processor.is_emulated(),
         is_on_battery=battery is not None and battery.power_plugged is False,
         virtualization=known.virtualization,
-        counters_closed_at=processor.counters_closed_at(),
+        counters_closed_at=processor.find_perf_event_restriction(),
     )
     return Facts(
         hostname=socket.gethostname(),
@@ -172,9 +172,9 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         python=platform.python_version(),
         is_emulated=seen.is_emulated,
         sandbox=confinement.available_level(),
-        gpus=gpus(),
+        gpus=list_nvidia_gpus(),
         instruction_sets=known.instruction_sets,
-        advice=advice(seen),
+        advice=list_warnings(seen),
         more=_more(known, seen),
     )
 
@@ -190,7 +190,7 @@ def temperature_c() -> float | None:
     return None
 
 
-def gpus() -> tuple[str, ...]:
+def list_nvidia_gpus() -> tuple[str, ...]:
     """Names of NVIDIA devices by NVML, where its binding is installed and a driver answers."""
     try:
         # its binding comes with the requirements of GPU nodes only

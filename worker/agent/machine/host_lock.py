@@ -90,7 +90,7 @@ def _is_fresh(path: Path) -> bool:
         return False
 
 
-def sentence(descriptor: int, *, locks: Path = LOCKS) -> str:
+def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
     """Who holds the lock of this open file, since when, and what one can do."""
     holder = _holder(descriptor, locks=locks)
     if holder is None:
@@ -145,7 +145,7 @@ def lock_path() -> Path:
     return Path(os.environ.get(ENVIRONMENT_NAME) or Path(tempfile.gettempdir()) / "onnxfarm-measuring.lock")
 
 
-def host() -> str:
+def host_id() -> str:
     """What all who share the lock call it, and nobody else: 16 hexadecimal digits; empty where it cannot be told."""
     try:
         os.close(_opened(lock_path()))
@@ -157,7 +157,7 @@ def host() -> str:
 
 
 @contextlib.contextmanager
-def measuring(
+def hold_machine(
     *,
     patience_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
@@ -188,11 +188,11 @@ def measuring(
 
 
 @contextlib.contextmanager
-def preferably(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+def try_to_hold_machine(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[bool]:
     """Holds the machine if it is to be had within `patience_s`, and goes on without it otherwise; gives which."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(measuring(patience_s=patience_s, is_cancelled=is_cancelled))
+            stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled))
         except BusyError:
             yield False
         else:
@@ -211,10 +211,10 @@ def _wait_for(
     while not (place.is_next() and _taken(descriptor)):
         now = time.monotonic()
         if is_cancelled() or now >= deadline:
-            raise BusyError(f"{sentence(descriptor)} ({lock_path()} is locked.)")
+            raise BusyError(f"{describe_holder(descriptor)} ({lock_path()} is locked.)")
         place.touch()
         if now >= report_at:
-            on_wait(sentence(descriptor))
+            on_wait(describe_holder(descriptor))
             report_at = now + REPORT_EVERY_S
         time.sleep(TURN_S)
 

@@ -10,7 +10,7 @@ from farm.sandbox.endings import Ending
 VMSTAT = Path("/proc/vmstat")
 
 
-def kernel_kills(vmstat: Path = VMSTAT) -> int | None:
+def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
     """How many processes the kernel has killed for memory since it started; None where it does not tell."""
     try:
         found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
@@ -19,7 +19,7 @@ def kernel_kills(vmstat: Path = VMSTAT) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def judged(ending: Ending, *, before: int | None, after: int | None) -> Ending:
+def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:
     """The ending, without the guess that a SIGKILL means lack of memory where the kernel's count says otherwise."""
     is_guess = ending.kind == "out_of_memory" and ending.signal == signal.SIGKILL and "system killed it" in ending.limit
     if is_guess and before is not None and before == after:

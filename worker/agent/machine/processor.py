@@ -34,14 +34,14 @@ class Processor:
 def read_processor() -> Processor:
     """From `lscpu -J` where it is (8 ms), else from sysctl (macOS), else the little that Python knows."""
     if shutil.which("lscpu"):
-        return from_lscpu(_output_of(["lscpu", "-J"]))
+        return parse_lscpu(_output_of(["lscpu", "-J"]))
     if sys.platform == "darwin":
         model = _output_of(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
         return Processor(model=model or None)
     return Processor(model=platform.processor() or None)
 
 
-def from_lscpu(text: str) -> Processor:
+def parse_lscpu(text: str) -> Processor:
     """Parse lscpu's JSON, whose fields newer versions nest."""
     try:
         fields = dict(_fields(json.loads(text)["lscpu"]))
@@ -60,13 +60,13 @@ def from_lscpu(text: str) -> Processor:
     )
 
 
-def governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
+def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
     """The frequency governor, all of them when cores differ; None where the system has none (virtual machines)."""
     found = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return ", ".join(sorted(name for name in found if name)) or None
 
 
-def counters_closed_at(
+def find_perf_event_restriction(
     setting: Path = Path("/proc/sys/kernel/perf_event_paranoid"), *, is_root: bool | None = None
 ) -> int | None:
     """The kernel's setting, where it lets this user open no counter of a thread's instructions; None where it does."""
@@ -76,7 +76,7 @@ def counters_closed_at(
     return int(level) if level and is_closed and not is_root else None
 
 
-def turbo(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:
+def is_turbo_enabled(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:
     """Whether the clock may rise above its base; None where it cannot be read."""
     disabled = _read(root / "intel_pstate" / "no_turbo")
     if disabled in ("0", "1"):

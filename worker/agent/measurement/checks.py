@@ -5,9 +5,9 @@ from pydantic import ValidationError
 from farm.contract.reports import CheckReport
 from farm.contract.texts import own_words
 from farm.rules.runtimes import engines, plugins, providers
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Launcher, garbled
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
 RUNNER_ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
@@ -18,17 +18,17 @@ _LOG_CHARACTERS = 4_000
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     """The check pass of an arm."""
-    order: RunnerOrder = {**runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
+    order: RunnerOrder = {**make_runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
     facts = {"arm": arm.arm, "packages": arm.installed.packages, "log_tail": answer.log_tail[-_LOG_CHARACTERS:]}
     try:
         return CheckReport.model_validate({**reply, **facts, "reason": answer.reason})
     except ValidationError as error:
-        return CheckReport.model_validate({**facts, "reason": garbled(first_problem(error))})
+        return CheckReport.model_validate({**facts, "reason": make_garbled_reason(describe_first_problem(error))})
 
 
-def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
+def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
     """What every pass is told."""
     cell = arm.order.cell
     engine = engines.of(cell.runtime)
@@ -73,6 +73,6 @@ def _of_provider(arm: PreparedArm) -> RunnerOrder:
     return found
 
 
-def first_problem(error: ValidationError) -> str:
+def describe_first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}"

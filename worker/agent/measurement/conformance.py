@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from farm.sandbox.endings import Ending
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes.checks import RUNNER_ORDER_VERSION
-from worker.agent.passes.launches import run_alone
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement.checks import RUNNER_ORDER_VERSION
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.runner_process import run_without_arm
 
 Outcome = Literal["pass", "refused", "wrong", "crashed"]
 
@@ -61,7 +61,7 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
         "inputs": str(ledger),
         "provider": "CPUExecutionProvider",
     }
-    return run_alone(
+    return run_without_arm(
         order,
         runtime=runtime,
         stage=stage,

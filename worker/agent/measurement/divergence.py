@@ -21,10 +21,10 @@ from farm.contract.reports import OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Refer, Search, Sides
 from farm.rules.quality.parity import FP32, Preset, judge, preset_between, preset_for
-from worker.agent.kit.environment import StorePart
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Launcher, garbled
-from worker.agent.passes.looks import Looker, LookFailedError
+from worker.agent.installation.environment import StorePart
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
+from worker.agent.measurement.tensor_comparison import TensorComparer, TensorComparisonError
 
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 ANSWER = "divergence.json"
@@ -44,26 +44,26 @@ class Question:
     folder: Path
     main: str
     inputs: Path
-    candidate: Looker
+    candidate: TensorComparer
     search: Search
     reference: str
     out: Path
     work_dir: Path
-    against: Looker | None = None
+    against: TensorComparer | None = None
     variant: Path | None = None
     preset: Preset = FP32
     # time.monotonic() at which the search is given up
     ends_at: float = float("inf")
 
 
-def diverge(question: Question) -> doc.DivergenceDocument:
+def find_divergence(question: Question) -> doc.DivergenceDocument:
     """Where candidate and reference part. Raises ReasonedError: the search's, or that a side could not be asked."""
     try:
         return _answered(question)
     except CandidateError as problem:
         cause = problem.__cause__
-        reason = cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
-        raise LookFailedError(reason) from problem
+        reason = cause.reason if isinstance(cause, TensorComparisonError) else make_garbled_reason(str(problem))
+        raise TensorComparisonError(reason) from problem
 
 
 def _answered(asked: Question) -> doc.DivergenceDocument:
@@ -80,7 +80,7 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
         ),
         variant_dir=asked.variant,
     )
-    side = side_of(asked.candidate)
+    side = make_side(asked.candidate)
     known = {
         "schema": doc.SCHEMA,
         "model": asked.main,
@@ -108,17 +108,17 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
     )
 
 
-def side_of(looker: Looker) -> doc.Side:
+def make_side(looker: TensorComparer) -> doc.Side:
     cell = looker.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
 
-def _compared(looker: Looker, look: Look) -> list[doc.TensorLook]:
+def _compared(looker: TensorComparer, look: Look) -> list[doc.TensorLook]:
     with _as_candidate():
         return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
 
-def _refer(looker: Looker) -> Refer:
+def _refer(looker: TensorComparer) -> Refer:
     def refer(look: Look) -> None:
         with _as_candidate():
             looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
@@ -129,7 +129,7 @@ def _refer(looker: Looker) -> Refer:
 def _stop_if_late(asked: Question) -> None:
     if time.monotonic() > asked.ends_at:
         text = f"Looking between the nodes of {asked.main} took too long: ask with a smaller batch or shapes."
-        raise LookFailedError(Reason(code=ReasonCode.TIMEOUT, text=text))
+        raise TensorComparisonError(Reason(code=ReasonCode.TIMEOUT, text=text))
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _as_candidate() -> Iterator[None]:
     """A side that cannot run a part is no reason to stop; one that was cancelled is."""
     try:
         yield
-    except LookFailedError as problem:
+    except TensorComparisonError as problem:
         if problem.reason.code == ReasonCode.CANCELLED:
             raise
         raise CandidateError(problem.reason.text) from problem
@@ -185,7 +185,7 @@ class Asked:
     search: Search
 
 
-def answers(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
+def answer_questions(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
     """A report for each question of the order, in its order."""
     for number, question in enumerate(order.divergences):
         folder = asked.folder / f"divergence-{number}"
@@ -209,7 +209,7 @@ def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> dict[str, 
         return {"reason": asked.refused.get(missing[0], known)}
     out = folder / "part"
     out.mkdir(parents=True)
-    document = diverge(_question(question, ready, asked=asked, folder=folder))
+    document = find_divergence(_question(question, ready, asked=asked, folder=folder))
     digest = asked.store(question.arm, _packed(document, out)) if document.found is not None else None
     return {"document": document, "part_sha256": digest}
 
@@ -221,15 +221,15 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
     preset = preset_between(other.order.cell, cell) if other is not None else preset_for(cell.recipe.precision)
     work = folder / "looks"
     work.mkdir()
-    against = Looker(asked.launcher, other, preset.tolerance) if other is not None else None
+    against = TensorComparer(asked.launcher, other, preset.tolerance) if other is not None else None
     return Question(
         folder=arm.source.parent,
         main=arm.order.source.main,
         inputs=arm.inputs,
-        candidate=Looker(asked.launcher, arm, preset.tolerance),
+        candidate=TensorComparer(asked.launcher, arm, preset.tolerance),
         search=asked.search,
         against=against,
-        reference=str(side_of(against)) if against is not None else unoptimised(),
+        reference=str(make_side(against)) if against is not None else unoptimised(),
         out=folder / "part",
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,

@@ -15,11 +15,11 @@ from farm.contract.reports import EnginesReport
 from farm.rules.quality.parity import ANY, preset_between
 from farm.rules.runtimes import providers
 from farm.sandbox import left_files
-from worker.agent.kit.environment import StoreCompiled
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import OUTPUTS_FILE, runner_order
-from worker.agent.passes.launches import Launcher, garbled
-from worker.agent.passes.orders import Pair, RunnerOrder
+from worker.agent.installation.environment import StoreCompiled
+from worker.agent.measurement.checks import OUTPUTS_FILE, make_runner_order
+from worker.agent.measurement.orders import Pair, RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
 logger = logging.getLogger(__name__)
 COMPILED = "compiled.onnx"
@@ -37,14 +37,14 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
     if not pairs:
         return None
     runs = by_number[pairs[0]["one"]]
-    order: RunnerOrder = {**runner_order(runs, "engines"), "pairs": pairs}
+    order: RunnerOrder = {**make_runner_order(runs, "engines"), "pairs": pairs}
     answer = launcher.launch(runs, order, work_dir=runs.scratch)
     if answer.reason is not None:
         return EnginesReport(reason=answer.reason)
     try:
         return EnginesReport.model_validate({name: answer.reply.get(name) for name in ("pairs", "left_out")})
     except ValidationError as error:
-        return EnginesReport(reason=garbled(f"{error.error_count()} fields of its comparison are wrong"))
+        return EnginesReport(reason=make_garbled_reason(f"{error.error_count()} fields of its comparison are wrong"))
 
 
 def _shared(arm: PreparedArm) -> Path | None:
@@ -77,7 +77,7 @@ def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair
     }
 
 
-def wanted(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
+def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
     """The arms whose provider leaves a compiled model; of equal cells the first."""
     found: dict[str, PreparedArm] = {}
     for arm in arms:
@@ -87,13 +87,13 @@ def wanted(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
     return list(found.values())
 
 
-def keep_compiled(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
+def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
     """Compiles an arm's model once more, in a process of its own, and sends what came out.
 
     A model that cannot be kept, because it is compiled already, say, is a line of the log: its cell is measured.
     """
     stored = arm.scratch / COMPILED
-    answer = launcher.launch(arm, {**runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)
+    answer = launcher.launch(arm, {**make_runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)
     if answer.reason is not None:
         logger.warning("The compiled model of arm %d was not kept: %s", arm.arm, answer.reason.text)
     elif left_files.is_plain(stored):

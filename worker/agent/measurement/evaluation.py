@@ -16,11 +16,11 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
 from farm.contract.texts import own_words
 from farm.rules.quality.accuracy_metrics import METRICS
-from worker.agent.kit.environment import JudgeFile, NodeEnvironment
-from worker.agent.passes.arms import PreparedArm, prepare_arms
-from worker.agent.passes.checks import runner_order
-from worker.agent.passes.launches import Launcher, garbled
-from worker.agent.passes.orders import EvaluationPart, RunnerOrder
+from worker.agent.installation.environment import JudgeFile, NodeEnvironment
+from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.orders import EvaluationPart, RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
 # of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
 EVALUATION_S = 60.0
@@ -58,7 +58,7 @@ def evaluate_arms(
         yield known[key].model_copy(update={"arm": arm.arm})
 
 
-def judge_block(
+def evaluate_block(
     order: BlockOrder,
     *,
     report: Callable[[Report], Reply],
@@ -111,7 +111,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
     else:
         text = f"This node knows no accuracy metric {recipe.metric!r}: install the package that brings it on the node."
         return _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-    order: RunnerOrder = {**runner_order(arm, "evaluation"), "evaluation": part}
+    order: RunnerOrder = {**make_runner_order(arm, "evaluation"), "evaluation": part}
     answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=EVALUATION_S + _START_S)
     known = known.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
     if answer.reason is not None:
@@ -123,7 +123,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
         return AccuracyReport.model_validate({**dict(known), **judged})
     except (KeyError, ValidationError) as error:
         detail = own_words(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else f"it lacks {error}"
-        return known.model_copy(update={"reason": garbled(str(detail))})
+        return known.model_copy(update={"reason": make_garbled_reason(str(detail))})
 
 
 def _facts(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:

@@ -20,7 +20,7 @@ def read_graphs(paths: Sequence[Path], *, work_dir: Path, memory_bytes: int | No
     policy = Policy(read_only=(_OURS, *paths), read_write=(work_dir,), memory_bytes=memory_bytes)
     try:
         ending = child.run_function(
-            "worker.agent.passes.graph_reader:read_in_child",
+            "worker.agent.measurement.graph_reader:read_in_child",
             [str(path) for path in paths],
             policy=policy,
             timeout_s=TIMEOUT_S,

@@ -16,22 +16,22 @@ from pathlib import Path
 
 from farm.sandbox import left_files
 from farm.sandbox.watch import Running
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.launches import Answer, Launcher
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher
 
-# the words of worker.runner.turns, which runs in another environment
+# the words of worker.runner.interleaving, which runs in another environment
 GO, MORE, TRACE = b"g", b"m", b"t"
 ENDED = b""
 LISTEN_S = 0.05
 # so many load their models at the same time; nobody measures or warms up meanwhile
-STARTS = min(2, os.cpu_count() or 1)
+MAX_STARTING = min(2, os.cpu_count() or 1)
 
 # starts a process whose pipes lie in this folder, tells of it once it runs, and answers when it has ended
 Launch = Callable[[str, Callable[[Running], None]], Answer]
 
 
-class Seat:
+class InterleavedProcess:
     """One process: launched, then waiting for its turn. Only its watch runs in a thread of its own."""
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
@@ -40,7 +40,7 @@ class Seat:
         self._threads = threads
         self._running: Running | None = None
 
-    def __enter__(self) -> "Seat":
+    def __enter__(self) -> "InterleavedProcess":
         left_files.clear(self._folder)
         self._folder.mkdir()
         self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
@@ -85,7 +85,7 @@ class Seat:
         os.write(self._go, GO)
 
 
-def take_turns(
+def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
     """The answers to one sample's order an arm, in their order."""
@@ -96,10 +96,12 @@ def take_turns(
     launches: list[tuple[Launch, Path]] = [
         (partial(launch, arm, order), arm.scratch / "turns") for arm, order in orders
     ]
-    return lead(launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at)
+    return interleave_processes(
+        launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at
+    )
 
 
-def lead(
+def interleave_processes(
     launches: Sequence[tuple[Launch, Path]],
     *,
     dice: random.Random,
@@ -113,12 +115,12 @@ def lead(
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
-        seats: list[Seat] = []
-        at_work: list[Seat] = []
-        for first in range(0, len(launches), STARTS):
+        seats: list[InterleavedProcess] = []
+        at_work: list[InterleavedProcess] = []
+        for first in range(0, len(launches), MAX_STARTING):
             started = [
-                stack.enter_context(Seat(launch, folder=folder, threads=threads))
-                for launch, folder in launches[first : first + STARTS]
+                stack.enter_context(InterleavedProcess(launch, folder=folder, threads=threads))
+                for launch, folder in launches[first : first + MAX_STARTING]
             ]
             seats += started
             at_work += [seat for seat in started if seat.listen() == MORE]
@@ -134,9 +136,9 @@ def lead(
         return [seat.answer() for seat in seats]
 
 
-def _go_around(seats: list[Seat], *, dice: random.Random, limit: float) -> list[Seat]:
+def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
     """Gives turns until nobody wants another or the limit is there; those that wait with something to trace."""
-    resting: list[Seat] = []
+    resting: list[InterleavedProcess] = []
     while seats and time.monotonic() < limit:
         dice.shuffle(seats)
         answers = [(seat, seat.take_turn()) for seat in seats]

@@ -11,9 +11,9 @@ from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
 from farm.rules.cells import recipes, threads
 from farm.rules.runtimes import engines
-from worker.agent.kit import cache, stages
-from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
+from worker.agent.installation import cache, stages
+from worker.agent.installation.environment import NodeEnvironment
+from worker.agent.installation.runtimes import Installed, RuntimeUnavailableError
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, 
     keep = {other.cell.runtime for other in block.arms}
     installed = environment.runtimes.provide(arm.cell.runtime, keep=keep, files=arm.wheels)
     stages.compile_stage(environment.stage, python=installed.python)
-    needed = cache.digests_of(block)
+    needed = cache.list_digests(block)
 
     def bundle(what: Bundle) -> Path:
         place = folder / "bundles" / what.digest[:32]

@@ -9,7 +9,7 @@ PIECE_BYTES = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
 
-def packed_trace(
+def compress_trace(
     raw: Path, *, max_bytes: int = MAX_TRACE_BYTES, max_unpacked_bytes: int = MAX_TRACE_UNPACKED_BYTES
 ) -> bytes | None:
     """The file as gzip; None once it is longer than the farm takes, packed or not."""

@@ -15,10 +15,10 @@ from farm.sandbox import child, interpreters, left_files
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
-from worker.agent.kit.runtimes import Installed
-from worker.agent.machine.oom_kills import judged, kernel_kills
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.installation.runtimes import Installed
+from worker.agent.machine.oom_kills import correct_ending, count_oom_kills
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
 
 # a check with many outputs, or the executed nodes of a large model
 MAX_REPLY_BYTES = 16 << 20
@@ -43,7 +43,7 @@ class Answer:
         return self.ending.wall_s * 1000 if self.ending else 0.0
 
 
-def run_alone(
+def run_without_arm(
     order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
 ) -> Ending:
     """A runner for an order that is no arm's: it reads `reads` and writes in `work`. Raises SandboxError."""
@@ -109,7 +109,7 @@ class Launcher:
         policy = replace(self._policy(arm, entry, work_dir=work_dir), counts=counts)
         passed_on = entry.environment if entry is not None else ()
         inherited = {name: os.environ[name] for name in passed_on if name in os.environ}
-        kills = kernel_kills()
+        kills = count_oom_kills()
         launched_ns = time.monotonic_ns()
         try:
             with self._watching(on_started) as started:
@@ -126,8 +126,8 @@ class Launcher:
         except SandboxError as error:
             return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
         self.free_at(launched_ns / 1e9 + ending.wall_s)
-        answer = read_ending(judged(ending, before=kills, after=kernel_kills()))
-        answer.reason = under_limit(answer.reason, arm.order.cell.session.memory_limit_mb)
+        answer = parse_ending(correct_ending(ending, before=kills, after=count_oom_kills()))
+        answer.reason = add_memory_limit(answer.reason, arm.order.cell.session.memory_limit_mb)
         return answer
 
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
@@ -174,7 +174,7 @@ class Launcher:
 CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")
 
 
-def under_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
+def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
     """The reason with the memory limit under which the process crashed: a runtime that gets no memory may do so."""
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
         return reason
@@ -182,7 +182,7 @@ def under_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
     return Reason(code=reason.code, text=text[-2000:])
 
 
-def read_ending(ending: Ending) -> Answer:
+def parse_ending(ending: Ending) -> Answer:
     """The decoded reply of a process, or the reason why there is none."""
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _reason_of_kind(ending)
@@ -194,7 +194,7 @@ def read_ending(ending: Ending) -> Answer:
         reply = None
     if not isinstance(reply, dict):
         reply = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
-        answer.reason = garbled(f"it answered {reply} where a JSON object was expected")
+        answer.reason = make_garbled_reason(f"it answered {reply} where a JSON object was expected")
         return answer
     stated = reply.pop("reason", None)
     answer.reply = reply
@@ -203,7 +203,7 @@ def read_ending(ending: Ending) -> Answer:
     return answer
 
 
-def garbled(detail: str) -> Reason:
+def make_garbled_reason(detail: str) -> Reason:
     """The reason of a reply that does not hold what it should."""
     return Reason(
         code=ReasonCode.GARBLED,
@@ -220,7 +220,7 @@ def _stated(stated: object) -> Reason:
         text = str(stated["text"])
         return Reason(code=ReasonCode(stated["code"]), text=(text[:1].upper() + text[1:])[:2000])
     except (TypeError, KeyError, ValueError):
-        return garbled(f"its reason is {stated!r:.200}")
+        return make_garbled_reason(f"its reason is {stated!r:.200}")
 
 
 def _reason_of_kind(ending: Ending) -> Reason | None:

@@ -18,13 +18,13 @@ from farm.contract.reports import ArmSample, Sample
 from farm.rules.cells import scenarios
 from farm.rules.runtimes import providers
 from worker.agent.machine import processor
-from worker.agent.passes import orders, turns
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import CPU, first_problem, runner_order
-from worker.agent.passes.launches import Answer, Launcher, garbled
-from worker.agent.passes.orders import RunnerOrder
-from worker.agent.passes.pace import Pace
-from worker.agent.passes.traces import RoundTraces
+from worker.agent.measurement import interleaving, orders
+from worker.agent.measurement.checks import CPU, describe_first_problem, make_runner_order
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher, make_garbled_reason
+from worker.agent.measurement.schedule import BlockSchedule
+from worker.agent.measurement.traces import RoundTraces
 
 # thread CPU time / wall below this: something else ran on the core
 CPU_SHARE_GATE = 0.95
@@ -56,7 +56,7 @@ class LoadRates:
         try:
             self._found[key] = _Rates.model_validate(answer.reply).rates
         except ValidationError:
-            self._reasons[key] = answer.reason or garbled("a search without rates")
+            self._reasons[key] = answer.reason or make_garbled_reason("a search without rates")
 
     def of(self, arm: PreparedArm) -> list[float]:
         return self._found.get(_without_runtime(arm), [])
@@ -89,7 +89,7 @@ class Sampler:
     seed: str
     core: int | None = None
     peaks: dict[int, int] = field(default_factory=dict)
-    pace: Pace = field(default_factory=Pace)
+    pace: BlockSchedule = field(default_factory=BlockSchedule)
     # what launches trace besides; None: nothing
     traces: RoundTraces | None = None
     rates: LoadRates = field(default_factory=LoadRates)
@@ -117,9 +117,11 @@ class Sampler:
     def _by_turns(
         self, places: Sequence[tuple[int, PreparedArm]], *, remeasured: int, dice: random.Random
     ) -> dict[int, ArmSample]:
-        answers = turns.take_turns(self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice)
+        answers = interleaving.measure_in_turns(
+            self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice
+        )
         return {
-            position: self._with_nodes(as_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+            position: self._with_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
             for (position, arm), answer in zip(places, answers, strict=True)
         }
 
@@ -136,7 +138,7 @@ class Sampler:
         if (reason := self.rates.why_none(arm)) is not None:
             return ArmSample(arm=arm.arm, position=position, reason=reason)
         answer = self._launch(arm)
-        return self._with_nodes(as_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+        return self._with_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
 
     def _launch(self, arm: PreparedArm) -> Answer:
         return self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
@@ -154,11 +156,11 @@ class Sampler:
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
-            **runner_order(arm, "sample"),
+            **make_runner_order(arm, "sample"),
             "scenario": self._scenario(arm),
             "budget": orders.runner_budget(self.budget),
-            "gate_cpu_share": CPU_SHARE_GATE if is_gated(arm) else None,
-            "core": self.core if is_gated(arm) else None,
+            "gate_cpu_share": CPU_SHARE_GATE if is_contention_judged(arm) else None,
+            "core": self.core if is_contention_judged(arm) else None,
             **(self.traces.order(arm) if self.traces is not None else {}),
         }
 
@@ -175,7 +177,7 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
     return sum(peaks[arm.arm] for arm in arms) <= MEMORY_SHARE * psutil.virtual_memory().available
 
 
-def is_gated(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
+def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
     """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work.
 
     Nor is it on an emulated processor, whose latencies are compared with nothing and cost twenty times as much.
@@ -190,7 +192,7 @@ def is_gated(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
     )
 
 
-def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
+def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
     """The sample in an answer, or the reason why there is none."""
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
@@ -201,7 +203,7 @@ def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: in
         phases["process"] = answer.wall_ms
         sample = Sample.model_validate({**answered.sample, "remeasured": remeasured, "phases_ms": phases})
     except ValidationError as error:
-        return ArmSample(arm=arm.arm, position=position, reason=garbled(first_problem(error)))
+        return ArmSample(arm=arm.arm, position=position, reason=make_garbled_reason(describe_first_problem(error)))
     return ArmSample(arm=arm.arm, position=position, sample=sample)
 
 

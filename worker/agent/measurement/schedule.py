@@ -55,7 +55,7 @@ def _zigzag(count: int) -> list[int]:
     return steps
 
 
-class Pace:
+class BlockSchedule:
     """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed."""
 
     def __init__(

@@ -9,11 +9,11 @@ from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
 from farm.rules.cells.sustained import point_seconds
 from worker.agent.machine import energy
-from worker.agent.passes import orders
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import first_problem, runner_order
-from worker.agent.passes.launches import Answer, Launcher, garbled
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.measurement import orders
+from worker.agent.measurement.checks import describe_first_problem, make_runner_order
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher, make_garbled_reason
 
 # long enough for counters that are updated ten times a second
 ENERGY_S = 3.0
@@ -37,12 +37,12 @@ class _Points(BaseModel):
 
 
 def run_curve(
-    launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.meter_of
+    launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.find_meter
 ) -> CurveReport:
     """One process that runs for `total_s` seconds, in points."""
     try:
         meter = find_meter(arm.order.cell)
-    except energy.Unreadable:
+    except energy.EnergyUnreadableError:
         meter = None
     answer, points, readings = _run(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
     if answer.reason is not None:
@@ -65,8 +65,8 @@ def run_curve(
     )
 
 
-def with_energy(
-    found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.meter_of
+def add_energy(
+    found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
 ) -> CheckReport:
     """The check of an arm with the energy of its inference, or the words that there is none to be read.
 
@@ -80,7 +80,7 @@ def with_energy(
 def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> Energy:
     try:
         meter = find_meter(arm.order.cell)
-    except energy.Unreadable as problem:
+    except energy.EnergyUnreadableError as problem:
         return Energy(text=str(problem)[:500])
     answer, points, readings = _run(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
     if answer.reason is not None:
@@ -92,24 +92,24 @@ def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> E
 
 
 def _spent_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
-    return energy.per_inference_mj(readings, [(point.began_ns, point.ended_ns, point.n) for point in points])
+    return energy.energy_per_inference_mj(readings, [(point.began_ns, point.ended_ns, point.n) for point in points])
 
 
 def _run(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, point_s: float, meter: energy.Meter | None
 ) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
     order: RunnerOrder = {
-        **runner_order(arm, "sustained"),
+        **make_runner_order(arm, "sustained"),
         "budget": orders.runner_budget(Budget.QUICK),
         "sustained_s": total_s,
         "point_s": point_s,
     }
-    with energy.reading(meter) as readings:
+    with energy.read_during(meter) as readings:
         answer = launcher.launch(arm, order, work_dir=arm.scratch)
     points: tuple[_Point, ...] = ()
     if answer.reason is None:
         try:
             points = _Points.model_validate(answer.reply).points
         except ValidationError as error:
-            answer.reason = garbled(first_problem(error))
+            answer.reason = make_garbled_reason(describe_first_problem(error))
     return answer, points, readings

@@ -10,22 +10,22 @@ from farm.contract.blocks import Tolerance
 from farm.contract.divergence import TensorLook
 from farm.contract.reasons import ReasonedError
 from farm.sandbox import left_files
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import runner_order
-from worker.agent.passes.launches import Answer, Launcher, garbled
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Answer, Launcher, make_garbled_reason
 
 _LOOKS: TypeAdapter[list[TensorLook]] = TypeAdapter(list[TensorLook])
 _REFERENCE = "look-reference.npz"
 _OUTPUTS_FILE = "look-outputs.npz"
 
 
-class LookFailedError(ReasonedError):
+class TensorComparisonError(ReasonedError):
     """The runtime could not be asked."""
 
 
 @dataclass(frozen=True)
-class Looker:
+class TensorComparer:
     """One side of a divergence: an arm whose session settings are used for whatever model it is given."""
 
     launcher: Launcher
@@ -42,19 +42,21 @@ class Looker:
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
         except ValidationError as problem:
-            raise LookFailedError(garbled(f"{problem.error_count()} fields of its outputs are wrong")) from problem
+            raise TensorComparisonError(
+                make_garbled_reason(f"{problem.error_count()} fields of its outputs are wrong")
+            ) from problem
 
     def keep(self, model: Path, *, inputs: Path, out: Path) -> None:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
         place = self.arm.scratch / _OUTPUTS_FILE
         self._asked(model, inputs, {"keep": str(place)})
         if not left_files.is_plain(place):
-            raise LookFailedError(garbled("it kept no outputs"))
+            raise TensorComparisonError(make_garbled_reason("it kept no outputs"))
         shutil.move(place, out)
 
     def _asked(self, model: Path, inputs: Path, more: RunnerOrder) -> Answer:
         order: RunnerOrder = {
-            **runner_order(self.arm, "look"),
+            **make_runner_order(self.arm, "look"),
             "model": str(model),
             "inputs": str(inputs),
             "reference": None,
@@ -66,5 +68,5 @@ class Looker:
         on = replace(self.arm, model=model, inputs=inputs)
         answer = self.launcher.launch(on, order, work_dir=self.arm.scratch)
         if answer.reason is not None:
-            raise LookFailedError(answer.reason)
+            raise TensorComparisonError(answer.reason)
         return answer

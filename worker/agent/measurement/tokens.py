@@ -7,10 +7,10 @@ from pathlib import Path
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes.genai import GENAI
 from farm.sandbox import left_files
-from worker.agent.kit.runtimes import Installed
-from worker.agent.passes.checks import RUNNER_ORDER_VERSION
-from worker.agent.passes.launches import garbled, read_ending, run_alone
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.installation.runtimes import Installed
+from worker.agent.measurement.checks import RUNNER_ORDER_VERSION
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.runner_process import make_garbled_reason, parse_ending, run_without_arm
 
 # a model of gigabytes is loaded for its tokenizer
 TIMEOUT_S = 600.0
@@ -20,11 +20,11 @@ TIMES_MODEL = 4
 _TEXTS, _IDS = "texts.json", "ids.npz"
 
 
-class TokensFailedError(ReasonedError):
+class TokenizationError(ReasonedError):
     """The tokenizer could not be asked, or refused."""
 
 
-def written(
+def write_token_ids(
     texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path, base_bytes: int = BASE_BYTES
 ) -> Path:
     """The file of token ids, an array for each text under its name (`.npz`, of a child: not looked at yet).
@@ -44,7 +44,7 @@ def written(
         "keep": str(made),
     }
     model_bytes = sum(path.stat().st_size for path in model.parent.iterdir() if path.is_file())
-    ending = run_alone(
+    ending = run_without_arm(
         order,
         runtime=runtime,
         stage=stage,
@@ -56,10 +56,10 @@ def written(
     if ending.kind == "out_of_memory":
         sentence = ending.sentence().replace("It ", "The tokenizer ", 1)
         text = f"{sentence} Give shorter texts, or token ids in a .npz (prompt, int64) in place of a text."
-        raise TokensFailedError(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text))
-    answer = read_ending(ending)
+        raise TokenizationError(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text))
+    answer = parse_ending(ending)
     if answer.reason is not None:
-        raise TokensFailedError(answer.reason)
+        raise TokenizationError(answer.reason)
     if not left_files.is_plain(made):
-        raise TokensFailedError(garbled("it kept no token ids"))
+        raise TokenizationError(make_garbled_reason("it kept no token ids"))
     return made

@@ -28,12 +28,12 @@ from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
 from farm.sandbox import left_files
-from worker.agent.kit.environment import StoreTrace
-from worker.agent.passes import graphs, orders
-from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import CPU, runner_order
-from worker.agent.passes.launches import Launcher, garbled
-from worker.agent.passes.orders import RunnerOrder
+from worker.agent.installation.environment import StoreTrace
+from worker.agent.measurement import graphs, orders
+from worker.agent.measurement.checks import CPU, make_runner_order
+from worker.agent.measurement.orders import RunnerOrder
+from worker.agent.measurement.prepared_arms import PreparedArm
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
 MAX_OPERATORS = MAX_NODES
@@ -118,7 +118,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     """Run the trace pass; what it left lies in a folder of its own until `drop`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
-    order: RunnerOrder = {**runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
+    order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
     if scenarios.of(arm.order.cell).takes_prompts:
         order["scenario"] = scenarios.as_order(arm.order.cell)
     answer = launcher.launch(arm, order, work_dir=folder)
@@ -127,7 +127,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     try:
         reply = _Reply.model_validate(answer.reply)
     except ValidationError as error:
-        reason = garbled(own_words(error.errors()[0]["msg"]))
+        reason = make_garbled_reason(own_words(error.errors()[0]["msg"]))
         return Profiled(arm=arm, trace_round=trace_round, reason=reason, folder=folder)
     return Profiled(arm=arm, trace_round=trace_round, reply=reply, folder=folder)
 
@@ -184,7 +184,7 @@ class Mapper:
         )
 
 
-def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
+def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
     """The report of one trace; the raw file of an arm's first trace is stored.
 
     `has_edges`: operators tell which own nodes they read from, as far as the uploaded model's graph is known.
@@ -195,7 +195,9 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edge
     if reply is None or profiled.folder is None:
         return TraceReport(arm=arm, trace_round=trace_round, reason=profiled.reason)
     if reply.runs == 0:
-        return TraceReport(arm=arm, trace_round=trace_round, reason=garbled("the profile holds no complete run"))
+        return TraceReport(
+            arm=arm, trace_round=trace_round, reason=make_garbled_reason("the profile holds no complete run")
+        )
     raw = profiled.raw
     return TraceReport(
         arm=arm,
@@ -213,7 +215,7 @@ def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edge
     )
 
 
-def drop(profiled: Profiled) -> None:
+def delete_files(profiled: Profiled) -> None:
     """Remove what the process left behind."""
     if profiled.folder is not None:
         with contextlib.suppress(FileNotFoundError):

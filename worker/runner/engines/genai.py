@@ -88,7 +88,7 @@ class ModelLimits:
     context: int
 
 
-def configured(folder: str) -> ModelLimits:
+def read_model_limits(folder: str) -> ModelLimits:
     """The model's part of its configuration. Raises Refusal."""
     path = os.path.join(folder, CONFIG)
     try:
@@ -103,14 +103,14 @@ def configured(folder: str) -> ModelLimits:
 
 def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     """The order's model, ready to generate what is asked. Raises Refusal."""
-    limits = configured(os.path.dirname(order.model))
+    limits = read_model_limits(os.path.dirname(order.model))
     _refuse_misfit(asked, limits)
-    with timer.phase("session"), faults.translated("session"):
-        model = opened(order, search=asked.search, pad_token_id=_unused(asked.prompt, limits))
+    with timer.phase("session"), faults.translate_errors("session"):
+        model = open_model(order, search=asked.search, pad_token_id=_unused(asked.prompt, limits))
     return Loaded(model, asked, limits.vocabulary)
 
 
-def opened(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
+def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
     """The order's model by its folder's configuration, on the CPU, with the order's file and threads laid over it.
 
     `search`, `told`: further entries of the configuration, of its search and of its model.
@@ -163,7 +163,7 @@ KIND = protocol.Kind(
     is_first_free=_refuse,
     dimensions=_refuse,
     passes={
-        "engines": "engine_pairs:run_engines",
+        "engines": "engine_pairs:compare_engines",
         "sample": "sample:run_sample",
         "sustained": "sample:run_sustained",
         "check": "genai_check:run_check",

@@ -14,7 +14,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.engines import protocol
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
-from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, session_options
+from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, make_session_options
 
 # outputs sized by random data may have one size twice by chance; four times is beyond that
 SHAPE_TRIES = 4
@@ -52,10 +52,10 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
             f"{', '.join(available)}; choose one of these or another distribution",
             requested_providers=requested,
         )
-    options = session_options(order.session, tune=tune or {})
-    devices = plugins.devices_of(order, requested=requested) if order.plugin else []
+    options = make_session_options(order.session, tune=tune or {})
+    devices = plugins.find_devices(order, requested=requested) if order.plugin else []
     during = "session" if order.provider == CPU else "provider"
-    with timer.phase("session"), faults.translated(during, requested_providers=requested):
+    with timer.phase("session"), faults.translate_errors(during, requested_providers=requested):
         session = onnxruntime.InferenceSession(
             order.model, options, **_choice(order, requested=requested, options=options, devices=devices)
         )
@@ -67,7 +67,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
         active=active,
         device=order.memory or "cpu",
         provider_options=dict(session.get_provider_options().get(order.provider, {})),
-        provider_facts=plugins.facts_of(devices, stands_in=order.stands_in),
+        provider_facts=plugins.describe_devices(devices, stands_in=order.stands_in),
         is_simulated=plugins.is_simulated(devices, is_simulated_on_cpu=order.is_simulated_on_cpu),
         call=order.session.call,
     )
@@ -83,7 +83,7 @@ def _choice(
         # ONNX Runtime chooses; a provider that is named would be taken in its place
         return {**chosen, "enable_fallback": 0}
     if devices:
-        options.add_provider_for_devices(devices, plugins.options_of(order))
+        options.add_provider_for_devices(devices, plugins.library_options(order))
         # a provider that does not start says why, instead of the CPU's running in its place
         return {**chosen, "enable_fallback": 0}
     return {
@@ -101,7 +101,7 @@ def requested_providers(order: Order) -> list[str]:
 
 
 def provider_options(order: Order) -> dict[str, str]:
-    return {**engine_cache.options_of(order), **order.provider_options}
+    return {**engine_cache.make_cache_options(order), **order.provider_options}
 
 
 def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -> None:

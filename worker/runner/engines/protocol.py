@@ -70,9 +70,9 @@ class Kind:
 
 # of whatever runs single inferences
 PASSES = {
-    "engines": "engine_pairs:run_engines",
+    "engines": "engine_pairs:compare_engines",
     "sample": "sample:run_sample",
     "sustained": "sample:run_sustained",
     "check": "check:run_check",
-    "look": "look:run_look",
+    "look": "tensor_comparison:run_tensor_comparison",
 }

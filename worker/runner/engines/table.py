@@ -1,6 +1,6 @@
 """Which engine runs an order: one file an engine, imported where it is asked for."""
 
-from worker.runner import entries
+from worker.runner import extensions
 from worker.runner.engines.protocol import Kind
 from worker.runner.order import Order
 
@@ -10,5 +10,5 @@ _OWN = {"onnxruntime": "engines.onnxruntime:KIND", "torch": "engines.torch:KIND"
 def kind_of(order: Order) -> Kind:
     """What runs the order's model. Raises Refusal for an engine that this runner does not know."""
     name = order.engine
-    found: Kind = entries.load(_OWN[name]) if name in _OWN else entries.from_outside("engine", name)
+    found: Kind = extensions.import_own(_OWN[name]) if name in _OWN else extensions.import_outside("engine", name)
     return found

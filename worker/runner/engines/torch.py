@@ -77,7 +77,7 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
         os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
     torch.set_num_threads(order.session.threads)
     torch.set_num_interop_threads(order.session.inter_op_threads)
-    with timer.phase("session"), faults.translated("session"):
+    with timer.phase("session"), faults.translate_errors("session"):
         module = _plain_module(torch.export.load(order.model))
         if order.program == "compile":
             module = torch.compile(module, dynamic=False)
@@ -134,7 +134,7 @@ class ProgramFeed:
             message = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
             if message is None:
                 raise
-            why = faults.essential_line(message[0])[:300]
+            why = faults.extract_message(message[0])[:300]
             text = f"the C++ compiler of torch.compile failed here ({why}); measure the program eager, without +compile"
             raise faults.Refusal("not_supported", text) from error
 

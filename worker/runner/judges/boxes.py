@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, parts, rows_of, unfit
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal, parts
 
 OVERLAP = 0.5
 # of a class in an image
@@ -23,14 +23,16 @@ class Matched:
     count: int
 
 
-def matched(outputs: Array, labels: Array) -> list[list[Matched]]:
+def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
     """Each sample's boxes, matched. Outputs are rows of x1, y1, x2, y2, score, class; labels of x1, y1, x2, y2, class.
 
     A label's class below 0 is none, and so is what was found with a score of 0 or less, or a class below 0.
     """
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if outputs.ndim != 3 or outputs.shape[2] != 6:
-        raise unfit(f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample")
+        raise make_shape_refusal(
+            f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample"
+        )
     return [list(_classes(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)]
 
 
@@ -67,12 +69,12 @@ def _overlaps(found: Array, there: Array) -> Array:
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
-def mean_precision(seen: Sequence[list[list[Matched]]]) -> Array:
+def mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
     """Parts of the mean of the average precision of each class that a label has."""
     samples = [sample for batch in seen for sample in batch]
     kinds = sorted({scored.kind for sample in samples for scored in sample if scored.count})
     if not kinds:
-        raise unfit("no labels with boxes beside it")
+        raise make_shape_refusal("no labels with boxes beside it")
     # [class, sample]: the average precision without that sample; NaN where no box of the class is left
     without = np.empty((len(kinds), len(samples)))
     whole = []
@@ -104,4 +106,4 @@ def _precision(right: Array, count: int) -> float:
     return float(np.concatenate([best, [0.0]])[np.minimum(at, len(best))].mean())
 
 
-MAP50 = Judge(matched, mean_precision)
+MAP50 = Judge(match_boxes, mean_average_precision)

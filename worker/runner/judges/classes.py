@@ -5,31 +5,33 @@ from functools import partial
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, parts, rows_of, unfit
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal, parts
 
 
-def among_best(outputs: Array, labels: Array, *, count: int) -> Array:
+def is_label_among_best(outputs: Array, labels: Array, *, count: int) -> Array:
     """Right where the label is one of so many best scores, or the class that the output names.
 
     Ties count against the label, and so does a score that is not a number.
     """
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if count == 1 and outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.asarray(outputs == labels)
     if outputs.ndim != 2 or outputs.shape[1] <= int(labels.max(initial=0)):
-        raise unfit(f"the shape {list(outputs.shape)} for {len(labels)} labels up to {int(labels.max(initial=0))}")
+        raise make_shape_refusal(
+            f"the shape {list(outputs.shape)} for {len(labels)} labels up to {int(labels.max(initial=0))}"
+        )
     wanted = np.take_along_axis(outputs, labels.astype(np.int64)[:, None], axis=1)
     better = np.sum(outputs >= wanted, axis=1) - 1
     return np.asarray((better < count) & np.isfinite(wanted[:, 0]))
 
 
-def chosen_classes(outputs: Array, labels: Array) -> Array:
+def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
     """The label and the class that was chosen, a row a sample; -1 is none, where no score is a number."""
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.stack([labels, outputs], axis=1).astype(np.int64)
     if outputs.ndim != 2 or outputs.shape[1] < 2 or outputs.dtype.kind not in "f":
-        raise unfit(f"the shape {list(outputs.shape)} for {len(labels)} labels")
+        raise make_shape_refusal(f"the shape {list(outputs.shape)} for {len(labels)} labels")
     best = np.argmax(np.where(np.isnan(outputs), -np.inf, outputs), axis=1)
     nothing = np.isnan(outputs).all(axis=1)
     return np.stack([labels.astype(np.int64), np.where(nothing, -1, best)], axis=1)
@@ -57,11 +59,11 @@ def macro_f1(seen: Sequence[Array]) -> Array:
     return parts(whole, np.divide(rest, left, out=np.full(len(rest), whole), where=left > 0))
 
 
-def flagged(outputs: Array, labels: Array) -> Array:
+def pack_multilabel(outputs: Array, labels: Array) -> Array:
     """Which classes a sample has and which were chosen for it, packed: [sample, 2, class]."""
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if outputs.shape != labels.shape:
-        raise unfit(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
+        raise make_shape_refusal(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
     chosen = outputs > 0.5 if outputs.dtype.kind == "f" else outputs != 0
     return np.stack([labels != 0, chosen], axis=1)
 
@@ -81,7 +83,7 @@ def _f1(right: Array, count: Array) -> Array:
     return np.asarray(np.divide(2 * right, count, out=np.zeros(np.shape(count)), where=count > 0))
 
 
-TOP1 = Judge(partial(among_best, count=1))
-TOP5 = Judge(partial(among_best, count=5))
-F1 = Judge(chosen_classes, macro_f1)
-F1_MULTILABEL = Judge(flagged, multilabel_f1)
+TOP1 = Judge(partial(is_label_among_best, count=1))
+TOP5 = Judge(partial(is_label_among_best, count=5))
+F1 = Judge(pair_label_and_choice, macro_f1)
+F1_MULTILABEL = Judge(pack_multilabel, multilabel_f1)

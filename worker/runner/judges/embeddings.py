@@ -5,33 +5,33 @@ from functools import partial
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, rows_of, unfit
-from worker.runner.judges.values import wide
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal
+from worker.runner.judges.values import as_float64_rows
 
 # rows of the table of similarities at once: of 50,000 samples 100 MB
 AT_ONCE = 256
 
 
-def cosines(outputs: Array, labels: Array) -> Array:
-    own, wanted = (_of_length_1(rows) for rows in wide(outputs, labels))
+def cosine_similarities(outputs: Array, labels: Array) -> Array:
+    own, wanted = (_of_length_1(rows) for rows in as_float64_rows(outputs, labels))
     return np.asarray((own * wanted).sum(axis=1))
 
 
-def directions(outputs: Array, labels: Array) -> tuple[Array, Array]:
+def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
     """Each embedding at the length 1, with its label."""
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
-        raise unfit(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
+        raise make_shape_refusal(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
     # single precision tells neighbours apart, in half the time
     return _of_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
 
 
-def found(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
+def recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
     """Right where one of so many nearest others has its label: Recall@K of Song et al., “Deep metric learning via
     lifted structured feature embedding” (CVPR 2016)."""
     rows, labels = (np.concatenate(part) for part in zip(*seen, strict=True))
     if len(rows) <= count:
-        raise unfit(f"{len(rows)} samples, and each is looked for among {count} others")
+        raise make_shape_refusal(f"{len(rows)} samples, and each is looked for among {count} others")
     return np.concatenate([_found(rows, labels, at, count) for at in range(0, len(rows), AT_ONCE)])
 
 
@@ -45,10 +45,10 @@ def _found(rows: Array, labels: Array, at: int, count: int) -> Array:
 
 def _of_length_1(rows: Array) -> Array:
     if not np.isfinite(rows).all():
-        raise unfit("values that are not finite numbers")
+        raise make_shape_refusal("values that are not finite numbers")
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
 
 
-COSINE = Judge(cosines)
-RECALL1, RECALL5, RECALL10 = (Judge(directions, partial(found, count=count)) for count in (1, 5, 10))
+COSINE = Judge(cosine_similarities)
+RECALL1, RECALL5, RECALL10 = (Judge(normalise, partial(recall_at, count=count)) for count in (1, 5, 10))

@@ -17,22 +17,22 @@ class Judge:
     """`look`: what is kept of a batch, from its outputs and its labels. `samples`: of all batches, one figure a sample.
 
     The mean of the figures is the metric. They are truths where a sample is right or wrong, else numbers. Both raise
-    Refusal, by `unfit`, for outputs that cannot be judged.
+    Refusal, by `make_shape_refusal`, for outputs that cannot be judged.
     """
 
     look: Callable[[Array, Array], Any]
     samples: Callable[[Sequence[Any]], Array] = np.concatenate
 
 
-def unfit(what: str) -> faults.Refusal:
+def make_shape_refusal(what: str) -> faults.Refusal:
     return faults.Refusal("inference_failed", f"on the labelled data the output has {what}; judge another output")
 
 
-def rows_of(outputs: Array, labels: Array) -> None:
+def check_row_per_label(outputs: Array, labels: Array) -> None:
     """Raises Refusal where there is not one row a label."""
     if outputs.ndim == 0 or len(outputs) != len(labels):
         count = len(outputs) if outputs.ndim else 0
-        raise unfit(f"{count} rows for {len(labels)} labels")
+        raise make_shape_refusal(f"{count} rows for {len(labels)} labels")
 
 
 def parts(whole: float, without: Array) -> Array:
@@ -49,7 +49,7 @@ def parts_of_ratio(above: Array, below: Array) -> Array:
     """`parts` of a sum over a sum. Raises Refusal where the second one is 0."""
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
-        raise unfit("nothing that counts")
+        raise make_shape_refusal("nothing that counts")
     rest = count - below
     # a sample that is all there is leaves nothing behind
     without = np.divide(total - above, rest, out=np.full(len(above), total / count), where=rest > 0)

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, unfit
+from worker.runner.judges.judge import Array, make_shape_refusal
 
 
-def applied(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
+def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
     """What the recipe's step makes of an output."""
     if step is None:
         return outputs
     if step == "ctc":
-        return decoded(outputs, np.empty(0, "U1") if vocabulary is None else vocabulary)
+        return decode_ctc(outputs, np.empty(0, "U1") if vocabulary is None else vocabulary)
     if step == "softmax":
         # in float64: half precision overflows
         wide = outputs.astype(np.float64)
@@ -22,10 +22,12 @@ def applied(outputs: Array, *, step: str | None, threshold: float, vocabulary: A
     return np.asarray((flat > threshold).astype(np.int64))
 
 
-def decoded(outputs: Array, vocabulary: Array) -> Array:
+def decode_ctc(outputs: Array, vocabulary: Array) -> Array:
     """The best path of CTC as a text a sample: the best token of each step, repeats as one, blanks (of empty text) left
     out (Graves et al., ICML 2006)."""
     ids = outputs.argmax(axis=-1) if outputs.ndim == 3 else outputs
     if ids.ndim != 2 or ids.dtype.kind not in "iu" or not np.isin(ids, range(len(vocabulary))).all():
-        raise unfit(f"the shape {list(outputs.shape)} or tokens beyond the {len(vocabulary)} of the vocabulary")
+        raise make_shape_refusal(
+            f"the shape {list(outputs.shape)} or tokens beyond the {len(vocabulary)} of the vocabulary"
+        )
     return np.array(["".join(vocabulary[row[np.diff(row, prepend=-1) != 0]]) for row in ids.astype(np.int64)])

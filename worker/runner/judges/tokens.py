@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, parts, rows_of, unfit
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal, parts
 
 
-def surprises(outputs: Array, labels: Array) -> Array:
+def negative_log_likelihoods(outputs: Array, labels: Array) -> Array:
     """Of each sample the sum of -log p of its tokens, and how many they are; a label below 0 does not count."""
-    rows_of(outputs, labels)
+    check_row_per_label(outputs, labels)
     if outputs.ndim != 3 or outputs.shape[:2] != labels.shape or outputs.shape[2] <= int(labels.max(initial=0)):
-        raise unfit(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
+        raise make_shape_refusal(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
     return np.array([_surprise(scores, tokens) for scores, tokens in zip(outputs, labels, strict=True)])
 
 
@@ -32,4 +32,4 @@ def perplexity(seen: Sequence[Array]) -> Array:
     return parts(whole, np.exp(without))
 
 
-PERPLEXITY = Judge(surprises, perplexity)
+PERPLEXITY = Judge(negative_log_likelihoods, perplexity)

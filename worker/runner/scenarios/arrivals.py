@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from worker.runner import together
+from worker.runner import parallel_calls
 
 Call = Callable[[], object]
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
@@ -81,7 +81,7 @@ class Served:
         return float(np.median(self.late)) if self.late.size else 0.0
 
 
-def unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def draw_unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Gaps of a Poisson process of rate 1, by the seed: divided by a rate they are seconds between its arrivals."""
     return np.random.default_rng(np.random.SeedSequence([seed % 2**32, 0x10AD])).exponential(1.0, count)
 
@@ -121,9 +121,9 @@ def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]],
     turn = iter(streams)
     lock = threading.Lock()
 
-    def run(_: Call, __: together.Gate) -> None:
+    def run(_: Call, __: parallel_calls.Gate) -> None:
         with lock:
             calls = next(turn)
         work(calls)
 
-    together.each([calls[0] for calls in streams], run)
+    parallel_calls.run_in_parallel([calls[0] for calls in streams], run)

@@ -3,11 +3,11 @@
 import dataclasses
 import time
 
-from worker.runner import together, windows
+from worker.runner import parallel_calls, windows
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
 from worker.runner.scenarios.protocol import Call, Ready, Room, make_ready
-from worker.runner.scenarios.single import with_copies
+from worker.runner.scenarios.single import time_with_copies
 
 
 class ClosedLoop:
@@ -29,15 +29,15 @@ class ClosedLoop:
     def close(self) -> dict[str, object]:
         # first start to last end
         wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
-        peaks, ready = summaries.peaks(), self._ready
+        peaks, ready = summaries.read_memory_peaks(), self._ready
         sample = {
-            **summaries.of_parts(
+            **summaries.summarise_timings(
                 [part for _, part, *_ in self._found], [part for part, *_ in self._found], wall_ns=wall_ns
             ),
-            "with_copies_p50_ms": with_copies(
+            "with_copies_p50_ms": time_with_copies(
                 ready.kind, ready.engines[0], ready.inputs, budget=self._room.order.budget
             ),
-            **summaries.beside(peaks, {}),
+            **summaries.make_other_metrics(peaks, {}),
         }
         return {"sample": sample, **ready.asked_and_got}
 
@@ -51,10 +51,10 @@ def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[wind
         budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
     )
 
-    def measure_stream(call: Call, gate: together.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
+    def measure_stream(call: Call, gate: parallel_calls.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
         warm = windows.warm_up(call, budget)
         gate.wait()
         began = time.perf_counter_ns()
         return warm, windows.measure(call, one_window), began, time.perf_counter_ns()
 
-    return together.each(calls, measure_stream)
+    return parallel_calls.run_in_parallel(calls, measure_stream)

@@ -65,7 +65,7 @@ class Decoder:
         return last
 
 
-def decoder_of(session: Any) -> Decoder:
+def describe_decoder(session: Any) -> Decoder:
     """What a session's inputs and outputs are for. Raises Refusal."""
     inputs, outputs = [_port(node) for node in session.get_inputs()], [_port(node) for node in session.get_outputs()]
     presents = {key: port.name for port in outputs if (key := _key(port))}
@@ -140,7 +140,7 @@ class Steps:
             if role == "positions" and step == 0:
                 self._bind(binding.bind_input, port.name, self._places, self._places.shape)
                 continue
-            shape, first = place_of(role, port, past=past, now=now, batch=self._batch)
+            shape, first = shape_at_step(role, port, past=past, now=now, batch=self._batch)
             self._bind(binding.bind_input, port.name, values, shape, first=first)
         current, next_buffers = self._buffers[step % 2], self._buffers[(step + 1) % 2]
         for (port, present), before, after in zip(self._decoder.caches, current, next_buffers, strict=True):
@@ -184,7 +184,7 @@ def _made(role: str, port: Port, length: int, *, batch: int) -> Array:
     return np.repeat(np.arange(length + 1, dtype=port.dtype), 1 if role == "total" else batch)
 
 
-def place_of(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
+def shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
     """The shape at a step behind the prompt, and where the part begins; at the prompt of what counts no places."""
     if role == "mask":
         return [batch, past + now], 0

@@ -15,8 +15,8 @@ from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
 from worker.runner.engines.table import kind_of
 from worker.runner.order import BudgetOrder
-from worker.runner.scenarios import answers, summaries
-from worker.runner.scenarios.inputs import InputSet, Wanted, sets_of
+from worker.runner.scenarios import answer_checks, summaries
+from worker.runner.scenarios.inputs import InputSet, Wanted, make_input_sets
 from worker.runner.scenarios.protocol import Call, Room
 
 # inferences of a launch at least, of models that are quick enough to do them within MAX_S
@@ -38,7 +38,7 @@ class Fresh:
         self._wanted = Wanted(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
         self._sets: list[InputSet] = []
         self._calls: list[Call] = []
-        self._answers: answers.Answers
+        self._answers: answer_checks.Answers
         self._facts: dict[str, object] = {}
         self._course: Course | None = None
         self._feeds: list[Feed] = []
@@ -48,8 +48,8 @@ class Fresh:
         kind = kind_of(order)
         engine = kind.open_engine(order, timer=timer)
         given = kind.choose_inputs(engine, load_arrays(order.inputs))
-        self._sets = sets_of(given, kind.dimensions(engine), self._wanted)
-        self._answers = answers.Answers(order)
+        self._sets = make_input_sets(given, kind.dimensions(engine), self._wanted)
+        self._answers = answer_checks.Answers(order)
         with timer.phase("first"):
             for number, input_set in enumerate(self._sets):
                 with _refused_in_words(input_set, number=number, count=len(self._sets)):
@@ -68,9 +68,9 @@ class Fresh:
         budget, timer = self._room.order.budget, self._room.timer
         if self._course is None:
             with timer.phase("warmup"):
-                warm = windows.warm_up(in_turn(self._calls), budget)
+                warm = windows.warm_up(alternate(self._calls), budget)
             self._course = Course(len(self._calls), warm)
-            memory.give_back_freed()
+            memory.release_freed_memory()
             return True
         with timer.phase("window"):
             self._course.run(self._calls, budget)
@@ -79,7 +79,7 @@ class Fresh:
     def close(self) -> dict[str, object]:
         course, gate = self._course, self._room.order.gate_cpu_share
         assert course is not None
-        peaks = summaries.peaks()
+        peaks = summaries.read_memory_peaks()
         for number, feed in enumerate(self._feeds):
             self._answers.compare(number, feed.outputs())
         cpu_share = course.cpu_ns / course.wall_ns
@@ -95,7 +95,7 @@ class Fresh:
             "is_disturbed": gate is not None and cpu_share < gate,
             "throughput": durations.size / (course.wall_ns / 1e9),
             "phases": [*self._by_shape(durations), *course.points()],
-            **summaries.beside(peaks, metrics),
+            **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, **self._facts}
 
@@ -156,7 +156,7 @@ class Course:
 
     def growth(self) -> float | None:
         """Bytes that 1,000 inferences added once memory had settled."""
-        return growth_of(self._after[: self._readings], self._resident[: self._readings])
+        return growth_per_1000_bytes(self._after[: self._readings], self._resident[: self._readings])
 
     def cpu_p50_ns(self) -> float | None:
         """Thread CPU time of an inference, the median over the stretches between readings; None without two."""
@@ -178,10 +178,12 @@ class Course:
         """Whether both halves have the same p50."""
         found = self.durations()
         middle = found.size // 2 // self._sets * self._sets
-        return middle == 0 or windows.do_agree([float(np.median(found[:middle])), float(np.median(found[middle:]))])
+        return middle == 0 or windows.agree_within_tolerance(
+            [float(np.median(found[:middle])), float(np.median(found[middle:]))]
+        )
 
 
-def growth_of(after: Sequence[int], resident: Sequence[int]) -> float | None:
+def growth_per_1000_bytes(after: Sequence[int], resident: Sequence[int]) -> float | None:
     """Bytes in 1,000 inferences, from the median of the last quarter of the readings against that of the third.
 
     Medians of quarters, and not a line, because memory comes in steps; the first half is settling. None for fewer than
@@ -215,7 +217,7 @@ class Resident:
         return int(os.pread(self._file, 128, 0).split()[1]) * self._page if self._file >= 0 else 0
 
 
-def in_turn(calls: Sequence[Call]) -> Call:
+def alternate(calls: Sequence[Call]) -> Call:
     """One inference, of the next set each time."""
     place = -1
 
@@ -239,5 +241,5 @@ class _refused_in_words:  # noqa: N801  a context manager, as faults.translated 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, faults.Refusal) or not isinstance(error, Exception):
             return
-        code, text = faults.explain(error, during="run")
+        code, text = faults.explain_error(error, during="run")
         raise faults.Refusal(code, f"the model refused {self._place} ({self._what}): {text}") from error

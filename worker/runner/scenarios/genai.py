@@ -13,9 +13,9 @@ from worker.runner import faults, windows
 from worker.runner.engines import genai
 from worker.runner.parity import Array
 from worker.runner.scenarios import prompts, summaries
-from worker.runner.scenarios.forced import Forced
-from worker.runner.scenarios.genai_taken import Parted, Taken, alone, parted
+from worker.runner.scenarios.genai_taken import Parted, Taken, count_rows_differing_alone, time_sampler_apart
 from worker.runner.scenarios.protocol import Room
+from worker.runner.scenarios.teacher_forcing import Forced
 
 
 class GenerateByGenai:
@@ -33,20 +33,20 @@ class GenerateByGenai:
 
     def open(self) -> None:
         order, timer, settings = self._room.order, self._room.timer, self._settings
-        vocabulary = genai.configured(os.path.dirname(order.model)).vocabulary
+        vocabulary = genai.read_model_limits(os.path.dirname(order.model)).vocabulary
         asked = genai.Asked(
-            prompts.of(order, vocabulary=vocabulary).astype(np.int32),
+            prompts.load_prompts(order, vocabulary=vocabulary).astype(np.int32),
             int(settings["new"]),
             **{name: settings[name] for name in ("sampling", "limit", "temperature") if name in settings},
             seed=int(settings["seed"]),
         )
         self._loaded = genai.load(order, asked, timer=timer)
         self._taken = Taken(self._loaded)
-        with timer.phase("first"), faults.translated("run"):
+        with timer.phase("first"), faults.translate_errors("run"):
             self._taken.run()
-        with timer.phase("told"), faults.translated("run"):
+        with timer.phase("told"), faults.translate_errors("run"):
             self._forced = Forced(settings, vocabulary=vocabulary)
-            self._score(prompts.forced(settings, vocabulary=vocabulary))
+            self._score(prompts.draw_forced_tokens(settings, vocabulary=vocabulary))
 
     def step(self) -> bool:
         budget, timer = self._room.order.budget, self._room.timer
@@ -58,15 +58,15 @@ class GenerateByGenai:
         with timer.phase("window"):
             self._taken.repeat(budget)
         with timer.phase("parted"):
-            self._parted = parted(self._loaded)
-            self._differing_rows = alone(self._loaded, self._taken.rows[0])
+            self._parted = time_sampler_apart(self._loaded)
+            self._differing_rows = count_rows_differing_alone(self._loaded, self._taken.rows[0])
         return False
 
     def close(self) -> dict[str, object]:
         taken, warm, asked = self._taken, self._warm, self._loaded.asked
         gate = self._room.order.gate_cpu_share
         assert warm is not None
-        peaks = summaries.peaks()
+        peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
             **taken.sample(warm, length=asked.prompt.shape[1], new=asked.new, gate=gate),
@@ -74,7 +74,7 @@ class GenerateByGenai:
             "tokens": taken.rows[0][0].tolist(),
             "gaps": [gap if isfinite(gap) else 0.0 for gap in self._parted.gaps],
             "forced": self._forced.answer,
-            **summaries.beside(peaks, metrics),
+            **summaries.make_other_metrics(peaks, metrics),
         }
         facts = {"requested_providers": self._loaded.requested, "active_providers": self._loaded.active}
         return {"sample": sample, **facts}

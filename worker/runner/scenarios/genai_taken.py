@@ -93,7 +93,7 @@ class Parted:
     gaps: list[float]
 
 
-def parted(loaded: genai.Loaded) -> Parted:
+def time_sampler_apart(loaded: genai.Loaded) -> Parted:
     """A generation that asks for the scores first: `get_logits` runs the graph, the next token is then only chosen."""
     asked, clock, spent = loaded.asked, time.perf_counter_ns, time.thread_time_ns
     generator = loaded.begin()
@@ -112,7 +112,7 @@ def parted(loaded: genai.Loaded) -> Parted:
     return Parted(float(np.median(walls[1:])) * _MS, cpu_ms if cpu_ms > 0 else None, [] if asked.draws else gaps)
 
 
-def alone(loaded: genai.Loaded, rows: Array) -> float | None:
+def count_rows_differing_alone(loaded: genai.Loaded, rows: Array) -> float | None:
     """How many of the first and last sequence have other tokens than alone; None for a single one, and for draws."""
     asked = loaded.asked
     if asked.draws or len(rows) == 1:

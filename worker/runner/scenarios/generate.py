@@ -9,11 +9,11 @@ import numpy as np
 
 from worker.runner import faults, windows
 from worker.runner.engines.table import kind_of
-from worker.runner.scenarios import perplexity, prompts, room, summaries
-from worker.runner.scenarios.decoder_ports import Steps, decoder_of
-from worker.runner.scenarios.forced import Forced
-from worker.runner.scenarios.generated import Alone, Taken, gaps_of
+from worker.runner.scenarios import memory_limit, perplexity, prompts, summaries
+from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
+from worker.runner.scenarios.generated import Alone, Taken, measure_score_gaps
 from worker.runner.scenarios.protocol import Call, Room
+from worker.runner.scenarios.teacher_forcing import Forced
 
 
 class Generate:
@@ -40,10 +40,10 @@ class Generate:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")
         engine = kind_of(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
-        decoder = decoder_of(session)
-        room.check(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
-        given = prompts.of(order, vocabulary=decoder.vocabulary)
-        with faults.translated("run"):
+        decoder = describe_decoder(session)
+        memory_limit.check_room(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
+        given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
+        with faults.translate_errors("run"):
             self._steps = Steps(session, decoder, prompt=given, new=self._new)
             calls = self._steps.calls()
             with timer.phase("first"):
@@ -56,9 +56,9 @@ class Generate:
         with timer.phase("told"):
             self._forced = Forced(self._settings, vocabulary=decoder.vocabulary)
             self._forced.run(self._calls, self._steps)
-            self._gaps = gaps_of(self._calls, self._steps, self._settings)
-            if (text := prompts.text_of(order, vocabulary=decoder.vocabulary)) is not None:
-                self._perplexity = perplexity.of(calls[0], self._steps, text)
+            self._gaps = measure_score_gaps(self._calls, self._steps, self._settings)
+            if (text := prompts.load_text_to_score(order, vocabulary=decoder.vocabulary)) is not None:
+                self._perplexity = perplexity.perplexity_of(calls[0], self._steps, text)
 
     def step(self) -> bool:
         budget, timer = self._room.order.budget, self._room.timer
@@ -74,7 +74,7 @@ class Generate:
     def close(self) -> dict[str, object]:
         taken, gate, warm = self._taken, self._room.order.gate_cpu_share, self._warm
         assert warm is not None
-        peaks = summaries.peaks()
+        peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
             **taken.sample(warm, length=self._prompt, new=self._new, gate=gate),
@@ -82,7 +82,7 @@ class Generate:
             "tokens": taken.tokens[0][:, 0].tolist(),
             "gaps": self._gaps,
             "forced": self._forced.answer,
-            **summaries.beside(peaks, metrics),
+            **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, **self._facts}
 

@@ -12,7 +12,7 @@ import numpy as np
 from worker.runner import windows
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
-from worker.runner.scenarios import choice, summaries
+from worker.runner.scenarios import summaries, token_choice
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
 from worker.runner.scenarios.protocol import Call
 
@@ -62,7 +62,7 @@ class Timed:
             **summaries.summarise([steps.reshape(-1)]),
             "warmup_runs": warm.runs * new,
             "warmup_ms": warm.wall_ns / 1e6,
-            "is_stable": warm.agreed and windows.do_agree(halves),
+            "is_stable": warm.agreed and windows.agree_within_tolerance(halves),
             "cpu_share": cpu_share,
             "cpu_p50_ms": self.cpu_p50_ms() if gate is not None else None,
             "is_disturbed": gate is not None and cpu_share < gate,
@@ -98,7 +98,12 @@ class Taken(Timed):
 
     def run(self, calls: list[Call], steps: Steps) -> None:
         """One generation, which draws as the one before did."""
-        clock, spent, token, choose = time.perf_counter_ns, time.thread_time_ns, steps.token, choice.made(self.settings)
+        clock, spent, token, choose = (
+            time.perf_counter_ns,
+            time.thread_time_ns,
+            steps.token,
+            token_choice.make_chooser(self.settings),
+        )
         scores, chosen = steps.scores[0], []
         began, cpu_began = clock(), spent()
         for call in calls:
@@ -164,9 +169,9 @@ class Taken(Timed):
         return np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self.new)
 
 
-def gaps_of(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
+def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
     """How far the best score stood above the second at each token of the first sequence, in a generation not timed."""
-    choose: Callable[[Array], Array] = choice.made(settings)
+    choose: Callable[[Array], Array] = token_choice.make_chooser(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
         call()

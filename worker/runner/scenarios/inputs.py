@@ -36,7 +36,7 @@ class InputSet:
     label: str = ""
 
 
-def sets_of(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: Wanted) -> list[InputSet]:
+def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: Wanted) -> list[InputSet]:
     """The sets in turn. `dims`: of each input its dimensions, dynamic ones by name."""
     dice = np.random.default_rng(np.random.SeedSequence([wanted.seed % 2**32, 0xF4E5]))
     count = max(wanted.count, *(len(sizes) for sizes in wanted.shapes.values())) if wanted.shapes else wanted.count

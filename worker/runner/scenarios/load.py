@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from worker.runner import faults, together, windows
+from worker.runner import faults, parallel_calls, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
 from worker.runner.engines.table import kind_of
-from worker.runner.scenarios import answers, arrivals, summaries
-from worker.runner.scenarios.fresh import in_turn
-from worker.runner.scenarios.inputs import Wanted, sets_of
+from worker.runner.scenarios import answer_checks, arrivals, summaries
+from worker.runner.scenarios.fresh import alternate
+from worker.runner.scenarios.inputs import Wanted, make_input_sets
 from worker.runner.scenarios.protocol import Call, Room
 
 # a p99 needs 662 samples
@@ -79,7 +79,7 @@ class OpenLoop:
         self._settings = settings
         self._streams: list[list[Call]] = []
         self._feeds: list[list[Feed]] = []
-        self._answers: answers.Answers
+        self._answers: answer_checks.Answers
         self._warm: windows.Warmup | None = None
         self._steps: list[Step] = []
         self._facts: dict[str, object] = {}
@@ -90,9 +90,11 @@ class OpenLoop:
         count = settings["streams"] if settings["sessions"] == "each" else 1
         engines = [kind.open_engine(order, timer=self._room.timer) for _ in range(count)]
         given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
-        sets = sets_of(given, kind.dimensions(engines[0]), Wanted(SETS, settings["seed"], made=settings["made"]))
-        self._answers = answers.Answers(order)
-        with self._room.timer.phase("first"), faults.translated("run"):
+        sets = make_input_sets(
+            given, kind.dimensions(engines[0]), Wanted(SETS, settings["seed"], made=settings["made"])
+        )
+        self._answers = answer_checks.Answers(order)
+        with self._room.timer.phase("first"), faults.translate_errors("run"):
             for stream in range(settings["streams"]):
                 engine = engines[stream % count]
                 self._feeds.append([_ready(kind.feed(engine, input_set.arrays)) for input_set in sets])
@@ -110,7 +112,7 @@ class OpenLoop:
         if self._warm is None:
             sys.setswitchinterval(SWITCH_S)
             with timer.phase("warmup"):
-                self._warm = windows.warm_up(in_turn(self._streams[0]), budget)
+                self._warm = windows.warm_up(alternate(self._streams[0]), budget)
             return True
         with timer.phase("window"):
             if self._rate is not None:
@@ -125,10 +127,12 @@ class OpenLoop:
 
     def close(self) -> dict[str, object]:
         assert self._warm is not None
-        peaks = summaries.peaks()
+        peaks = summaries.read_memory_peaks()
         headline = self._headline()
         latencies = headline.served.latencies
-        max_rate = None if self._bound_ms is None or self._rate is not None else highest(self._steps, self._bound_ms)
+        max_rate = (
+            None if self._bound_ms is None or self._rate is not None else find_highest_rate(self._steps, self._bound_ms)
+        )
         goodput = headline.phase(self._bound_ms)["metrics"]["goodput_per_s"]
         metrics = {
             "max_rate_per_s": max_rate,
@@ -143,13 +147,13 @@ class OpenLoop:
             "is_stable": self._warm.agreed,
             "throughput": latencies.size / (headline.served.wall_ns / 1e9),
             "phases": [step.phase(self._bound_ms) for step in sorted(self._steps, key=lambda step: step.rate)],
-            **summaries.beside(peaks, metrics),
+            **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, "rates": [part * max_rate for part in AROUND] if max_rate else [], **self._facts}
 
     def _at(self, rate: float) -> Step:
         """What a rate comes to, tried again while the generator is late. Raises Refusal when it always is."""
-        gaps_s = arrivals.unit_gaps(ARRIVALS, self._settings["seed"]) / rate
+        gaps_s = arrivals.draw_unit_gaps(ARRIVALS, self._settings["seed"]) / rate
         clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
             cpu_began = time.process_time_ns()
@@ -196,7 +200,7 @@ class OpenLoop:
     def _compare_all(self) -> None:
         """Some inferences more in all streams at once, of which every answer is compared: not while latency counts."""
 
-        def work(stream: Call, _: together.Gate) -> None:
+        def work(stream: Call, _: parallel_calls.Gate) -> None:
             stream()
 
         def of(feeds: Sequence[Feed]) -> Call:
@@ -208,10 +212,10 @@ class OpenLoop:
 
             return call
 
-        together.each([of(feeds) for feeds in self._feeds], work)
+        parallel_calls.run_in_parallel([of(feeds) for feeds in self._feeds], work)
 
 
-def highest(steps: Sequence[Step], bound_ms: float) -> float | None:
+def find_highest_rate(steps: Sequence[Step], bound_ms: float) -> float | None:
     """The highest rate whose p99 keeps the bound, between the rates on both sides of it by the logarithm of their p99.
 
     The highest that was tried where all keep it; None where none does.

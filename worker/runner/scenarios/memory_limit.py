@@ -9,9 +9,9 @@ from worker.runner import faults, memory
 from worker.runner.scenarios.decoder_ports import Decoder
 
 
-def check(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
+def check_room(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
     """Raises Refusal where a launch would ask for more than there is."""
-    asked, free = bytes_of(decoder, prompt=prompt, new=new, batch=batch), free_bytes()
+    asked, free = estimate_bytes(decoder, prompt=prompt, new=new, batch=batch), free_bytes()
     if free is not None and asked > free:
         rows = f"{batch} prompts" if batch > 1 else "a prompt"
         text = (
@@ -21,7 +21,7 @@ def check(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
         raise faults.Refusal("out_of_memory", text)
 
 
-def bytes_of(decoder: Decoder, *, prompt: int, new: int, batch: int) -> int:
+def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> int:
     """Of the scores over the prompt and of a token, and of two buffers a cache."""
     scores = (prompt + 1) * decoder.vocabulary * np.dtype(decoder.scores.dtype).itemsize
     a_token = 0

@@ -17,7 +17,7 @@ from worker.runner.scenarios.protocol import Call
 MAX_TOKENS = 4096
 
 
-def of(call: Call, steps: Steps, text: Array) -> float | None:
+def perplexity_of(call: Call, steps: Steps, text: Array) -> float | None:
     """exp of the mean negative log-likelihood; None where prompts are too short to score one, or it is no number.
 
     `call` runs the prompt of `steps`, which is put back. Raises Refusal.
@@ -36,7 +36,7 @@ def of(call: Call, steps: Steps, text: Array) -> float | None:
                 # what stands behind a token does not change its scores
                 prompts[row] = part[-1]
                 prompts[row, : part.size] = part
-            with faults.translated("run"):
+            with faults.translate_errors("run"):
                 call()
             total += sum(_unlikeliness(scores[row], part) for row, part in enumerate(parts))
     finally:

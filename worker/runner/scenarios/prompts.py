@@ -11,7 +11,7 @@ from worker.runner.order import Order
 from worker.runner.parity import Array
 
 
-def of(order: Order, *, vocabulary: int) -> Array:
+def load_prompts(order: Order, *, vocabulary: int) -> Array:
     """The prompts of a generate scenario, [sequence, token]. Raises Refusal."""
     settings = order.scenario
     shape = (int(settings.get("batch", 1)), int(settings["prompt"]))
@@ -25,14 +25,14 @@ def of(order: Order, *, vocabulary: int) -> Array:
     return given
 
 
-def text_of(order: Order, *, vocabulary: int) -> Array | None:
+def load_text_to_score(order: Order, *, vocabulary: int) -> Array | None:
     """The token ids of a text to score, [token]; None where none was given. Raises Refusal."""
     if order.prompts is None or "text" not in load_arrays(order.prompts):
         return None
     return _given(order, "text", vocabulary=vocabulary)
 
 
-def forced(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
+def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
     """Tokens to go on with whatever the model chooses, [step, sequence]: all runtimes then score the same text."""
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
     # a sequence after the other, so that the first is the same in a batch as alone

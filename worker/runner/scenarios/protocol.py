@@ -8,8 +8,8 @@ from worker.runner import faults
 from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.protocol import Engine, Feed, Kind
 from worker.runner.engines.table import kind_of
+from worker.runner.interleaving import Turns
 from worker.runner.order import Order, PhaseTimer, WrapCall
-from worker.runner.turns import Turns
 
 Call = Callable[[], object]
 
@@ -64,7 +64,7 @@ def make_ready(room: Room, *, sessions: int) -> Ready:
     kind = kind_of(order)
     engines = [kind.open_engine(order, timer=timer) for _ in range(sessions)]
     inputs = kind.choose_inputs(engines[0], given)
-    with faults.translated("run"):
+    with faults.translate_errors("run"):
         with timer.phase("first"):
             feeds = [_first_run(kind, engine, inputs) for engine in engines]
         for feed in feeds:

@@ -35,7 +35,7 @@ class Single:
                     self._beside = self._other_call()
             return True
         # elsewhere other threads, or a device, do the work
-        counter = counters.given() if order.gate_cpu_share is not None else None
+        counter = counters.open_inherited_counter() if order.gate_cpu_share is not None else None
         with timer.phase("window"):
             beside, turns = self._beside, self._room.turns
             self._taken = windows.measure(call, order.budget, turns=turns, counter=counter, beside=beside)
@@ -54,19 +54,19 @@ class Single:
     def close(self) -> dict[str, object]:
         gate, taken = self._room.order.gate_cpu_share, self._taken
         assert self._warm is not None
-        peaks = summaries.peaks()
-        copied = with_copies(
+        peaks = summaries.read_memory_peaks()
+        copied = time_with_copies(
             self._ready.kind, self._ready.engines[0], self._ready.inputs, budget=self._room.order.budget
         )
         cpu_share = taken.cpu_ns / taken.wall_ns
         cpu_p50_ns = taken.cpu_p50_ns if gate is not None else None
         sample = {
-            **summaries.of_parts([taken], [self._warm], wall_ns=taken.wall_ns),
+            **summaries.summarise_timings([taken], [self._warm], wall_ns=taken.wall_ns),
             "cpu_share": cpu_share,
             "cpu_p50_ms": None if cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "with_copies_p50_ms": copied,
-            **summaries.beside(peaks, {"instructions": taken.instructions, **self._of_other_call()}),
+            **summaries.make_other_metrics(peaks, {"instructions": taken.instructions, **self._of_other_call()}),
         }
         return {"sample": sample, **self._ready.asked_and_got}
 
@@ -82,7 +82,7 @@ class Single:
         }
 
 
-def with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
+def time_with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
     """p50 in ms with inputs and outputs in host memory, on a device that has memory of its own."""
     if engine.device == "cpu":
         return None

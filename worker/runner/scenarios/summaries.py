@@ -22,7 +22,9 @@ class Phase(TypedDict):
     metrics: dict[str, float]
 
 
-def of_parts(taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int) -> dict[str, object]:
+def summarise_timings(
+    taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int
+) -> dict[str, object]:
     """Fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
     return {
         **summarise([np.array(part.durations) for part in taken]),
@@ -56,11 +58,11 @@ def pack_timings(durations: windows.Durations) -> str:
     return f"{dtype}:{base64.b64encode(zlib.compress(chosen.astype(f'<{dtype}').tobytes(), 6)).decode()}"
 
 
-def peaks() -> Peaks:
+def read_memory_peaks() -> Peaks:
     return memory.peak_bytes(), memory.peak_address_space_bytes()
 
 
-def beside(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
+def make_other_metrics(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
     """Memory, and metrics without a field of their own, as far as this machine can tell them."""
     resident, addresses = peaks
     known = {**metrics, "peak_address_space_bytes": addresses}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from worker.runner import together, windows
+from worker.runner import parallel_calls, windows
 from worker.runner.scenarios.protocol import Ready, Room, make_ready
 
 # durations kept of one point and thread; beyond it every second one is let go, so that hours fit
@@ -47,7 +47,7 @@ class Sustained:
         return False
 
     def close(self) -> dict[str, object]:
-        points = [summed_up(parts) for parts in zip(*self._recorded, strict=True)]
+        points = [summarise_point(parts) for parts in zip(*self._recorded, strict=True)]
         return {"points": points, **self._ready.asked_and_got}
 
 
@@ -102,7 +102,7 @@ def record(call: Callable[[], object], *, points: int, point_s: float, clock: Cl
     return found
 
 
-def summed_up(parts: "tuple[Point, ...]") -> dict[str, object]:
+def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
     """One point of all threads together: p50 and p90 in ms, inferences, and from when to when."""
     durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
@@ -120,6 +120,6 @@ def _record_together(calls: list[Callable[[], object]], *, total_s: float, point
     take = functools.partial(record, points=points, point_s=point_s)
     if len(calls) == 1:
         return [take(calls[0])]
-    recorded = together.each(calls, lambda call, _: take(call))
+    recorded = parallel_calls.run_in_parallel(calls, lambda call, _: take(call))
     shortest = min(len(part) for part in recorded)
     return [part[:shortest] for part in recorded]

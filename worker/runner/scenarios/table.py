@@ -1,6 +1,6 @@
 """Which scenario is which module, imported where it is asked for."""
 
-from worker.runner import entries, faults
+from worker.runner import extensions, faults
 from worker.runner.engines.table import kind_of
 from worker.runner.order import Order
 from worker.runner.scenarios.protocol import MakeScenario
@@ -17,7 +17,7 @@ _OWN = {
 TRACES = {"generate": "generation_trace:run_trace"}
 
 
-def of(order: Order) -> MakeScenario:
+def scenario_of(order: Order) -> MakeScenario:
     """What makes the scenario of an order, by its engine where that has a loop of its own. Raises Refusal."""
     kind, engine = order.scenario["kind"], kind_of(order)
     if engine.scenarios is None:
@@ -25,10 +25,12 @@ def of(order: Order) -> MakeScenario:
     if kind not in engine.scenarios:
         text = f"{engine.module} has a loop of its own for {', '.join(engine.scenarios)}, and none for {kind!r}"
         raise faults.Refusal("not_supported", text)
-    made: MakeScenario = entries.load(engine.scenarios[kind])
+    made: MakeScenario = extensions.import_own(engine.scenarios[kind])
     return made
 
 
 def named(kind: str) -> MakeScenario:
-    made: MakeScenario = entries.load(_OWN[kind]) if kind in _OWN else entries.from_outside("scenario", kind)
+    made: MakeScenario = (
+        extensions.import_own(_OWN[kind]) if kind in _OWN else extensions.import_outside("scenario", kind)
+    )
     return made

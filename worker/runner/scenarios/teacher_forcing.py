@@ -32,7 +32,7 @@ class Forced:
 
     def run(self, calls: list[Call], steps: Steps) -> None:
         """Each step once, so that one which the model refuses is named besides. Raises Refusal."""
-        given = prompts.forced(self._settings, vocabulary=self._vocabulary)
+        given = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
             if number in self.places:
@@ -52,7 +52,7 @@ class Forced:
         try:
             call()
         except Exception as error:
-            code, text = faults.explain(error, during="run")
+            code, text = faults.explain_error(error, during="run")
             prompt, new = int(self._settings["prompt"]), int(self._settings["new"])
             place = f"token {number + 1} of {new}, behind {prompt + number - 1:,} others"
             raise faults.Refusal(code, f"the model refused {place}: {text}") from error

@@ -12,16 +12,16 @@ from worker.runner.parity import Array
 Choose = Callable[[Array], Array]
 
 
-def likeliest(scores: Array) -> Array:
+def choose_likeliest(scores: Array) -> Array:
     found: Array = scores.argmax(axis=-1)
     return found
 
 
-def made(settings: Mapping[str, Any]) -> Choose:
+def make_chooser(settings: Mapping[str, Any]) -> Choose:
     """What chooses over one generation, as the scenario says. Made anew, it draws the same again. Raises Refusal."""
     kind = settings.get("sampling", "greedy")
     if kind == "greedy":
-        return likeliest
+        return choose_likeliest
     if kind not in ("top-p", "top-k"):
         raise faults.Refusal("internal", f"the runner knows no sampling named {kind!r}")
     limit, temperature = float(settings["limit"]), float(settings["temperature"])
