@@ -44,7 +44,7 @@ order = Order(kind="check", model=model, inputs="", provider=CPU, session=Sessio
 inputs = {"x": np.ones((1, 1024), np.float32)}
 first = footprint._opened(order, inputs, threads)
 limited = Order(kind="check", model=model, inputs="", provider=CPU, session=SessionOrder(memory_limit_mb=1), batch=1)
-print(json.dumps([footprint.of_check(one, inputs, spent_ms=1.0, peak_bytes=1) for one in (order, limited)]))
+print(json.dumps([footprint.measure_for_check(one, inputs, spent_ms=1.0, peak_bytes=1) for one in (order, limited)]))
 """
 
 

@@ -54,7 +54,7 @@ WAIT = """
 import sys
 from worker.agent.machine import host_lock
 print("waiting", flush=True)
-with host_lock.measuring(patience_s=60.0):
+with host_lock.hold_machine(patience_s=60.0):
     print("has it", flush=True)
     sys.stdin.readline()
 """

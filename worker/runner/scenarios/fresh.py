@@ -229,7 +229,7 @@ def alternate(calls: Sequence[Call]) -> Call:
     return call
 
 
-class _refused_in_words:  # noqa: N801  a context manager, as faults.translated is
+class _refused_in_words:  # noqa: N801  a context manager, as faults.translate_errors is
     """Says which set the model refused."""
 
     def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
