@@ -275,7 +275,7 @@ def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) 
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     lead = opening_of(known, by_id).lead
-    told = sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
+    told = sentences.comparison_sentence(lead.comparison, by_id, told=lead.change) if lead is not None else ""
     return " ".join(filter(None, (why, told)))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from farm.contract.cells import Runtime
+from farm.rules.cells.metrics import ALERTING
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import changes
@@ -21,8 +22,12 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
 PLACEMENT = "placement"
-# what a pair shows by itself; of operators and further metrics alerts tell, once they are confirmed
-SHOWN = tuple(kind for kind in KINDS.values() if kind.compare is not None and kind.key != PLACEMENT)
+# metrics that are judged as latency is, by the same pairs of launches
+_LIKE_LATENCY = {judging.alerts_as for judging in ALERTING.values() if judging.by == "ratio"}
+# what a pair shows by itself; of operators and other metrics alerts tell, once they are confirmed
+SHOWN = tuple(
+    kind for kind in KINDS.values() if (kind.compare is not None or kind.key in _LIKE_LATENCY) and kind.key != PLACEMENT
+)
 # models that are named beside the one that leads
 NAMED = 3
 

@@ -1,5 +1,5 @@
-"""In which quantity a comparison is told: latency, the highest rate where a load looks for it, or items per second
-where its two sides have different batches.
+"""In which quantity a comparison is told: latency, the highest rate where a load looks for it, items per second where
+its two sides have different batches; of cells that generate also the prompt, and all tokens per second.
 
 More items take more time, so that a latency of batch 8 against one of batch 1 says nothing by itself. The items per
 second of a cell are batch / p50, therefore their ratio and its interval are those of latency turned round, times the
@@ -17,13 +17,15 @@ from farm.contract.verdicts import ItemsVerdict, Word
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import GAINS, is_change
 
-Quantity = Literal["latency", "items", "rate"]
+Quantity = Literal["latency", "items", "rate", "prefill", "tokens"]
 _WORDS: Mapping[Quantity, numbers.Words] = {
     "latency": numbers.TIMES,
     "items": ("more", "fewer"),
     "rate": ("higher", "lower"),
+    "prefill": numbers.TIMES,
+    "tokens": ("higher", "lower"),
 }
-_UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate"}
+_UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate", "prefill": " prefill", "tokens": " tokens/s"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
 # From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
 # (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).

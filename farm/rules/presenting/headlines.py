@@ -1,7 +1,8 @@
 """What leads: the one rule by which runs, lists, terminals and shared pages choose what they open with. Pure.
 
 Wrong outputs; slower by release; a provider that did not start; other losses; gains; then what is open. Of comparisons
-the largest of its kind leads, and the page is about its axis alone. A gain of wrong outputs is praised nowhere.
+the largest of its kind leads, and the page is about its axis alone. A gain of wrong outputs is praised nowhere. Where
+cells generate, the prompt and all tokens per second count as the time per token does.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +20,7 @@ from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
+from farm.rules.presenting.prefills import changes_beside, is_generated
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
@@ -32,7 +34,7 @@ SLOWER_RELEASE, LOST_PLACEMENT, OTHER_LOSS, GAIN, OPEN = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A comparison with what it comes to. `is_right`: no side wins by wrong outputs."""
+    """A comparison with the gravest that it says. `is_right`: no side wins by wrong outputs."""
 
     comparison: Comparison
     change: Change
@@ -122,7 +124,7 @@ def axis_rank(axis: str) -> tuple[int, str]:
 
 
 def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
-    change = change_of(comparison, cells)
+    change = _gravest(comparison, cells)
     better, other = (
         (comparison.candidate, comparison.baseline) if change.is_gain else (comparison.baseline, comparison.candidate)
     )
@@ -130,6 +132,17 @@ def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
     is_bad = is_wrong(cells.get(better), [comparison])
     is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
     return Standing(comparison, change, is_right=not is_won)
+
+
+def _gravest(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
+    """The largest loss, else the largest gain, of a token, the prompt and both; else its own verdict."""
+    own = change_of(comparison, cells)
+    old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
+    are_alike = old is not None and new is not None and old.scenario == new.scenario and is_generated(new)
+    if not are_alike or own.quantity != "latency" or own.word == "not comparable":
+        return own
+    decided = [change for change in (own, *changes_beside(comparison)) if change.is_decided]
+    return min(decided, key=lambda change: (change.is_gain, -change.size), default=own)
 
 
 def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:

@@ -1,9 +1,13 @@
-"""Which verdict of a comparison is about the prompt of cells that generate. Pure; the client alone reads it too."""
+"""Which verdicts of cells that generate are about the prompt, and the whole. Pure; the client alone reads it too."""
+
+from typing import cast
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.verdicts import Word
 from farm.rules.cells import scenarios
-from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
+from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT, TTFT_CPU
+from farm.rules.comparing.quantities import Change, Quantity
 
 
 def is_generated(cell: Cell) -> bool:
@@ -16,3 +20,15 @@ def prefill_of(comparison: Comparison) -> MetricChange | None:
     known = {change.name: change for change in comparison.metrics}
     by_processor = known.get(TTFT_CPU) if comparison.verdict_from == "processor" else None
     return by_processor or known.get(TTFT)
+
+
+def changes_beside(comparison: Comparison) -> list[Change]:
+    """What it says of the prompt, and of all tokens per second by the same clock; its own figures are of a token."""
+    known: list[tuple[Quantity, MetricChange | None]] = [("prefill", prefill_of(comparison))]
+    if comparison.verdict_from == "wall":
+        known.append(("tokens", next((change for change in comparison.metrics if change.name == TOKENS_RATE), None)))
+    return [
+        Change(quantity, cast(Word, change.verdict), change.ratio, change.ci_low, change.ci_high)
+        for quantity, change in known
+        if change is not None
+    ]

@@ -40,33 +40,37 @@ GLANCE = (
 class Phrases:
     """How a comparison is told by one quantity: what is decided, what is equal, what is open.
 
-    `verb`: what the side is beside its verdict.
+    `verb`: what the side is beside its verdict. What leads only where it is decided has no other words.
     """
 
     decided: str
-    equal: str
-    undecided: str
     verb: str
+    equal: str = ""
+    undecided: str = ""
 
 
 _PHRASES = {
     "latency": Phrases(
         "{who} runs {what} {size} {word} than {than}{where} ({sure}).",
-        "{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
-        "Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
-        verb="are {word}",
+        "are {word}",
+        equal="{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
+        undecided="Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
     ),
     "items": Phrases(
         "{who} runs {what} with {size} {word} items/s than {than}{where} ({sure}).",
-        "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
-        "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
-        verb="have {word} items/s",
+        "have {word} items/s",
+        equal="{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
+        undecided="Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
     ),
     "rate": Phrases(
         "{who} serves {what} at a {size} {word} rate than {than}{where} ({sure}).",
-        "{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
-        "Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
-        verb="have a {word} rate",
+        "have a {word} rate",
+        equal="{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
+        undecided="Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
+    ),
+    "prefill": Phrases("{who} prefills {what} {size} {word} than {than}{where} ({sure}).", "have a {word} prefill"),
+    "tokens": Phrases(
+        "{who} runs {what} at {size} {word} tokens/s than {than}{where} ({sure}).", "have {word} tokens/s"
     ),
 }
 
@@ -115,11 +119,11 @@ def _measured(document: Document) -> str:
     return f"{counted(len(measured), 'cell')} of {measured[0].model or 'the model'} measured{rest}, none to compare."
 
 
-def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell]) -> str:
-    """One comparison in words, with its sign."""
+def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, told: Change | None = None) -> str:
+    """One comparison in words, with its sign. `told`: what it leads with, where that is not its own verdict."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    change = change_between(comparison, baseline, candidate)
-    return f"{signed(change.word)}{change.unit}: {_statement(comparison, baseline, candidate)}"
+    change = told or change_between(comparison, baseline, candidate)
+    return f"{signed(change.word)}{change.unit}: {_statement(comparison, change, cells)}"
 
 
 def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
@@ -232,8 +236,8 @@ def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
 
 def _of_lead(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
     """The comparison that leads in words, what it comes from, and how many others of its axis agree."""
-    baseline, candidate = cells[lead.comparison.baseline], cells[lead.comparison.candidate]
-    text = _statement(lead.comparison, baseline, candidate)
+    candidate = cells[lead.comparison.candidate]
+    text = _statement(lead.comparison, lead.change, cells)
     return [
         generation_phases.sentence(lead.comparison, candidate),
         # the name of a model keeps its first letter
@@ -281,18 +285,19 @@ def _also_changed(standing: Standing, candidate: Cell) -> str:
 
 def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
     """How many comparisons of the axis came out the same way, of those that count."""
-    words = [other.change.word for other in standings if other.axis == standing.axis and other.is_right]
-    if len(words) == 1:
+    others = [other.change for other in standings if other.axis == standing.axis and other.is_right]
+    if len(others) == 1:
         return ""
-    verb = _PHRASES[standing.change.quantity if standing.change.is_decided else "latency"].verb
-    same = words.count(standing.change.word)
-    return f"{same} of {len(words)} comparisons by {standing.axis} {verb.format(word=standing.change.word)}."
+    change = standing.change
+    verb = _PHRASES[change.quantity if change.is_decided else "latency"].verb
+    same = sum(other.word == change.word and other.unit == change.unit for other in others)
+    return f"{same} of {len(others)} comparisons by {standing.axis} {verb.format(word=change.word)}."
 
 
-def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
+def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> str:
     """A comparison in words."""
+    baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
-    change = change_between(comparison, baseline, candidate)
     if change.word == "not comparable":
         models = f"They are different models, {baseline.model} and {candidate.model}."
         why = models if baseline.model != candidate.model else comparison.reason or ""

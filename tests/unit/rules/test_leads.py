@@ -3,7 +3,9 @@
 import pytest
 
 from farm.contract.document import Document
+from farm.contract.document_comparisons import MetricChange
 from farm.rules.comparing.quantities import Change
+from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import Lead, lead_of
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
@@ -89,3 +91,59 @@ def test_a_lead_is_a_change_of_its_quantity_or_of_latency(quantity, change):
 
 def test_a_lead_without_figures_has_no_text():
     assert Lead(verdict="undecided").change.text == ""
+
+
+def metric(name, verdict, ratio):
+    return MetricChange(
+        name=name, unit="ms", baseline=4.0, candidate=4.0 * ratio, ratio=ratio, ci_low=ratio - 0.02,
+        ci_high=ratio + 0.02, verdict=verdict, margin=0.02, rounds=8,
+    )  # fmt: skip
+
+
+def generated(*metrics, old="generate:prompt=4:new=3", **changes):
+    new = cell("c2", runtime="onnxruntime==1.31.1", scenario="generate:prompt=4:new=3")
+    known = {"verdict": "equal", "ratio": 1.0, "ci_low": 0.99, "ci_high": 1.01, "metrics": [*metrics]}
+    return document([cell(scenario=old), new], [compared(**{**known, **changes})])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "changes", "leads"),
+    [
+        # the run's sentence began "Prefill is 30 % slower", and every list of runs said "= equal"
+        ([("ttft_ms", "slower", 1.3)], {}, ("slower", "prefill", "30 % slower prefill")),
+        ([("ttft_ms", "faster", 0.5)], {}, ("faster", "prefill", "2.00× faster prefill")),
+        ([("tokens_per_s", "lower", 0.8)], {}, ("lower", "tokens", "20 % lower tokens/s")),
+        ([("ttft_ms", "undecided", 1.3), ("tokens_per_s", "equal", 1.0)], {}, ("equal", "latency", "")),
+        # a loss of one phase stands before the gain of another, and the larger before the smaller
+        (
+            [("ttft_ms", "slower", 1.3)],
+            {"verdict": "faster", "ratio": 0.5, "ci_low": 0.49, "ci_high": 0.51},
+            ("slower", "prefill", "30 % slower prefill"),
+        ),
+        (
+            [("ttft_ms", "slower", 1.1)],
+            {"verdict": "slower", "ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26},
+            ("slower", "latency", "24 % slower"),
+        ),
+        # by processor time the clock's figures lead nowhere
+        (
+            [("ttft_ms", "slower", 1.3), ("ttft_cpu_ms", "equal", 1.0), ("tokens_per_s", "lower", 0.8)],
+            {"verdict_from": "processor"},
+            ("equal", "latency", ""),
+        ),
+        # a longer prompt takes longer, and more sequences too
+        ([("ttft_ms", "slower", 3.0)], {"old": "generate:prompt=1:new=3"}, ("equal", "latency", "")),
+        ([("ttft_ms", "slower", 3.0)], {"old": "single"}, ("equal", "latency", "")),
+    ],
+)
+def test_a_generation_leads_with_its_gravest_phase(metrics, changes, leads):
+    found = generated(*(metric(*told) for told in metrics), **changes)
+    lead = lead_of(found)
+    assert (lead.verdict, lead.quantity, lead.change.text if leads[2] else "") == leads
+
+
+def test_the_sentence_of_a_generation_is_of_what_leads():
+    said = sentences.verdict_line(generated(metric("ttft_ms", "slower", 1.3)))
+    assert said.startswith("Prefill is 30 % slower, decoding is equal. ONNX Runtime 1.31.1 prefills ")
+    said = sentences.verdict_line(generated(metric("tokens_per_s", "lower", 0.8)))
+    assert "at 20 % lower tokens/s than 1.29.0" in said

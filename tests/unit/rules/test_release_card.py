@@ -6,6 +6,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Parity
+from farm.contract.document_comparisons import MetricChange
 from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.searches.switches import Candidate, remedy
@@ -23,7 +24,8 @@ def measured(
     both = {"node": "bench-1", "p50_ms": 1.0, "parity": Parity(verdict="pass"), "batch": how.get("batch", 1)}
     old = make_cell("c1", **both | how.get("old", {}))
     new = make_cell("c2", runtime=NEW, **both | how.get("new", {}))
-    compared = make_comparison(verdict, ratio, smallest_detectable=seen) if how.get("is_compared", True) else None
+    known = {"smallest_detectable": seen, "metrics": how.get("metrics", [])}
+    compared = make_comparison(verdict, ratio, **known) if how.get("is_compared", True) else None
     return Measured(run, Pair(old, new, compared))
 
 
@@ -96,6 +98,15 @@ def test_alerts_tell_what_pairs_do_not_show() -> None:
     # what a pair shows is told by its alert
     assert place_of([measured("slower", 1.24)], [memory, slower]).alert == 8
     assert place_of([measured("slower", 1.24)], [memory]).alert is None
+
+
+def test_a_slower_prompt_is_no_clean_place() -> None:
+    """A generation whose prefill was slower, and its tokens as fast, stood as equal."""
+    first = MetricChange(
+        name="ttft_ms", unit="ms", baseline=4.0, candidate=5.2, ratio=1.3, verdict="slower", margin=0.02, rounds=8
+    )
+    place = place_of([measured(metrics=[first])])
+    assert (place.sign.word, place.kind, place.is_clean) == ("slower first token", "ttft", False)
 
 
 def test_where_a_model_was_not_measured_it_says_so() -> None:
