@@ -7,12 +7,10 @@ from django.db.models import Q
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Investigation, Symptom, WatchRound
 from farm.base.refusals import Missing
-from farm.contract.document import Document
 from farm.rules.presenting import fusions
-from farm.rules.searches.confirmation import explained_by, places_of
 from farm.runs import selectors as runs
 from farm.runs.models import Run
-from farm.runs.states import RunReason, RunState
+from farm.runs.states import RunReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +52,9 @@ def graph_changes(symptom: Symptom) -> list[str]:
         return []
     try:
         old, new = (runs.cell_document(symptom.run, name) for name in (symptom.baseline, symptom.cell))
-        again = None if old.operators and new.operators else confirming(symptom.run)
-        if again is not None:
-            places = places_of(runs.document(symptom.run, with_operators=False))
-            # the cell itself comes before its A/A copy
-            fresh = reversed(places_of(runs.document(again, with_operators=False)).items())
-            names = {place: name for name, place in fresh}
-            old, new = (runs.cell_document(again, names.get(places[cell.id], "")) for cell in (old, new))
     except Missing:
         return []
     return fusions.graph_changes(old, new)
-
-
-def evidence_of(run: Run) -> Document:
-    """The document of a run that showed a change, with the operators of the run that confirmed it where they tell
-    more."""
-    document, again = runs.document(run), confirming(run)
-    return document if again is None else explained_by(document, runs.document(again))
-
-
-def confirming(run: Run) -> Run | None:
-    """The run that showed once more what this one showed; None where none was, or it goes on."""
-    rows = WatchRound.objects.filter(run=run, confirming__state=RunState.FINISHED).select_related("confirming")
-    found = rows.first()
-    return found.confirming if found is not None else None
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

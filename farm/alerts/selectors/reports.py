@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import IO
 
 from farm.alerts.models import Alert, Investigation
-from farm.alerts.selectors.origins import evidence_of
 from farm.alerts.states import InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Missing
 from farm.contract.document import Document
@@ -32,7 +31,7 @@ def case_of(alert: Alert) -> Case:
     symptom = alert.lead
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
-    document = evidence_of(symptom.run)
+    document = runs.document(symptom.run)
     old, new = (_cell(document, name) for name in (symptom.baseline, symptom.cell))
     row = _row(symptom.run, symptom.cell, symptom.baseline)
     has_work_around = kind_of(symptom.kind).has_work_around

@@ -59,7 +59,7 @@ def work_around_search(investigation: Investigation) -> WorkAround:
 def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
     """The matrix of the run that showed the change; the cell's point, on its node; how many candidates fit a block."""
     run = measurements.run_of(investigation)
-    matrix = measurements.parsed(run)
+    matrix = measurements.matrix_to_search(run)
     try:
         point = point_at(matrix, measurements.positions_of(run, [investigation.symptom.cell])[0])
     except LookupError:
@@ -115,7 +115,7 @@ def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
     runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
     positions = measurements.positions_of(run, [investigation.symptom.cell])
     hardware = [f"node:{investigation.symptom.node}"]
-    return narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=hardware)
+    return narrowed(measurements.matrix_to_search(run), positions, runtimes=runtimes, hardware=hardware)
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:

@@ -176,7 +176,7 @@ def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
             return False
         if answer.document is not None:
             keep_points(watch_round, answer.document)
-            openings.raise_alerts(watch_round, answer.document, answer.findings)
+            openings.raise_alerts(watch_round, answer.document, answer)
             if watch_round.base_id is None:
                 openings.resolve_alerts(watch_round, answer.document)
         openings.note_pipeline(watch_round, answer.judgement)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.conf import settings
 from django.db import transaction
@@ -107,6 +108,11 @@ def measured(run: Run) -> Measured:
 
 def parsed(run: Run) -> Matrix:
     return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
+
+
+def matrix_to_search(run: Run) -> Matrix:
+    """A run's matrix without verdicts on operators, which a fresh block gave and no step of a search reads."""
+    return replace(parsed(run), operators=None)
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:

@@ -2,10 +2,12 @@
 
 A level shift is known by the release that brought it. A finding that spans the release of a shift of the same series is
 that shift, seen again; one that lies after it is another. What several nodes show of one cause, which is an operator or
-a kind of change, is one alert with each node's figure.
+a kind of change, is one alert with each node's figure. All that is told of a finding is of one run: that which
+confirmed it, else the round's own.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from django.db.models import Q
@@ -26,21 +28,58 @@ from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.sentences import cause, explanation, largest_change
 from farm.rules.runtimes.order import goes_back, release_order
+from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed
+from farm.runs.models import Run
 
 # so many nodes are named in an alert's sentence; its page has all
 MAX_NODES = 6
 
 
-def raise_alerts(watch_round: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A finding, and the run that shows it with its document. `first`: that of the round, which asked for hardware."""
+
+    finding: Finding
+    run: Run | None
+    document: Document
+    first: Document
+
+    @property
+    def node(self) -> str:
+        return self.finding.node or ""
+
+    @property
+    def comparison(self) -> Comparison | None:
+        return compared(self.document, self.finding.baseline, self.finding.candidate)
+
+    @property
+    def cell(self) -> Cell:
+        return next(cell for cell in self.document.cells if cell.id == self.finding.candidate)
+
+    @property
+    def hardware(self) -> str:
+        """As it was asked for: a fresh block asks for the very node."""
+        place = self.finding.series, self.finding.node
+        cells = (cell for cell in self.first.cells if (cell_pairs.series_of(cell), cell.node) == place)
+        return next(cells, self.cell).hardware
+
+
+def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswer) -> list[Alert]:
     """Opens, widens or reopens alerts for what was found. Call inside the transaction that judges the round."""
+    again = answer.again or document
+    findings = [
+        Shown(finding, watch_round.confirming, again, document)
+        if finding.is_again
+        else Shown(finding, watch_round.run, document, document)
+        for finding in answer.findings
+    ]
     touched: dict[int, tuple[Alert, bool, str]] = {}
-    by_node = sorted(findings, key=lambda finding: finding.node or "")
-    for node, found in groupby(by_node, key=lambda finding: finding.node or ""):
-        fresh = [finding for finding in found if not _is_known(watch_round, finding, node=node)]
+    for node, found in groupby(sorted(findings, key=lambda shown: shown.node), key=lambda shown: shown.node):
+        fresh = [shown for shown in found if not _is_known(watch_round, shown)]
         if fresh:
-            alert, is_new = _widen(watch_round, document, fresh, node=node)
-            touched.setdefault(alert.pk, (alert, is_new, watch_rounds.worst(fresh).text))
+            alert, is_new = _widen(watch_round, fresh, node=node)
+            touched.setdefault(alert.pk, (alert, is_new, _worst(fresh).finding.text))
     for alert, is_new, text in touched.values():
         _write_sentence(alert)
         _log_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
@@ -48,11 +87,17 @@ def raise_alerts(watch_round: WatchRound, document: Document, findings: Sequence
     return [alert for alert, _, _ in touched.values()]
 
 
-def _is_known(watch_round: WatchRound, finding: Finding, *, node: str) -> bool:
+def _worst(shown: Collection[Shown]) -> Shown:
+    worst = watch_rounds.worst([each.finding for each in shown])
+    return next(each for each in shown if each.finding is worst)
+
+
+def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
     """Whether the finding is a level shift that has its alert; then that alert is told of it."""
+    finding = shown.finding
     rows = Symptom.objects.filter(
         alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
-        alert__distribution=watch_round.distribution, node=node, series=finding.series, kind=finding.kind,
+        alert__distribution=watch_round.distribution, node=shown.node, series=finding.series, kind=finding.kind,
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
         alert = symptom.alert
@@ -61,11 +106,11 @@ def _is_known(watch_round: WatchRound, finding: Finding, *, node: str) -> bool:
         # what was laid to a machine is news when it is measured, and confirmed, once more
         is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
         if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
-            _come_back(watch_round, alert, symptom, finding)
+            _come_back(watch_round, alert, symptom, shown)
         else:
             alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=watch_round.pk)
         return True
-    return _came_back_later(watch_round, finding, rows=list(rows.select_related("alert")))
+    return _came_back_later(watch_round, shown, rows=list(rows.select_related("alert")))
 
 
 def _spans(watch_round: WatchRound, alert: Alert) -> bool:
@@ -83,7 +128,7 @@ def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     return early < last and late > first
 
 
-def _came_back_later(watch_round: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
+def _came_back_later(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Symptom]) -> bool:
     """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
     back = [row for row in resolved if release_order(row.resolved_in) <= release_order(watch_round.old)]
@@ -91,24 +136,21 @@ def _came_back_later(watch_round: WatchRound, finding: Finding, *, rows: Sequenc
     if not back or goes_back(watch_round.old, watch_round.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
-    _come_back(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)
+    _come_back(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, shown)
     return True
 
 
-def _come_back(watch_round: WatchRound, alert: Alert, symptom: Symptom, finding: Finding) -> None:
-    Symptom.objects.filter(pk=symptom.pk).update(resolved_in="", text=finding.text[:2000], size=finding.size)
+def _come_back(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: Shown) -> None:
+    Symptom.objects.filter(pk=symptom.pk).update(**_evidence(shown))
     alert.change(AlertState.OPEN, resolved_in="")
-    text = f"Recurred in {watch_round.new}: {finding.text}"
+    text = f"Recurred in {watch_round.new}: {shown.finding.text}"
     announce(alert, alert.log(AlertEventKind.REOPENED, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _widen(
-    watch_round: WatchRound, document: Document, findings: Sequence[Finding], *, node: str
-) -> tuple[Alert, bool]:
+def _widen(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> tuple[Alert, bool]:
     """The alert that a node's findings belong to, with them, and whether it is new."""
-    opening = watch_rounds.worst(findings)
-    cells = {cell.id: cell for cell in document.cells}
-    alert, is_new = _alert_of(watch_round, document, findings, node=node), False
+    opening = _worst(found)
+    alert, is_new = _alert_of(watch_round, found, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
             watch=watch_round.watch,
@@ -120,17 +162,20 @@ def _widen(
                 "team": watch_round.watch.team,
                 "version": watch_round.version,
                 "good": watch_round.old,
-                "hardware": cells[opening.candidate].hardware,
-                "sentence": opening.text[:2000],
+                "hardware": opening.hardware,
+                "sentence": opening.finding.text[:2000],
                 "round": watch_round,
             },
         )
-    for finding in findings:
-        _keep_symptom(alert, watch_round, finding, document, cells=cells)
+    for shown in found:
+        finding = shown.finding
+        Symptom.objects.update_or_create(
+            alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_evidence(shown)
+        )
     return alert, is_new
 
 
-def _alert_of(watch_round: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert | None:
+def _alert_of(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> Alert | None:
     """That of the same release in which the node stands already, else an unsettled one of the same cause."""
     distribution = watch_round.distribution
     rows = Alert.objects.filter(
@@ -138,9 +183,9 @@ def _alert_of(watch_round: WatchRound, document: Document, findings: Sequence[Fi
     )
     measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
     own = next((alert for alert in measured if node in alert.nodes), None)
-    found = {(finding.kind, _operator(compared(document, finding.baseline, finding.candidate))) for finding in findings}
+    causes = {(shown.finding.kind, _operator(shown.comparison)) for shown in found}
     open_alerts = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == watch_round.old]
-    return own or next((alert for alert in open_alerts if _share_cause(found, _causes(alert))), None)
+    return own or next((alert for alert in open_alerts if _share_cause(causes, _causes(alert))), None)
 
 
 def _causes(alert: Alert) -> set[tuple[str, str]]:
@@ -187,27 +232,20 @@ def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: boo
     announce(alert, alert.log(kind, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _keep_symptom(
-    alert: Alert, watch_round: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
-) -> None:
-    comparison = compared(document, finding.baseline, finding.candidate)
-    Symptom.objects.update_or_create(
-        alert=alert,
-        node=finding.node or "",
-        series=finding.series,
-        kind=finding.kind,
-        defaults={
-            "label": cell_pairs.series_label(cells[finding.candidate])[:300],
-            "text": finding.text[:2000],
-            "size": finding.size,
-            "run": watch_round.run,
-            "baseline": finding.baseline,
-            "cell": finding.candidate,
-            "comparison": None if comparison is None else comparison.model_dump(mode="json"),
-            "explanation": _explanation(finding, comparison),
-            "resolved_in": "",
-        },
-    )
+def _evidence(shown: Shown) -> dict[str, object]:
+    """What a symptom keeps of a finding."""
+    finding, comparison = shown.finding, shown.comparison
+    return {
+        "label": cell_pairs.series_label(shown.cell)[:300],
+        "text": finding.text[:2000],
+        "size": finding.size,
+        "run": shown.run,
+        "baseline": finding.baseline,
+        "cell": finding.candidate,
+        "comparison": None if comparison is None else comparison.model_dump(mode="json"),
+        "explanation": _explanation(finding, comparison),
+        "resolved_in": "",
+    }
 
 
 def _explanation(finding: Finding, comparison: Comparison | None) -> str:

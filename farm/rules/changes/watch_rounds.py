@@ -6,7 +6,7 @@ counts once a fresh block has confirmed it; parity and placement are determinist
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Annotated, Literal
 
@@ -86,7 +86,8 @@ class Rule(Message):
 class Finding:
     """One change of one series. `size`: new / old, where it is a ratio. `baseline`, `candidate`: cells of the document.
 
-    `series` names the series without its node; `node` measured it.
+    `series` names the series without its node; `node` measured it. `is_again`: it is of the document of the fresh block
+    that showed it again.
     """
 
     kind: Key
@@ -96,6 +97,7 @@ class Finding:
     node: str | None
     text: str
     size: float | None = None
+    is_again: bool = False
 
     @property
     def place(self) -> tuple[Key, str, str | None]:
@@ -203,12 +205,15 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
 
 
 def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding], list[Finding]]:
-    """Findings that hold; of the noisy ones, those that a fresh block on their node contradicts, and leaves open."""
-    shown = {finding.place for finding in again.findings}
-    holds = [finding for finding in findings if not finding.is_noisy or finding.place in shown]
-    others = [finding for finding in findings if finding not in holds]
+    """Findings that hold; of the noisy ones, those that a fresh block on their node contradicts, and leaves open.
+
+    A noisy one that holds is told as the fresh block shows it, which nobody chose for being large.
+    """
+    shown = {finding.place: replace(finding, is_again=True) for finding in again.findings}
+    holds = [shown.get(finding.place) if finding.is_noisy else finding for finding in findings]
+    others = [finding for finding, held in zip(findings, holds, strict=True) if held is None]
     gone = [finding for finding in others if finding.place in again.settled]
-    return holds, gone, [finding for finding in others if finding not in gone]
+    return [held for held in holds if held is not None], gone, [finding for finding in others if finding not in gone]
 
 
 def worst(findings: Collection[Finding]) -> Finding:

@@ -13,7 +13,7 @@ from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.presenting.lines import is_by_processor
-from farm.rules.searches.confirmation import Confirmation, explained_by
+from farm.rules.searches.confirmation import Confirmation
 from farm.rules.searches.search import Measured
 from farm.rules.wording.numbers import change_interval, counted
 
@@ -21,13 +21,14 @@ from farm.rules.wording.numbers import change_interval, counted
 @dataclass(frozen=True, slots=True)
 class RoundAnswer:
     """What a round came to. `unconfirmed`: what a fresh block contradicts; `left_open`: what it left undecided, with
-    why. `document`: None where none is."""
+    why. `document`: of the round; `again`: of the fresh block; None where none is."""
 
     judgement: Judgement
     findings: Sequence[Finding] = ()
     unconfirmed: Sequence[Finding] = ()
     left_open: Sequence[Finding] = ()
     document: Document | None = None
+    again: Document | None = None
 
     @property
     def outcome(self) -> Literal["alert", "infra", "unconfirmed", "undecided", "news", "quiet"]:
@@ -109,7 +110,7 @@ class Watching(Confirmation[RoundAnswer]):
         if again.infra and unsure:
             judgement = _with_infra(judgement, *again.infra)
         left_open = [replace(each, text=f"Undecided: {each.text} {self._why_open(each)}") for each in unsure]
-        return RoundAnswer(judgement, holds, gone, left_open, explained_by(document, self.measured[1].document))
+        return RoundAnswer(judgement, holds, gone, left_open, document, self.measured[1].document)
 
     def _why_open(self, found: Finding) -> str:
         """What the fresh block says of a finding that it neither shows nor contradicts."""

@@ -73,7 +73,7 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert "operators" not in one.run.matrix
     alert = Alert.objects.get()
     assert (alert.state, alert.node, alert.good, alert.bad) == (AlertState.OPEN, "bench-1", "1.29.0", "1.31.1")
-    assert alert.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24.")
+    assert alert.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 23 % slower")
     assert "slower than 1.29.0 on bench-1" in alert.sentence
     assert alert.symptoms.get().explanation.startswith("SkipLayerNormalization: 2 nodes")
     since = alert.investigations.get(kind="since_when")

@@ -15,7 +15,11 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
-from farm.runs.models import CellDocument, Comparison, FinishedDocument, Run
+from farm.rules.comparing.sides import compared
+from farm.rules.presenting import sentences
+from farm.runs.models import Run
+from farm.runs.selectors import document
+from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, make_ready, offer, slower_alert, slower_from
 
@@ -59,26 +63,35 @@ def test_a_report_is_a_zip_that_holds_all_that_repeats_it(client: Client, alert:
 def test_the_issue_is_there_by_itself(client: Client, alert: Alert) -> None:
     answer = client.get(f"/api/v1/alerts/{alert.pk}/issue.md")
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
-    assert answer.content.decode().startswith("# [Performance] 24")
+    assert answer.content.decode().startswith("# [Performance] 23 % slower: ")
 
 
-def test_a_report_and_the_page_read_what_the_confirming_run_traced(client: Client, watch: Watch, node: Node) -> None:
+def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client, watch: Watch, node: Node) -> None:
+    """Its times were of the first run, and why it is slower of the second."""
     offer("1.29.0", "1.30.0")
-    lab = Lab(node, p50_ms=slower_from("1.30.0"))
+    lab = Lab(node, p50_ms=lambda spec: slower_from("1.30.0", 1.24 if Run.objects.count() > 1 else 1.7)(spec))
     lab.slow = {"onnxruntime==1.30.0": 1.24}
     lab.live()
     alert = Alert.objects.get()
     symptom = alert.lead
     assert symptom is not None
-    # the first run traced nothing
-    CellDocument.objects.filter(arm__block__run=symptom.run).update(operators="[]")
-    Comparison.objects.filter(run=symptom.run).update(operators="[]")
-    FinishedDocument.objects.filter(run=symptom.run).delete()
-    issue = client.get(f"/api/v1/alerts/{alert.pk}/issue.md").content.decode()
-    assert "**Why.** SkipLayerNormalization: 2 nodes, " in issue
+    assert (symptom.run, alert.hardware) == (Run.objects.get(reason="confirmation"), "cpu")
+    told = compared(document(symptom.run), symptom.baseline, symptom.cell)
+    assert told is not None
+    assert symptom.size == told.ratio == pytest.approx(1.24, abs=0.03)
+    assert (symptom.comparison, symptom.explanation) == (told.model_dump(mode="json"), sentences.explanation(told))
+    assert "**Why.** SkipLayerNormalization: 2 nodes, " in client.get(f"/api/v1/alerts/{alert.pk}/issue.md").text
     assert graph_changes(symptom)
+    # what follows measures no operators again
+    assert [Run.objects.filter(reason=reason, matrix__operators=True).count() for reason in RunReason] == [
+        0,
+        0,
+        1,
+        0,
+        0,
+    ]
     Run.objects.filter(reason="confirmation").delete()
-    assert graph_changes(symptom) == []
+    assert graph_changes(Symptom.objects.get(pk=symptom.pk)) == []
 
 
 def test_a_report_without_evidence_or_files_is_refused_in_a_sentence(client: Client, alert: Alert) -> None:

@@ -267,7 +267,7 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
     assert found.compared == 2
     elsewhere = Judgement(findings=(finding("slower", 1.3, series=found.findings[0].series),))
     assert watch_rounds.confirmed(found.findings, elsewhere) == ([], [], list(found.findings))
-    assert watch_rounds.confirmed(found.findings, found)[0] == list(found.findings)
+    assert [shown.node for shown in watch_rounds.confirmed(found.findings, found)[0]] == ["bench-2"]
 
 
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
@@ -294,6 +294,8 @@ def test_only_noisy_findings_need_to_be_shown_again() -> None:
     again = Judgement(findings=(finding("slower", 1.19),), settled=frozenset({("memory", "s", "bench-1")}))
     found = watch_rounds.confirmed(first, again)
     assert [[each.kind for each in part] for part in found] == [["slower", "parity"], ["memory"], ["session"]]
+    # what was shown again is told by the block that showed it; what had no need to by the first
+    assert [(each.size, each.is_again) for each in found[0]] == [(1.19, True), (None, False)]
 
 
 @pytest.mark.parametrize(
