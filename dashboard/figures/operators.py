@@ -9,7 +9,7 @@ from dashboard.figures.figure import Figure, end_of, nothing
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.called_operators import called_operators, doubt_of_traces
+from farm.rules.presenting.called_operators import called_operators, doubt_of_traces, operator_sides
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, group_by_type, largest_share
 from farm.rules.wording import numbers, titles
@@ -17,6 +17,7 @@ from farm.rules.wording.vocabulary import is_change
 
 NAME = "operators"
 MAX_OPERATORS = 10
+APART = "left out: both medians are apart otherwise than the pairs of traces"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
 
 
 def by_change(comparison: Comparison) -> list[OperatorChange]:
-    return sorted(comparison.operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    return sorted(comparison.operators, key=lambda change: -abs(change.moved_us))
 
 
 def finding(comparison: Comparison) -> str:
@@ -109,7 +110,7 @@ def finding(comparison: Comparison) -> str:
 
 
 def _moved(change: TypeChange) -> str:
-    time_us = numbers.signed(change.candidate_us - change.baseline_us)
+    time_us = numbers.signed(change.moved_us)
     return f"{change.op_type} ({numbers.counted(change.nodes, 'node')}) {time_us} µs"
 
 
@@ -145,12 +146,17 @@ def _interval(low: float | None, high: float | None, write: Callable[[float], st
     return Entry(numbers.NOT_MEASURED if low is None or high is None else f"{write(low)} to {write(high)}", low)
 
 
+def _side(change: OperatorChange, place: int) -> Entry:
+    sides, value = operator_sides(change), (change.baseline_us, change.candidate_us)[place]
+    return Entry(sides[place], value) if sides else Entry(value=value, title=APART)
+
+
 COLUMNS: tuple[Column[OperatorChange], ...] = (
     Column("Operator", lambda change: Entry(change.node, is_name=True), "the model's own node"),
     Column("Type", lambda change: Entry(change.op_type), "as executed"),
-    Number("baseline, µs", lambda change: written(change.baseline_us)),
-    Number("candidate, µs", lambda change: written(change.candidate_us)),
-    Number("change, µs", lambda change: written(change.candidate_us - change.baseline_us, numbers.signed)),
+    Number("baseline, µs", lambda change: _side(change, 0), "median over traces"),
+    Number("candidate, µs", lambda change: _side(change, 1), "median over traces"),
+    Number("change, µs", lambda change: written(change.moved_us, numbers.signed), "median over paired traces"),
     Number(
         "interval, µs",
         lambda change: _interval(change.change_low_us, change.change_high_us, numbers.signed),

@@ -24,7 +24,10 @@ class OperatorChange(Part):
     op_type: Line  # as executed
     baseline_us: float  # median over traces
     candidate_us: float  # median over traces
-    # low end of the interval of the change over paired traces, at 90 % or more; null with fewer than 5 traces an arm
+    # candidate − baseline: the median over paired traces, which is not always the difference of both medians; absent
+    # in documents of before
+    change_us: Annotated[float | None, _LEFT_OUT] = None
+    # low end of its interval over paired traces, at 90 % or more; null with fewer than 5 traces an arm
     change_low_us: float | None = None
     change_high_us: float | None = None  # its high end
     share: float | None = None  # of the whole change; may be negative or exceed 1; null with fewer than 5 traces an arm
@@ -38,6 +41,14 @@ class OperatorChange(Part):
     # why it is undecided where the figures alone would call it, such as time that a neighbour took over
     reason: Annotated[Line | None, _LEFT_OUT] = None
     rounds: Annotated[int | None, _LEFT_OUT] = None  # rounds behind it
+
+    @property
+    def moved_us(self) -> float:
+        """Its change; of a document that does not say it the difference of the medians, as far as the interval goes."""
+        if self.change_us is not None:
+            return self.change_us
+        apart, low, high = self.candidate_us - self.baseline_us, self.change_low_us, self.change_high_us
+        return apart if low is None or high is None else min(max(apart, low), high)
 
 
 class MetricChange(Part):

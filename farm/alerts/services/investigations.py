@@ -73,7 +73,7 @@ def _names(investigation: Investigation) -> list[str]:
     """Names that were given, then those of the library, by the operator types that changed most."""
     comparison = investigation.symptom.comparison
     operators = Comparison.model_validate(comparison).operators if comparison is not None else []
-    changed = sorted(operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    changed = sorted(operators, key=lambda change: -abs(change.moved_us))
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
     given = (investigation.asked or {}).get("given", [])
     return list(dict.fromkeys([*given, *switches.ranked(library_names(), words=words)]))

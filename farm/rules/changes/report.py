@@ -26,6 +26,7 @@ from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
+from farm.rules.presenting.called_operators import operator_sides
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
@@ -204,11 +205,11 @@ def _operators(case: Case) -> list[str]:
     comparison = case.comparison
     if comparison is None or not comparison.operators or not is_change(comparison.verdict):
         return []
-    changed = sorted(comparison.operators, key=lambda operator: -abs(operator.candidate_us - operator.baseline_us))
+    changed = sorted(comparison.operators, key=lambda operator: -abs(operator.moved_us))
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
     for operator in changed[:MAX_OPERATORS]:
         share = "" if operator.share is None else numbers.share(operator.share)
-        times = f"{numbers.plain(operator.baseline_us)} | {numbers.plain(operator.candidate_us)}"
+        times = " | ".join(operator_sides(operator) or ("", ""))
         rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")
     why = sentences.explanation(comparison) or sentences.largest_change(comparison)
     return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]

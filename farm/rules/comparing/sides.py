@@ -57,6 +57,7 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
     swapped = {
         "baseline_us": change.candidate_us,
         "candidate_us": change.baseline_us,
+        "change_us": _negative(change.change_us),
         "change_low_us": _negative(change.change_high_us),
         "change_high_us": _negative(change.change_low_us),
         **_inverted(change),

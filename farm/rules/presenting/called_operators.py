@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.rules.tracing.attribution import TypeChange
 from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
@@ -12,7 +13,7 @@ from farm.rules.wording.vocabulary import is_change
 def called_operators(comparison: Comparison) -> list[OperatorChange]:
     """Those that became slower or faster, the largest change in µs first."""
     called = [change for change in comparison.operators if is_change(change.verdict)]
-    return sorted(called, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    return sorted(called, key=lambda change: -abs(change.moved_us))
 
 
 def operator_size(operator: OperatorChange) -> str:
@@ -23,12 +24,26 @@ def operator_size(operator: OperatorChange) -> str:
     return f"{numbers.change(operator.ratio, operator.ci_low, operator.ci_high)} ({interval})"
 
 
+def operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
+    """Medians of the traces as they are written; None where they are apart otherwise than the pairs."""
+    low, high = operator.change_low_us, operator.change_high_us
+    apart = None if low is None or high is None else (low, high)
+    known = operator.baseline_us, operator.candidate_us
+    return numbers.pair(*known, low=operator.ci_low, high=operator.ci_high, apart=apart)
+
+
 def operator_times(operator: OperatorChange) -> str:
-    """`37 → 88 µs`: medians of the rounds that were traced; empty where they are apart otherwise than the pairs."""
-    if operator.ci_low is None or operator.ci_high is None:
-        return f"{numbers.plain(operator.baseline_us)} → {numbers.plain(operator.candidate_us)} µs"
-    sides = numbers.pair(operator.baseline_us, operator.candidate_us, low=operator.ci_low, high=operator.ci_high)
+    """`37 → 88 µs`: medians of the traces; empty where they are apart otherwise than the pairs."""
+    sides = operator_sides(operator)
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
+
+
+def type_times(changed: TypeChange) -> str:
+    """`2 nodes, 37 → 88 µs`: medians of all of a type together; their change alone where they are apart against it."""
+    apart = changed.candidate_us - changed.baseline_us
+    times = f"{numbers.plain(changed.baseline_us)} → {numbers.plain(changed.candidate_us)}"
+    said = times if apart * changed.moved_us > 0 else numbers.signed(changed.moved_us)
+    return f"{counted(changed.nodes, 'node')}, {said} µs"
 
 
 def note_of_traces(comparison: Comparison) -> str:
@@ -39,7 +54,7 @@ def note_of_traces(comparison: Comparison) -> str:
 def doubt_of_traces(comparison: Comparison) -> str:
     """Why enough traces explain nothing of a change: what the operators gained and lost does not add up to it. Empty
     where shares are known, or there are too few traces."""
-    moved = [change.candidate_us - change.baseline_us for change in comparison.operators]
+    moved = [change.moved_us for change in comparison.operators]
     is_shared = any(change.share is not None for change in comparison.operators)
     if not moved or is_shared or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
         return ""

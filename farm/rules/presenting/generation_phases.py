@@ -2,9 +2,10 @@
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.presenting.called_operators import type_times
 from farm.rules.presenting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
-from farm.rules.wording.numbers import change, counted, explained, plain
+from farm.rules.wording.numbers import change, explained
 from farm.rules.wording.vocabulary import is_change
 
 
@@ -27,8 +28,7 @@ def explanation(comparison: Comparison) -> str:
     prefill, named = prefill_of(comparison), largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
-    told = f"{counted(named.nodes, 'node')}, {plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
-    return f"prefill: {named.op_type}: {told}, explains {explained(named.share)} of the change"
+    return f"prefill: {named.op_type}: {type_times(named)}, explains {explained(named.share)} of the change"
 
 
 def _worded(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:

@@ -20,14 +20,14 @@ from farm.rules.presenting import (
     parities,
     simulated,
 )
-from farm.rules.presenting.called_operators import certainty, doubt_of_traces, note_of_traces
+from farm.rules.presenting.called_operators import certainty, doubt_of_traces, note_of_traces, type_times
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
 from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles
-from farm.rules.wording.numbers import counted, explained, latency, listed, percent, plain
+from farm.rules.wording.numbers import counted, explained, latency, listed, percent
 from farm.rules.wording.vocabulary import is_change, signed
 
 GLANCE = (
@@ -165,9 +165,8 @@ def _explanation(comparison: Comparison) -> str | None:
     named = largest_share(comparison.operators)
     if named is None or named.share is None:
         return outside_graph.explanation(comparison) or doubt_of_traces(comparison) or None
-    times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
-    told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {explained(named.share)} of the change"
+    told = f"{named.op_type}: {type_times(named)}, explains {explained(named.share)} of the change"
     notes = "; ".join(note for note in (sure, note_of_traces(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
@@ -181,7 +180,7 @@ def cause(comparison: Comparison) -> str:
 def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
     """Those of the type that a change comes from, then the others, each by the size of its change."""
     named = cause(comparison)
-    by_size = sorted(comparison.operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    by_size = sorted(comparison.operators, key=lambda change: -abs(change.moved_us))
     return sorted(by_size, key=lambda change: change.op_type != named)
 
 
@@ -191,11 +190,10 @@ def largest_change(comparison: Comparison) -> str:
         return ""
     sign = 1.0 if comparison.verdict == "slower" else -1.0
     unshared = [operator for operator in group_by_type(comparison.operators) if operator.share is None]
-    most = max(unshared, key=lambda operator: sign * (operator.candidate_us - operator.baseline_us), default=None)
-    if most is None or sign * (most.candidate_us - most.baseline_us) <= 0:
+    most = max(unshared, key=lambda operator: sign * operator.moved_us, default=None)
+    if most is None or sign * most.moved_us <= 0:
         return ""
-    times = f"{plain(most.baseline_us)} → {plain(most.candidate_us)} µs"
-    return f"{most.op_type}: {counted(most.nodes, 'node')}, {times}, changes most; too few traces for its share"
+    return f"{most.op_type}: {type_times(most)}, changes most; too few traces for its share"
 
 
 def wrong_outputs(document: Document) -> str:

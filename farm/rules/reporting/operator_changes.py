@@ -44,7 +44,7 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
 
 def _agreeing(found: Attribution, judged: Judged) -> Attribution:
     """Without shares where the operators together moved against what was timed: they explain nothing of it."""
-    moved_us = sum(node.change_us for node in found.nodes)
+    moved_us = sum(node.moved_us for node in found.nodes)
     if not is_change(judged.verdict) or (moved_us > 0) == (judged.verdict == "slower"):
         return found
     return replace(found, nodes=tuple(replace(node, share=None) for node in found.nodes))
@@ -64,7 +64,7 @@ def _attribute_shared(old: Mapping[int, TraceReport], new: Mapping[int, TraceRep
 def listed(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
     """The changes as a document has them, the largest first."""
     called = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
-    return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.change_us))]
+    return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))]
 
 
 def _listed(change: NodeChange) -> doc_comparisons.OperatorChange:
@@ -72,6 +72,7 @@ def _listed(change: NodeChange) -> doc_comparisons.OperatorChange:
     return doc_comparisons.OperatorChange(
         **{name: getattr(change, name) for name in _SHARED},
         covers=list(change.covers),
+        change_us=change.moved_us,
         ratio=figures and figures.ratio,
         ci_low=figures and figures.ci_low,
         ci_high=figures and figures.ci_high,

@@ -49,6 +49,8 @@ class Change(Protocol):
     @property
     def candidate_us(self) -> float: ...
     @property
+    def moved_us(self) -> float: ...
+    @property
     def share(self) -> float | None: ...
 
 
@@ -56,8 +58,9 @@ class Change(Protocol):
 class NodeChange:
     """One group of the model's own nodes, in both arms. `share`: its part of the whole change; negative against it.
 
-    `op_type`: what was executed, the operator of the group with the most time. The interval is that of the
-    median difference over traces, at 90 % or more; it and the share are None with fewer than five traces of an arm.
+    `op_type`: what was executed, the operator of the group with the most time. `moved_us` is the median difference
+    over paired traces, with its interval at 90 % or more; that and the share are None with fewer than five traces of an
+    arm.
     `figures`: of the node's own pairs, where rounds were traced and it could be judged.
     """
 
@@ -67,15 +70,11 @@ class NodeChange:
     provider: str
     baseline_us: float
     candidate_us: float
+    moved_us: float
     change_low_us: float | None = None
     change_high_us: float | None = None
     share: float | None = None
     figures: "Comparison | None" = None
-
-    @property
-    def change_us(self) -> float:
-        """Candidate − baseline."""
-        return self.candidate_us - self.baseline_us
 
     @property
     def is_doubtful(self) -> bool:
@@ -91,6 +90,7 @@ class TypeChange:
     nodes: int
     baseline_us: float
     candidate_us: float
+    moved_us: float
     share: float | None
 
 
@@ -127,13 +127,13 @@ def attributed(
         _node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
         for key, (members, head) in heads.items()
     ]
-    whole = sum(change.change_us for change in changes)
+    whole = sum(change.moved_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
     # traces of a busy machine: what they disagree about is more than what is to be explained
-    doubtful = sum(abs(change.change_us) for change in changes if change.is_doubtful)
+    doubtful = sum(abs(change.moved_us) for change in changes if change.is_doubtful)
     explains = len(olds) >= MIN_TRACES and abs(whole) > max(MIN_CHANGE * everything, doubtful)
-    shared = [replace(change, share=change.change_us / whole) for change in changes] if explains else changes
-    return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
+    shared = [replace(change, share=change.moved_us / whole) for change in changes] if explains else changes
+    return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.moved_us), c.node))))
 
 
 def times_of(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
@@ -160,7 +160,8 @@ def heads_of(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict
 
 
 def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], news: list[float]) -> NodeChange:
-    low, high = _interval([new - old for old, new in zip(olds, news, strict=True)])
+    differences = [new - old for old, new in zip(olds, news, strict=True)]
+    low, high = _interval(differences)
     return NodeChange(
         node=head.node,
         covers=covers,
@@ -168,6 +169,7 @@ def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], new
         provider=head.provider,
         baseline_us=median(olds),
         candidate_us=median(news),
+        moved_us=median(differences),
         change_low_us=low,
         change_high_us=high,
     )
@@ -189,7 +191,7 @@ def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
     """Changes of own nodes grouped by executed operator type, the largest first."""
     groups = grouped(changes, lambda change: change.op_type)
     found = [_type_change(op_type, members) for op_type, members in groups.items()]
-    return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
+    return sorted(found, key=lambda change: (-abs(change.moved_us), change.op_type))
 
 
 def largest_share(changes: Iterable[Change]) -> TypeChange | None:
@@ -205,5 +207,6 @@ def _type_change(op_type: str, changes: Sequence[Change]) -> TypeChange:
         nodes=len(changes),
         baseline_us=sum(change.baseline_us for change in changes),
         candidate_us=sum(change.candidate_us for change in changes),
+        moved_us=sum(change.moved_us for change in changes),
         share=sum(shares) if len(shares) == len(changes) else None,
     )

@@ -13,6 +13,8 @@ SIGNIFICANT = 3
 MIN_SIGNIFICANT = 2
 MAX_DECIMALS = 6
 PAIR_DIGITS = range(3, 7)
+# of sums in binary
+ROUNDING = 1e-9
 MIB = 1 << 20
 # beyond so large a ratio a percentage is harder to read than a factor
 FACTOR_FROM = 2.0
@@ -204,13 +206,16 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
     return fixed(round(value, -last), max(0, -last))
 
 
-def pair(old: float, new: float, *, low: float, high: float) -> tuple[str, str] | None:
-    """Two values with as many digits as it takes that a reader's division of them lies within an interval, three at
-    least; None where it never does."""
+def pair(
+    old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
+) -> tuple[str, str] | None:
+    """Two values with as many digits as it takes that a reader's division of them lies within an interval, and their
+    difference within `apart`, three at least; None where they never do."""
     for digits in PAIR_DIGITS:
         texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
         first, second = (float(text.replace(THIN, "").replace(MINUS, "-")) for text in texts)
-        if first > 0 and low <= second / first <= high:
+        is_ratio = low is None or high is None or (first > 0 and low <= second / first <= high)
+        if is_ratio and (apart is None or apart[0] - ROUNDING <= second - first <= apart[1] + ROUNDING):
             return texts[0], texts[1]
     return None
 

@@ -80,7 +80,17 @@ def test_without_traced_rounds_operators_have_no_keys_of_a_verdict():
     comparison = document_of(block, [*plain, *(one for one in untraced if isinstance(one, RoundReport))])
     assert comparison["traces"] == 1
     assert set(comparison["operators"][0]) == {
-        *("node", "covers", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
+        *(
+            "node",
+            "covers",
+            "op_type",
+            "baseline_us",
+            "candidate_us",
+            "change_us",
+            "change_low_us",
+            "change_high_us",
+            "share",
+        )
     }
 
 
