@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard.figures.figure import milliseconds, of_items
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import Best, best_settings, left_out
+from farm.rules.presenting.best import Best, Top, best_settings, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.lines import outputs_of, why_wrong
@@ -46,7 +46,7 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
     budget, error = read_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
-    shown = [measured for best in best_of_nodes for measured in (*best.most, *best.fastest)]
+    shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _rows(best, budget, says=len(kinds) > 1)]
     return Panel(
@@ -96,14 +96,15 @@ def read_budget(typed: str) -> tuple[float | None, str]:
 def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
         return "Every measured setting was left out, so none is recommended."
-    found = [best.most for best in best_of_nodes if best.most]
-    most = max(found, key=lambda alike: alike[0].cell.throughput or 0.0, default=None)
+    found = [best.most for best in best_of_nodes if best.most.settings]
+    most = max(found, key=lambda top: top.settings[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
-        fastest = min((best.fastest[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
+        fastest = min((best.fastest.settings[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
-    text = f"Most{within}: {items_words(most[0].cell, is_processor=most[0].is_processor)} with {_setting(most[0])}."
-    return f"{text} {_alike(len(most) - 1)}".rstrip()
+    first = most.settings[0]
+    text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_setting(first)}."
+    return " ".join(filter(None, (text, _alike(len(most.settings) - 1), most.doubt)))
 
 
 def _alike(others: int) -> str:
@@ -131,14 +132,15 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most == best.fastest:
         return _each(best.node, f"{wanted} and lowest latency", best.fastest, says=says)
-    rows = _each(best.node, wanted, best.most, says=says) if best.most else [_none(best.node, wanted)]
+    rows = _each(best.node, wanted, best.most, says=says) if best.most.settings else [_none(best.node, wanted)]
     return [*rows, *_each(best.node, "lowest latency", best.fastest, says=says)]
 
 
-def _each(node: str, wanted: str, alike: Sequence[Measured], *, says: bool) -> list[tuple[Entry, ...]]:
+def _each(node: str, wanted: str, top: Top, *, says: bool) -> list[tuple[Entry, ...]]:
     """A row; of several that are not told apart a row each, up to so many."""
-    which = f", one of {len(alike)} that launches do not tell apart" if len(alike) > 1 else ""
-    return [_row(node, f"{wanted}{which}", measured, says=says) for measured in alike[:MAX_ALIKE]]
+    count = len(top.settings)
+    which = f", one of {count} that launches do not tell apart" if count > 1 else f". {top.doubt}" if top.doubt else ""
+    return [_row(node, f"{wanted}{which}", measured, says=says) for measured in top.settings[:MAX_ALIKE]]
 
 
 def _row(node: str, wanted: str, one: Measured, *, says: bool) -> tuple[Entry, ...]:

@@ -7,6 +7,7 @@ from itertools import accumulate
 INTERVAL_LEVEL = 0.95
 # with five, the widest interval that signed ranks can give has 93.75 %
 FEWEST_FOR_INTERVAL = 6
+AT_LEAST = f"an interval takes at least {FEWEST_FOR_INTERVAL}"
 
 
 def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
@@ -16,6 +17,12 @@ def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -
     averages = sorted((first + second) / 2 for place, first in enumerate(values) for second in values[place:])
     rank, _ = interval_rank(len(values), level)
     return averages[rank - 1], averages[-rank]
+
+
+def too_few(launches: int) -> str:
+    """Of launches that give no interval."""
+    some = "1 launch decides" if launches == 1 else f"{launches} launches decide"
+    return f"{some} nothing: {AT_LEAST}."
 
 
 @cache

@@ -1,32 +1,48 @@
 """The best settings on each machine: the lowest latency, and the most items a second within a latency budget. Pure.
 
 Only settings whose outputs pass take part; `left_out` says which of the others would have been the best. Settings that
-launches do not tell apart from the best one stand beside it.
+launches do not tell apart from the best one stand beside it; of too few launches for an interval nothing is claimed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
+from farm.rules.comparing.signed_ranks import AT_LEAST, too_few
 from farm.rules.presenting.hardware import Measured, fault_of
 from farm.rules.presenting.lines import outputs_of
+from farm.rules.wording.numbers import counted
 
 Times = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Best:
-    """Of one machine: the best first, then those that launches do not tell apart from it.
+class Top:
+    """The best of some settings, then those that launches do not tell apart from it; `unclear`: how many others may be
+    as good, because they, or the best one, have too few launches to tell."""
 
-    `most`: empty where nothing is within the budget.
-    """
+    settings: Sequence[Measured] = ()
+    unclear: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Why others may be as good, and how many launches would tell; empty where nothing is open."""
+        if not self.unclear:
+            return ""
+        if self.settings[0].cell.p50_ci_ms is None:
+            return too_few(len(self.settings[0].cell.samples_ms))
+        return f"Of {counted(self.unclear, 'other')} there are too few launches to tell: {AT_LEAST}."
+
+
+@dataclass(frozen=True)
+class Best:
+    """Of one machine; `most` is empty where nothing is within the budget."""
 
     node: str
     settings: int
-    fastest: Sequence[Measured]
-    most: Sequence[Measured]
+    fastest: Top
+    most: Top
 
 
 def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> list[Best]:
@@ -48,10 +64,16 @@ def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best
     return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
 
 
-def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> list[Measured]:
+def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> Top:
     """The one of the lowest time, and those whose intervals reach into its own, in order."""
-    ordered = sorted(known, key=lambda setting: times(setting)[1])
-    return [setting for setting in ordered if times(setting)[0] <= times(ordered[0])[2]]
+    if not known:
+        return Top()
+    first, *others = sorted(known, key=lambda setting: times(setting)[1])
+    sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
+    if first.cell.p50_ci_ms is None:
+        return Top([first], len(others))
+    alike = [setting for setting in sure if times(setting)[0] <= times(first)[2]]
+    return Top([first, *alike], len(others) - len(sure))
 
 
 def _longest(cell: Cell) -> float:
@@ -60,9 +82,10 @@ def _longest(cell: Cell) -> float:
 
 
 def _times(measured: Measured) -> Times:
-    """The lower end, the p50 and the upper end; of too few launches for an interval, nothing is told apart."""
-    low, high = measured.cell.p50_ci_ms or (0.0, inf)
-    return low, measured.cell.p50_ms or 0.0, high
+    """The lower end, the p50 and the upper end; of too few launches for an interval the p50 thrice."""
+    p50 = measured.cell.p50_ms or 0.0
+    low, high = measured.cell.p50_ci_ms or (p50, p50)
+    return low, p50, high
 
 
 def _item_times(measured: Measured) -> Times:

@@ -3,6 +3,7 @@
 import pytest
 
 from farm.contract.document_cells import Cell
+from farm.rules.comparing.signed_ranks import too_few
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
 from farm.rules.presenting.hardware import Measured, in_one_quantity
@@ -27,26 +28,26 @@ OTHER = measured("c3", node="b", p50_ms=30.0, p50_ci_ms=None, throughput=33.0)
 
 def test_without_a_budget_each_machine_has_its_most_items_and_its_lowest_latency() -> None:
     first, second = best_settings([ONE, EIGHT, OTHER], budget_ms=None)
-    assert (first.node, first.most, first.fastest, first.settings) == ("a", [EIGHT], [ONE], 2)
-    assert (second.node, second.most, second.fastest) == ("b", [OTHER], [OTHER])
+    assert (first.node, first.most.settings, first.fastest.settings, first.settings) == ("a", [EIGHT], [ONE], 2)
+    assert (second.node, second.most.settings, second.fastest.settings) == ("b", [OTHER], [OTHER])
 
 
 def test_a_budget_is_kept_by_the_upper_end_of_the_interval() -> None:
-    assert best_settings([ONE, EIGHT], budget_ms=8.5)[0].most == [EIGHT]
-    assert best_settings([ONE, EIGHT], budget_ms=8.2)[0].most == [ONE]
-    assert best_settings([OTHER], budget_ms=30.0)[0].most == [OTHER]
+    assert best_settings([ONE, EIGHT], budget_ms=8.5)[0].most.settings == [EIGHT]
+    assert best_settings([ONE, EIGHT], budget_ms=8.2)[0].most.settings == [ONE]
+    assert best_settings([OTHER], budget_ms=30.0)[0].most.settings == [OTHER]
 
 
 def test_where_nothing_is_within_the_budget_the_fastest_still_stands() -> None:
     (found,) = best_settings([ONE, EIGHT], budget_ms=1.0)
-    assert (found.most, found.fastest) == ([], [ONE])
+    assert (found.most.settings, found.fastest.settings) == ((), [ONE])
 
 
 @pytest.mark.parametrize("verdict", ["fail", "not_measured"])
 def test_outputs_that_do_not_pass_are_never_recommended(verdict: str) -> None:
     wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), parity={"verdict": verdict})
     assert best_settings([wrong], budget_ms=None) == []
-    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest == [ONE]
+    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
 
 
 def test_what_ran_elsewhere_than_asked_is_not_the_setting_that_it_is_called() -> None:
@@ -55,14 +56,14 @@ def test_what_ran_elsewhere_than_asked_is_not_the_setting_that_it_is_called() ->
 
 
 def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
-    assert best_settings([measured(throughput=None)], budget_ms=None)[0].most == []
+    assert best_settings([measured(throughput=None)], budget_ms=None)[0].most.settings == ()
 
 
 def test_settings_that_launches_do_not_tell_apart_stand_beside_the_best_one() -> None:
     near = measured("c4", p50_ms=2.05, p50_ci_ms=(2.0, 2.1), threads=2, throughput=488.0)
     apart = measured("c5", p50_ms=2.3, p50_ci_ms=(2.2, 2.4), threads=4, throughput=435.0)
     (found,) = best_settings([apart, near, ONE], budget_ms=None)
-    assert found.fastest == found.most == [ONE, near]
+    assert found.fastest.settings == found.most.settings == [ONE, near]
 
 
 def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
@@ -84,10 +85,19 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
     assert left_out([ONE]) is None
 
 
-def test_launches_too_few_for_an_interval_tell_nothing_apart() -> None:
-    once = measured("c4", p50_ms=1.0, p50_ci_ms=None, throughput=1000.0)
+def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell() -> None:
+    """Settings of two launches each were "one of 3 that launches do not tell apart", and so was one at 100 ms."""
+    twice = measured("c4", p50_ms=1.0, p50_ci_ms=None, samples_ms=[0.9, 1.1], throughput=1000.0)
+    (found,) = best_settings([twice, ONE, EIGHT], budget_ms=None)
+    assert (found.fastest.settings, found.fastest.unclear) == ([twice], 2)
+    assert found.fastest.doubt == "2 launches decide nothing: an interval takes at least 6."
+    once = measured("c5", p50_ms=100.0, p50_ci_ms=None, samples_ms=[100.0], throughput=10.0)
     (found,) = best_settings([once, ONE], budget_ms=None)
-    assert found.fastest == found.most == [once, ONE]
+    assert (found.fastest.settings, found.fastest.unclear) == ([ONE], 1)
+    assert found.fastest.doubt == "Of 1 other there are too few launches to tell: an interval takes at least 6."
+    (alone,) = best_settings([once], budget_ms=None)
+    assert (alone.fastest.settings, alone.fastest.doubt) == ([once], "")
+    assert too_few(1) == "1 launch decides nothing: an interval takes at least 6."
 
 
 def busy(name: str, cpu_ms: float, **changes: object) -> Measured:
@@ -106,7 +116,7 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     assert [(one.is_processor, one.cell.p50_ms) for one in told] == [
         (True, 1.2), (True, 1.95), (False, 9.0), (False, 2.0)
     ]  # fmt: skip
-    assert [best.fastest[0].cell.id for best in best_settings(told, budget_ms=None)] == ["c7", "c6"]
+    assert [best.fastest.settings[0].cell.id for best in best_settings(told, budget_ms=None)] == ["c7", "c6"]
     assert told[0].cell.throughput == pytest.approx(1000 / 1.2)
     assert left_out(told) is None
     assert hardware_words.by_processor(told) == (
@@ -114,6 +124,9 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     )
     assert hardware_words.by_processor(told[:2]) == BUSY
     assert hardware_words.time(told[0]).endswith(" of CPU time")
+    assert hardware_words.items_heading(told[:2]) == "items/s, processor time"
+    assert hardware_words.items_heading(told) == "items/s by the clock or processor time"
+    assert hardware_words.items_heading([ONE]) == "items/s"
 
 
 def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
@@ -124,5 +137,5 @@ def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
 def test_a_setting_that_labelled_data_show_to_be_wrong_is_not_recommended_although_parity_passes() -> None:
     lost = {"metric": "top1", "value": 0.006, "difference": -0.974, "difference_low": -0.98, "difference_high": -0.96}
     wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), accuracy=lost)
-    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest == [ONE]
+    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
     assert left_out([wrong, ONE]).fastest == wrong
