@@ -25,6 +25,7 @@ from farm.rules.presenting.called_operators import (
     operator_size,
     operator_times,
     operators_heading,
+    ordered_operators,
 )
 from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import (
@@ -37,7 +38,6 @@ from farm.rules.presenting.lines import (
     line_of,
     outside_words,
 )
-from farm.rules.presenting.sentences import ordered_operators
 from farm.rules.presenting.stability import UNSTABLE, at_risk
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics

@@ -1,4 +1,4 @@
-"""The operators behind a comparison: time of each in baseline and candidate, side by side, largest change first."""
+"""The operators behind a comparison: time of each in baseline and candidate, side by side, what explains most first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dashboard.figures.figure import Figure, end_of, nothing
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.called_operators import called_operators, doubt_of_traces, operator_sides
+from farm.rules.presenting.called_operators import called_operators, doubt_of_traces, operator_sides, ordered_operators
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, group_by_type, largest_share
 from farm.rules.wording import numbers, titles
@@ -51,14 +51,14 @@ def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
 
 
 def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
-    """The ten operators whose time changed most; the table has all of them."""
+    """The ten operators that explain most; the table has all of them."""
     baseline, candidate = compared
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
     is_judged = any(change.verdict for change in comparison.operators)
-    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, by_change(comparison))
+    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, ordered_operators(comparison))
     if not comparison.operators:
         return nothing(NAME, "These two cells have not been traced side by side yet.", table)
-    largest = by_change(comparison)[:MAX_OPERATORS]
+    largest = ordered_operators(comparison)[:MAX_OPERATORS]
     return Figure(
         name=NAME,
         title=finding(comparison),
@@ -85,10 +85,6 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
         table=table,
         note="Times are from traces. Tracing adds time to every operator, in both alike.",
     )
-
-
-def by_change(comparison: Comparison) -> list[OperatorChange]:
-    return sorted(comparison.operators, key=lambda change: -abs(change.moved_us))
 
 
 def finding(comparison: Comparison) -> str:

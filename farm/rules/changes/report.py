@@ -26,7 +26,7 @@ from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
-from farm.rules.presenting.called_operators import operator_sides
+from farm.rules.presenting.called_operators import operator_sides, ordered_operators
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
@@ -201,13 +201,12 @@ def _ended(cell: Cell) -> str:
 
 
 def _operators(case: Case) -> list[str]:
-    """The operators that changed most, by the model's own nodes; they explain nothing of a latency that did not."""
+    """The operators that explain most, by the model's own nodes; they explain nothing of a latency that did not."""
     comparison = case.comparison
     if comparison is None or not comparison.operators or not is_change(comparison.verdict):
         return []
-    changed = sorted(comparison.operators, key=lambda operator: -abs(operator.moved_us))
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
-    for operator in changed[:MAX_OPERATORS]:
+    for operator in ordered_operators(comparison)[:MAX_OPERATORS]:
         share = "" if operator.share is None else numbers.share(operator.share)
         times = " | ".join(operator_sides(operator) or ("", ""))
         rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")

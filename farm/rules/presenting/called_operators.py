@@ -16,6 +16,16 @@ def called_operators(comparison: Comparison) -> list[OperatorChange]:
     return sorted(called, key=lambda change: -abs(change.moved_us))
 
 
+def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
+    """By what they add to the change, the largest first; of one that is not decided by how much they changed."""
+    sign = {"slower": 1.0, "faster": -1.0}.get(comparison.verdict)
+
+    def added_us(operator: OperatorChange) -> float:
+        return abs(operator.moved_us) if sign is None else sign * operator.moved_us
+
+    return sorted(comparison.operators, key=added_us, reverse=True)
+
+
 def operator_size(operator: OperatorChange) -> str:
     """`10 % slower (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
     if operator.ratio is None or operator.ci_low is None or operator.ci_high is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between
@@ -175,13 +175,6 @@ def cause(comparison: Comparison) -> str:
     """The operator type that a change comes from; empty where none explains a part worth naming."""
     named = largest_share(comparison.operators)
     return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
-
-
-def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
-    """Those of the type that a change comes from, then the others, each by the size of its change."""
-    named = cause(comparison)
-    by_size = sorted(comparison.operators, key=lambda change: -abs(change.moved_us))
-    return sorted(by_size, key=lambda change: change.op_type != named)
 
 
 def largest_change(comparison: Comparison) -> str:

@@ -228,7 +228,8 @@ def test_the_three_operators_of_the_largest_change_are_named() -> None:
     ]
     text = screen(document(comparisons=[compared("c1", "c2", operators=operators)]))
     assert "Gemm /Gemm: 50.0 → 90.0 µs, 100 % of the change" in text
-    assert "Softmax /Softmax" not in text
+    # what became faster explains nothing of what is slower
+    assert ("Softmax /Softmax" in text, "Relu /Relu" in text) == (True, False)
 
 
 def test_operators_without_a_share_explain_nothing_and_a_busy_clock_says_nothing_of_what_is_between_them() -> None:

@@ -250,10 +250,18 @@ def test_a_list_of_operators_is_headed_by_what_it_shows(share, traces, words):
     assert called_operators.operators_heading(pair, "1.29.0 → 1.31.1").startswith(words)
 
 
-def test_operators_that_the_headline_names_are_listed_first():
-    operators = [changed("MatMul", 9.0, 2.0, -0.7), changed("Norm", 1.0, 5.0, 0.4), changed("Norm", 1.0, 14.0, 1.3)]
-    listed = sentences.ordered_operators(compared(operators=operators))
-    assert [change.share for change in listed] == [1.3, 0.4, -0.7]
+@pytest.mark.parametrize(
+    ("verdict", "shares"),
+    [("slower", [0.8, 0.5, 0.4, -0.7]), ("faster", [-0.7, 0.4, 0.5, 0.8]), ("equal", [0.8, -0.7, 0.5, 0.4])],
+)
+def test_operators_are_listed_by_what_they_add_whatever_their_type(verdict, shares):
+    """Nodes of the type that explains most stood before larger ones of another."""
+    operators = [
+        changed("MatMul", 9.0, 2.0, -0.7), changed("MatMul", 1.0, 5.0, 0.4), changed("MatMul", 1.0, 6.0, 0.5),
+        changed("Norm", 1.0, 9.0, 0.8),
+    ]  # fmt: skip
+    listed = called_operators.ordered_operators(compared(verdict=verdict, operators=operators))
+    assert [change.share for change in listed] == shares
 
 
 def test_too_few_traces_explain_nothing():
