@@ -1,5 +1,6 @@
 """What templates need beyond Django's own: numbers and signs as pages write them, addresses that keep their filters."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
@@ -132,15 +133,56 @@ def verdict_class(headline: str) -> str:
     return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 
+# first part of an address → the entry of the top bar that it belongs to, where that is another
+ENTRIES = {
+    "": "home",
+    **dict.fromkeys(("watches", "trends"), "alerts"),
+    **dict.fromkeys(("runtimes", "releases"), "fleet"),
+    "variants": "models",
+}
+
+
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, name: str) -> SafeString:
     """A link of the top navigation, reached by its first letter; marks the section the page belongs to."""
     address = reverse(f"dashboard:{name}")
     request = context["request"]
-    current = mark_safe(' aria-current="page"') if request.path.startswith(address) else ""
+    part = request.path.split("/")[1]
+    current = mark_safe(' aria-current="page"') if ENTRIES.get(part, part) == name else ""
     count = open_count(request.user) if name == "alerts" else 0
     badge = format_html(' <span class="count">{}<span class="unseen"> open</span></span>', count) if count else ""
     return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, name[0], current, name.title(), badge)
+
+
+# sections of the settings with what they are called; those of an administrator first
+FARM_SECTIONS = {"settings": "Setting up", "openid": "Sign-in", "indexes": "Package indexes", "backup": "Backup"}
+SECTIONS = {"tokens": "Tokens", "teams": "Teams", "channels": "Channels", "shares": "Share links", "audit": "Audit log"}
+
+
+WATCHING = {"alerts": "Alerts", "watches": "Watches", "trends": "Trends"}
+
+
+@register.simple_tag(takes_context=True)
+def settings_links(context: template.Context) -> SafeString:
+    """The menu of the settings."""
+    request = context["request"]
+    return _links(request.path, {**(FARM_SECTIONS if request.user.is_superuser else {}), **SECTIONS})
+
+
+@register.simple_tag(takes_context=True)
+def watching_tabs(context: template.Context) -> SafeString:
+    """Alerts beside what opens them."""
+    return format_html('<nav class="tabs" aria-label="Alerts">{}</nav>', _links(context["request"].path, WATCHING))
+
+
+def _links(path: str, shown: Mapping[str, str]) -> SafeString:
+    """Links to pages by their names; the one that the page at `path` belongs to is marked."""
+    titles_at = {reverse(f"dashboard:{name}"): title for name, title in shown.items()}
+    here = max((place for place in titles_at if path.startswith(place)), key=len, default="")
+    links = (
+        (place, mark_safe(' aria-current="page"' if place == here else ""), titles_at[place]) for place in titles_at
+    )
+    return format_html_join("", '<a href="{}"{}>{}</a>', links)
 
 
 @register.simple_tag(takes_context=True)

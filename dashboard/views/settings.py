@@ -1,4 +1,4 @@
-"""The reader's own tokens and teams, and the teams' channels: tried out, silenced, with their messages."""
+"""Sections of the settings: an administrator's first steps, tokens, the teams' channels, package indexes, backups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from dashboard.reading import setup
 from dashboard.reading.facts import Fact
-from dashboard.views.access import action, fields, page, person, team_choice
+from dashboard.views.access import action, fields, form_page, page, person, team_choice
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
 from farm.alerts.selectors import channels as channel_selectors
 from farm.alerts.selectors.channels import Fate, channels_visible_to, fates, kind, kinds, shown_target
 from farm.alerts.services import channels as channel_services
-from farm.base.refusals import Missing, Refusal
+from farm.base.refusals import Missing, NotAllowed, Refusal
 from farm.registry import services as registry
 from farm.registry.selectors import package_indexes
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
-    from farm.accounts.models import Team, User
     from farm.alerts.channels.channel_kind import ChannelKind
     from farm.alerts.models import Channel, Delivery
 
@@ -93,14 +93,27 @@ def _again(one: "Delivery") -> str:
 
 
 @page
-def settings(request: HttpRequest) -> HttpResponse:
-    """Tokens, teams, and the commands that use a token."""
-    return shown(request)
+def settings(request: HttpRequest) -> HttpResponseBase:
+    """What an administrator does on the first day, each done or not; others have their tokens here."""
+    user = person(request)
+    if not user.is_superuser:
+        return redirect("dashboard:tokens")
+    steps = setup.steps(user)
+    return render(request, "dashboard/settings.html", {"steps": steps, "headline": setup.headline(steps)})
 
 
-@action
-def issue(request: HttpRequest) -> HttpResponse:
-    """A new token; its secret is on this page once, and nowhere after."""
+@page
+def backup(request: HttpRequest) -> HttpResponse:
+    """When the last backup was made, and how to make one and go back to it."""
+    _must_administer(request, "its backups")
+    return render(request, "dashboard/backup.html", {"last": selectors.last_backup()})
+
+
+@form_page
+def tokens(request: HttpRequest) -> HttpResponse:
+    """The reader's tokens; a POST issues one, whose secret is on this page once, and nowhere after."""
+    if request.method != "POST":
+        return _tokens(request)
     scopes = request.POST.getlist("scopes")
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     team = request.POST.get("team", "")
@@ -109,8 +122,20 @@ def issue(request: HttpRequest) -> HttpResponse:
         _, secret = services.issue_token(person(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes, "days": days, "team": team}
-        return shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
-    return shown(request, secret=secret)
+        return _tokens(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
+    return _tokens(request, secret=secret)
+
+
+def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
+    user = person(request)
+    context = {
+        "tokens": list(selectors.tokens_of(user)),
+        "teams": list(selectors.teams_visible_to(user)),
+        "scopes": Scope.choices,
+        "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
+        **more,
+    }
+    return render(request, "dashboard/tokens.html", context, status=status)
 
 
 @action
@@ -121,20 +146,25 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
     services.revoke_token(token=token, by=person(request))
     messages.success(request, f"The token {token.hint}… was revoked.")
-    return redirect("dashboard:settings")
+    return redirect("dashboard:tokens")
 
 
-@action
-def add_index(request: HttpRequest) -> HttpResponseBase:
-    """A package index beside the usual one; a refusal stands beside the form, with what was typed."""
-    given = fields(request, ("name", "url"))
-    try:
-        made = registry.add_index(by=person(request), **given)
-    except Refusal as refusal:
-        # an address that was refused may hold a password
-        return shown(request, index_error=str(refusal), index_name=given["name"], status=refusal.status)
-    messages.success(request, f"The index {made} was added; its builds are offered after the next look at it.")
-    return redirect(f"{reverse('dashboard:settings')}#indexes")
+@form_page
+def indexes(request: HttpRequest) -> HttpResponseBase:
+    """Package indexes beside the usual one; a POST adds one, and its refusal stands beside what was typed."""
+    _must_administer(request, "its package indexes")
+    given, problem = fields(request, ("name", "url")), ""
+    if request.method == "POST":
+        try:
+            made = registry.add_index(by=person(request), **given)
+        except Refusal as refusal:
+            problem, status = str(refusal), refusal.status
+        else:
+            messages.success(request, f"The index {made} was added; its builds are offered after the next look at it.")
+            return redirect("dashboard:indexes")
+    # an address that was refused may hold a password
+    context = {"indexes": list(package_indexes()), "index_error": problem, "index_name": given["name"]}
+    return render(request, "dashboard/indexes.html", context, status=status if problem else 200)
 
 
 @action
@@ -142,46 +172,14 @@ def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
     """Nothing of the index is installed any more."""
     registry.remove_index(by=person(request), name=name)
     messages.success(request, f"The index {name} was removed.")
-    return redirect(f"{reverse('dashboard:settings')}#indexes")
+    return redirect("dashboard:indexes")
 
 
-def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
-    """The settings; `more`: what was typed, errors, and a secret that is shown once."""
-    user = person(request)
-    typed = more.get("channel_typed")
-    typed_team = str(typed.get("team", "")) if isinstance(typed, dict) else ""
-    teams = [(team, list(selectors.members_of(team))) for team in selectors.teams_visible_to(user)]
-    context = {
-        "tokens": list(selectors.tokens_of(user)),
-        "teams": teams,
-        "invitations": list(selectors.invitations_of(user)),
-        "scopes": Scope.choices,
-        "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
-        "indexes": list(package_indexes()) if user.is_superuser else [],
-        **_channels(user, [team for team, _ in teams], typed_team=typed_team),
-        **more,
-    }
-    return render(request, "dashboard/settings.html", context, status=status)
-
-
-def _channels(user: "User", teams: list["Team"], *, typed_team: str) -> dict[str, object]:
-    """The channels of the reader's teams, and what a new one may be."""
-    channels = list(channels_visible_to(user))
-    managed = [team for team in teams if selectors.can_manage(user, team=team)]
-    return {
-        "channels": lines(channels, fates(channels), managed=[team.pk for team in managed]),
-        "managed": managed,
-        "team_choice": team_choice(user, typed=typed_team, among=managed),
-        "channel_kinds": kinds(),
-        "digests": DIGESTS,
-        "channel_errors": {},
-        "channel_typed": {"kind": "webhook"},
-    }
-
-
-@action
-def add(request: HttpRequest) -> HttpResponseBase:
-    """A new channel; a refusal stands on the settings page, beside its field, with what was typed."""
+@form_page
+def channels(request: HttpRequest) -> HttpResponseBase:
+    """The channels of the reader's teams; a POST adds one, and its refusal stands beside its field."""
+    if request.method != "POST":
+        return _channels(request)
     user = person(request)
     given = fields(request, FIELDS)
     try:
@@ -190,9 +188,32 @@ def add(request: HttpRequest) -> HttpResponseBase:
         made = channel_services.create_channel(team=team, by=user, **rest)
     except Refusal as refusal:
         errors = {FIELD_OF_CODE.get(refusal.code, "target"): str(refusal)}
-        return shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
+        return _channels(request, typed=given, errors=errors, status=refusal.status)
     messages.success(request, f"“{made.name}” was added. Send a test message to check it.")
-    return redirect(f"{reverse('dashboard:settings')}#channels")
+    return redirect("dashboard:channels")
+
+
+def _channels(
+    request: HttpRequest, *, typed: Mapping[str, str] = {}, errors: Mapping[str, str] = {}, status: int = 200
+) -> HttpResponse:
+    user = person(request)
+    shown = list(channels_visible_to(user))
+    managed = [team for team in selectors.teams_visible_to(user) if selectors.can_manage(user, team=team)]
+    context = {
+        "channels": lines(shown, fates(shown), managed=[team.pk for team in managed]),
+        "managed": managed,
+        "team_choice": team_choice(user, typed=typed.get("team", ""), among=managed),
+        "channel_kinds": kinds(),
+        "digests": DIGESTS,
+        "channel_errors": errors,
+        "channel_typed": typed or {"kind": "webhook"},
+    }
+    return render(request, "dashboard/channels.html", context, status=status)
+
+
+def _must_administer(request: HttpRequest, what: str) -> None:
+    if not person(request).is_superuser:
+        raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
 
 
 @page
@@ -240,7 +261,7 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
         channel_services.switch_channel(channel=row, by=user, is_active=what == "listen")
     messages.success(request, f"“{row.name}” {DONE[what]}.")
     if what == "remove":
-        return redirect(f"{reverse('dashboard:settings')}#channels")
+        return redirect("dashboard:channels")
     return redirect("dashboard:channel", channel_id=channel_id)
 
 

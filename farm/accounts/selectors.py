@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, GroupRole, Invitation, Membership, Share, SignInLink, Team, Token, User
+from farm.accounts.states import BACKED_UP
 from farm.base.refusals import Invalid, Missing, NotAllowed
 from farm.base.secrecy import digest_of_secret
 
@@ -178,6 +179,16 @@ def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
     if user.is_authenticated and user.is_superuser:
         return events
     return events.filter(team__in=Team.objects.managed_by(user))
+
+
+def last_backup() -> AuditEvent | None:
+    """When the farm was last backed up, with what was in it."""
+    return AuditEvent.objects.filter(verb=BACKED_UP).first()
+
+
+def count_people_seen() -> int:
+    """How many people have ever signed in, and still may."""
+    return User.objects.filter(is_active=True, last_login__isnull=False).count()
 
 
 def group_roles() -> QuerySet[GroupRole]:

@@ -48,3 +48,5 @@ class InvitationState(models.TextChoices):
 ROLE_CHOICES = [(role.value, role.value.title()) for role in Role]
 # roles that may upload, start and cancel
 WRITING_ROLES = (Role.MEMBER, Role.ADMIN)
+# how the audit log names a backup of the whole farm
+BACKED_UP = "farm backed up"

@@ -11,6 +11,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from farm.accounts.services import record
+from farm.accounts.states import BACKED_UP
 from farm.backups import archive, database, tables
 from farm.backups.archive import Writing
 from farm.backups.problems import BackupError
@@ -46,6 +48,7 @@ def make_backup(path: Path, *, node_identity: Path | None = None) -> Made:
         left_out = {"missing": made.missing, "damaged": made.damaged}
         writing.add(archive.LEFT_OUT, json.dumps(left_out).encode())
     made.bytes = path.stat().st_size
+    record(verb=BACKED_UP, facts={"rows": made.rows, "files": made.files, "bytes": made.bytes})
     return made
 
 

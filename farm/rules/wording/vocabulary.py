@@ -100,6 +100,8 @@ STATES = {
     "bad": Sign("✕", "bad", "bad"),
     "skipped": Sign("–", "skipped", "quiet"),
     "paused": Sign("–", "paused", "quiet"),
+    # steps of setting up
+    "to do": Sign("○", "to do", "warn"),
     # share links
     "shown": Sign("●", "active", "warn"),
     "closed": Sign("–", "revoked", "quiet"),

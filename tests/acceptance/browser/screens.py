@@ -35,7 +35,7 @@ FOUND = {
     "team": ("/settings/teams/", "main a[href^='/settings/teams/']"),
     "alert": ("/alerts/?state=all", "#alert tbody th a"),
     "watch": ("/watches/", "main .line-link"),
-    "channel": ("/settings/", "#channel-list tbody th a"),
+    "channel": ("/settings/channels/", "#channel-list tbody th a"),
 }
 # what stands on the page after this button was pressed
 PRESSED = {"add-node": "button:has-text('Add a node')"}
@@ -64,6 +64,8 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "compare-runs": "",
         "operators": f"/runs/{run}/?chart=operators#charts",
         "settings": "/settings/",
+        "tokens": "/settings/tokens/",
+        "channels": "/settings/channels/",
         "shares": "/settings/shares/",
         "audit": "/settings/audit/",
         "alerts": "/alerts/",

@@ -58,7 +58,7 @@ def test_on_a_phone_each_row_is_a_card_with_its_figures_named(opened: Opening, r
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
     assert card["width"] <= 390
-    for path in ("/runs/", "/models/", "/fleet/", "/alerts/", "/settings/"):
+    for path in ("/runs/", "/models/", "/settings/tokens/", "/alerts/", "/fleet/"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         wide = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
@@ -69,7 +69,7 @@ def test_on_a_phone_each_row_is_a_card_with_its_figures_named(opened: Opening, r
 
 
 def test_ctrl_k_finds_anything_from_any_page(opened: Opening, runs: list[Run]) -> None:
-    page = opened("/settings/")
+    page = opened("/settings/tokens/")
     page.keyboard.press("Control+k")
     field = page.locator("#find input")
     expect(field).to_be_focused()

@@ -132,7 +132,7 @@ def test_groups_give_roles_and_take_them_away_and_signing_out_ends_both_sessions
     expect(page.get_by_text("Your account “ada” was made.")).to_be_visible()
     assert Membership.objects.get(user__username="ada").role == Role.MEMBER
 
-    page.goto("/settings/")
+    page.get_by_role("button", name="ada").click()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("button", name="Yes, sign me out").click()
     page.wait_for_url(f"{live_server}/sign-in/**")

@@ -146,5 +146,5 @@ def pages_of(alert: Alert, watch: Watch) -> list[str]:
     return [
         "/", "/alerts/", "/alerts/?state=all", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/",
         f"/watches/{watch.pk}/", f"/watches/{watch.pk}/edit/", "/trends/", "/trends/?by=release", "/runtimes/",
-        "/settings/",
+        "/settings/tokens/",
     ]  # fmt: skip

@@ -107,7 +107,7 @@ def test_a_form_without_a_choice_of_several_teams_writes_nothing(what: str, both
     assert written() == ["elsewhere"]
 
 
-@pytest.mark.parametrize("address", ["/models/upload/", "/watches/new/", "/settings/", "/fleet/"])
+@pytest.mark.parametrize("address", ["/models/upload/", "/watches/new/", "/settings/channels/", "/fleet/"])
 def test_a_form_chooses_none_of_several_teams_by_itself(address: str, both: User, client: Client) -> None:
     client.force_login(both)
     page = client.get(address).content.decode()

@@ -38,7 +38,7 @@ def test_the_first_sign_in_makes_an_account_without_rights(client: Client, issue
     assert who(client) == "ada"
     ada = User.objects.get(username="ada")
     assert (ada.is_superuser, ada.is_staff, ada.has_usable_password(), roles("ada")) == (False, False, False, {})
-    assert "You are in no team yet" in client.get("/settings/").content.decode()
+    assert "You are in no team yet" in client.get("/settings/tokens/").content.decode()
     made = list(AuditEvent.objects.filter(actor=ada).values_list("verb", flat=True))
     assert made == ["signed in by provider", "account made at first sign-in"]
     assert issuer.asked == ["/.well-known/openid-configuration", "/token", "/keys", "/me"]
@@ -312,7 +312,7 @@ def test_tokens_rest_when_nobody_vouches_for_their_person_any_more(
     assert valid_token(secret) is not None
     User.objects.filter(pk=ada.pk).update(vouched_at=timezone.now() - timedelta(days=31))
     assert valid_token(secret) is None
-    assert "rests until you sign in through" in client.get("/settings/").content.decode()
+    assert "rests until you sign in through" in client.get("/settings/tokens/").content.decode()
     assert valid_token(of_a_local_one) is not None
     sign_in(Client(), issuer)
     assert valid_token(secret) is not None

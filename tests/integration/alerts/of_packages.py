@@ -101,7 +101,7 @@ def test_pages_show_them_under_their_words(alert: Alert, pager: Channel, owner: 
     listed = assert_is_page(browser.get("/alerts/?kind=waits"))
     assert f"alert {alert.pk}" in listed
     assert f"alert {alert.pk}" not in assert_is_page(browser.get("/alerts/?kind=memory"))
-    settings = assert_is_page(browser.get("/settings/"))
+    settings = assert_is_page(browser.get("/settings/channels/"))
     assert "Acme Pager: the https:// address of a pager" in settings
     assert "s3cret" not in settings
     assert "waits longer" in assert_is_page(browser.get(f"/watches/{watch.pk}/edit/"))

@@ -95,7 +95,7 @@ def test_every_kind_hides_what_may_be_secret_and_knows_whether_it_signs() -> Non
 def test_a_channel_whose_package_is_gone_is_listed_without_its_address_and_tried_again(team: Team, owner: User) -> None:
     signed_in = client_of(owner)
     row = Channel.objects.create(team=team, name="on call", kind="pager", target="0123 456", created_by=owner)
-    for address in ("/settings/", f"/settings/channels/{row.pk}/"):
+    for address in ("/settings/channels/", f"/settings/channels/{row.pk}/"):
         words = assert_is_page(signed_in.get(address))
         assert "pager" in words
         assert "0123" not in words

@@ -201,7 +201,7 @@ def test_a_viewer_has_no_team_to_gate_for(viewer: User, api_of: ApiOf, team: Tea
 
 def test_the_settings_page_makes_and_lists_a_token_for_gates(client: Client, owner: User, team: Team) -> None:
     client.force_login(owner)
-    page = client.get("/settings/").content.decode()
+    page = client.get("/settings/tokens/").content.decode()
     assert 'name="scopes" value="gate"' in page
     assert f"<option>{team.name}</option>" in page
     refused = client.post("/settings/tokens/", {"scopes": ["gate", "write"]})

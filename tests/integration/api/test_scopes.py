@@ -62,6 +62,6 @@ def test_a_tokens_scope_gives_no_right_that_its_person_lacks(api_of: ApiOf, view
 
 def test_the_settings_page_offers_the_scope(client: Client, owner: User) -> None:
     client.force_login(owner)
-    assert 'name="scopes" value="nodes"' in client.get("/settings/").content.decode()
+    assert 'name="scopes" value="nodes"' in client.get("/settings/tokens/").content.decode()
     assert "ofk_" in client.post("/settings/tokens/", {"scopes": ["nodes"]}).content.decode()
     assert owner.tokens.get().scopes == ["nodes"]

@@ -23,7 +23,7 @@ def channel(team: Team, owner: User) -> Channel:
 
 
 def test_a_channel_is_added_and_its_secrets_stay_hidden(signed_in: Client) -> None:
-    assert "No channels yet" in assert_is_page(signed_in.get("/settings/"))
+    assert "No channels yet" in assert_is_page(signed_in.get("/settings/channels/"))
     given = {"team": "vision", "name": "hook", "kind": "webhook", "target": HOOK, "digest": "week"}
     words = assert_is_page(signed_in.post("/settings/channels/", given, follow=True))
     assert "“hook” was added" in words
@@ -69,7 +69,7 @@ def test_what_failed_for_good_is_shown_first(signed_in: Client, channel: Channel
     Delivery.objects.filter(pk=one.pk).update(
         state=DeliveryState.FAILED, tries=9, problem="example.org answered 410 Gone."
     )
-    for address in ("/settings/", f"/settings/channels/{channel.pk}/"):
+    for address in ("/settings/channels/", f"/settings/channels/{channel.pk}/"):
         words = assert_is_page(signed_in.get(address))
         assert "1 message failed permanently; last error: example.org answered 410 Gone." in words
 
@@ -95,7 +95,7 @@ def test_a_channel_is_silenced_told_again_and_removed(signed_in: Client, channel
 
 def test_only_admins_change_channels(member: User, stranger: User, channel: Channel) -> None:
     client = client_of(member)
-    assert "Admins of a team add and change its channels" in assert_is_page(client.get("/settings/"))
+    assert "Admins of a team add and change its channels" in assert_is_page(client.get("/settings/channels/"))
     assert "Send a test" not in assert_is_page(client.get(f"/settings/channels/{channel.pk}/"))
     for what in ("test", "remove", "secret", "renew", "silence"):
         assert_is_page(client.post(f"/settings/channels/{channel.pk}/{what}/"), 403)
@@ -112,7 +112,7 @@ def test_the_settings_take_as_many_queries_for_many_channels_as_for_few(signed_i
 
     for number in range(2):
         add(number)
-    few = count_queries(signed_in, "/settings/")
+    few = count_queries(signed_in, "/settings/channels/")
     for number in range(2, 9):
         add(number)
-    assert count_queries(signed_in, "/settings/") == few <= 13
+    assert count_queries(signed_in, "/settings/channels/") == few <= 13

@@ -153,6 +153,6 @@ def test_retiring_a_node_and_closing_a_token_are_asked_twice(signed_in: Client, 
     assert "This cannot be undone: to come back, the machine must join again" in text
     assert '<summary class="button">Retire</summary>' in text
     signed_in.post("/settings/tokens/", {"name": "ci", "scopes": ["read"]})
-    text = signed_in.get("/settings/").content.decode()
+    text = signed_in.get("/settings/tokens/").content.decode()
     assert "Programs that use this token stop working immediately." in text
     assert text.count('<summary class="button copy">revoke</summary>') == 1

@@ -37,7 +37,8 @@ LISTS = {
     "/fleet/": 18,  # the form of a node asks which teams there are, and which is the default
     "/runtimes/": 13,
     "/compare/": 9,
-    "/settings/": 13,
+    "/settings/tokens/": 6,
+    "/settings/channels/": 12,
     "/watches/new/": 12,
     "/runs/new/": 24,
 }

@@ -21,7 +21,7 @@ def test_a_token_is_shown_once_and_can_be_closed(signed_in: Client, owner: User)
     words = assert_is_page(signed_in.post("/settings/tokens/", {"name": "laptop", "scopes": ["read", "write"]}))
     assert "ofk_" in words
     token = owner.tokens.get()
-    listed = assert_is_page(signed_in.get("/settings/"))
+    listed = assert_is_page(signed_in.get("/settings/tokens/"))
     assert "laptop" in listed
     assert len(re.findall(r"ofk_\w{20,}", listed)) == 0
     closed = assert_is_page(signed_in.post(f"/settings/tokens/{token.pk}/close/", follow=True))
@@ -81,7 +81,7 @@ def test_a_one_time_link_signs_in_once_and_goes_where_it_was_wanted(owner: User)
     # who is signed in already goes on
     assert client.get(path)["Location"] == "/"
     assert client.post(path, urlencode(sent), content_type=FORM).status_code == 403  # another session's form
-    again = client.get("/settings/").context["csrf_token"]
+    again = client.get("/settings/tokens/").context["csrf_token"]
     sent = urlencode({"csrfmiddlewaretoken": again, "next": "/runs/"})  # type: ignore[assignment]
     assert client.post(path, sent, content_type=FORM)["Location"] == "/runs/"
 

@@ -194,11 +194,11 @@ def test_programs_and_pages_list_what_an_admin_added(
     assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
     page = Client()
     page.force_login(admin)
-    assert 'data-index="nightly"' in page.get("/settings/").content.decode()
+    assert 'data-index="nightly"' in page.get("/settings/indexes/").content.decode()
     assert_is_page(page.post("/settings/indexes/nightly/remove/", follow=True))
     assert not PackageIndex.objects.exists()
     added = page.post("/settings/indexes/", {"name": "own", "url": "https://feed.example/simple"}, follow=True)
     assert 'data-index="own"' in added.content.decode()
     assert api_of(admin, Scope.ADMIN).delete("/api/v1/indexes/own").status_code == 204
     page.force_login(member)
-    assert 'id="indexes"' not in page.get("/settings/").content.decode()
+    assert_is_page(page.get("/settings/indexes/"), 403)

@@ -1,0 +1,95 @@
+"""What an administrator sees to on a farm's first day, each step done or not as the farm is now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils import timezone
+
+from farm.accounts.selectors import count_people_seen, last_backup
+from farm.fleet.selectors.nodes import nodes_online
+from farm.rules.wording import numbers
+
+if TYPE_CHECKING:
+    from farm.accounts.models import User
+
+MAX_BACKUP_AGE = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Step:
+    """`words`: how it stands; the way to do it: a command, a page by its name with a button, a document."""
+
+    title: str
+    is_done: bool
+    words: str
+    command: str = ""
+    page: tuple[str, str] = ("", "")
+    document: str = ""
+
+    @property
+    def state(self) -> str:
+        return "done" if self.is_done else "to do"
+
+
+def steps(user: "User") -> list[Step]:
+    """In the order in which they are done."""
+    return [_address(), _mail(), _backup(), _sign_in(), _node(user)]
+
+
+def headline(steps: Sequence[Step]) -> str:
+    done = sum(step.is_done for step in steps)
+    return f"{done} of {len(steps)} steps of setting up are done" if done < len(steps) else "This farm is set up"
+
+
+def _address() -> Step:
+    url = str(settings.PUBLIC_URL)
+    is_done = url.startswith("https://")
+    words = f"People come by {url}." if is_done else f"{url} is not encrypted: only this machine should use it."
+    command = "onnxfarm serve --tls-cert farm.pem --tls-key farm.key"
+    return Step("Address and TLS", is_done, words, command=command, document="deploying")
+
+
+def _mail() -> Step:
+    is_done = bool(settings.HAS_MAIL)
+    words = (
+        f"Mail goes out through {settings.EMAIL_HOST}."
+        if is_done
+        else "No mail server is named: alerts go to webhooks and chats alone."
+    )
+    command = "ONNXFARM_MAIL_URL=smtp+tls://USER:PASSWORD@HOST ONNXFARM_MAIL_FROM=farm@example.org onnxfarm serve"
+    return Step("Mail", is_done, words, command=command, page=("dashboard:channels", "Add a channel"), document="watch")
+
+
+def _backup() -> Step:
+    last = last_backup()
+    is_done = last is not None and timezone.now() - last.at < MAX_BACKUP_AGE
+    words = "No backup was made yet." if last is None else f"The last backup is of {last.at:%Y-%m-%d %H:%M} UTC."
+    return Step(
+        "Backup",
+        is_done,
+        words,
+        command="onnxfarm farm backup farm.backup",
+        page=("dashboard:backup", "Backup"),
+        document="operations",
+    )
+
+
+def _sign_in() -> Step:
+    provider, people = settings.OPENID, count_people_seen()
+    page = ("dashboard:openid", "Sign-in")
+    if provider is not None:
+        words = provider.problem or f"People sign in through {provider.name}."
+        return Step("Sign-in", not provider.problem, words, page=page, document="signing-in")
+    counted = numbers.counted(people, "person", "people")
+    words = f"{counted} signed in by one-time links." if people > 1 else "Nobody but you has signed in."
+    command = "onnxfarm farm users invite NAME --team TEAM"
+    return Step("Sign-in", people > 1, words, command=command, page=page, document="signing-in")
+
+
+def _node(user: "User") -> Step:
+    online, nodes = nodes_online(user)
+    words = f"{online} of {numbers.counted(nodes, 'node')} online." if nodes else "No node has joined yet."
+    return Step("First node", nodes > 0, words, page=("dashboard:fleet", "Add a node"), document="nodes")
