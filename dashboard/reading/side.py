@@ -11,7 +11,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.comparing import verdicts
-from farm.rules.comparing.quantities import change_between, items_factor
+from farm.rules.comparing.quantities import change_between, is_same_model, items_factor
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting import metric_changes, sentences, simulated
 from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, why_wrong
@@ -218,7 +218,7 @@ def _metrics(paired: Comparison) -> dict[str, MetricChange]:
 
 
 def _unpaired(base: Cell, other: Cell, *, is_one_machine: bool) -> Judged:
-    if base.model != other.model:
+    if not is_same_model(base, other):
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(Sign("≠", "different models", "quiet"), "", how)
     if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
@@ -323,7 +323,8 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     Nothing where a difference would mean nothing: other models, other shapes, another batch.
     """
     old, new = metric.value(base), metric.value(other)
-    if not metric.better or not old or not new or base.model != other.model or base.shapes != other.shapes:
+    are_alike = is_same_model(base, other) and base.shapes == other.shapes
+    if not metric.better or not old or not new or not are_alike:
         return Change()
     is_told = not judged.is_rate and None not in (judged.ratio, judged.low, judged.high)
     of_time, of_items = (PROCESSOR_TIME, OF_PROCESSOR) if judged.by_processor else (P50, THROUGHPUT)

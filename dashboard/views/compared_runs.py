@@ -19,6 +19,7 @@ from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, sign_of
@@ -71,11 +72,16 @@ class Match:
 def matches(documents: Sequence[Document]) -> list[Match]:
     """The cells of the first document beside those of the others, the largest change first."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
+    names: dict[str, str | None] = {}
+    for cell in (cell for cells in own for cell in cells if cell.model_sha256):
+        names.setdefault(cell.model_sha256, cell.model)
     varied = [axis for axis in axes.AXES if any(len({axis.label(cell) for cell in cells}) > 1 for cells in own)]
     places: dict[tuple[str, ...], list[Cell | None]] = {}
     for number, cells in enumerate(own):
         for cell in cells:
-            found = places.setdefault(axes.place_of(cell, varied), [None] * len(own))
+            # a model that another run calls otherwise has the name that it has first
+            named = cell.model_copy(update={"model": names.get(cell.model_sha256, cell.model)})
+            found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
     made = [_match(" · ".join(place), cells) for place, cells in list(places.items())[:MOST_MATCHES]]
     return sorted(made, key=lambda one: -one.size)
@@ -118,9 +124,14 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     told = _largest_change(both)
-    if all(len({cell.model for cell in match.cells if cell is not None}) > 1 for match in both):
+    if not any(_is_of_one_model(match.cells) for match in both):
         told = "different models, shown side by side without a verdict"
     return f"{first}: {_wrong(both)}{told}"
+
+
+def _is_of_one_model(cells: Sequence[Cell | None]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return all(is_same_model(known[0], cell) for cell in known)
 
 
 def _largest_change(both: Sequence[Match]) -> str:

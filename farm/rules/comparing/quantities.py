@@ -104,7 +104,7 @@ def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
 
 def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> Change:
     """The same, of these two cells. Different models that were not measured for that are never judged."""
-    are_apart = baseline.model != candidate.model and comparison.axis != "model"
+    are_apart = not is_same_model(baseline, candidate) and comparison.axis != "model"
     word: Word = "not comparable" if are_apart else comparison.verdict
     own = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
     if comparison.verdict_from == "rate":
@@ -128,6 +128,11 @@ def _of_rate(own: Change) -> Change:
         return Change("rate", word)
     ratio, low, high = own.figures
     return Change("rate", word, 1.0 / ratio, 1.0 / high, 1.0 / low)
+
+
+def is_same_model(one: Cell, other: Cell) -> bool:
+    """By name, of which another version may be another file, or by file, which other runs may call otherwise."""
+    return one.model == other.model or one.model_sha256 == other.model_sha256 != ""
 
 
 def items_factor(baseline: Cell, candidate: Cell) -> float | None:

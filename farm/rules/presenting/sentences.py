@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
-from farm.rules.comparing.quantities import Change, change_between
+from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.presenting import (
@@ -291,7 +291,7 @@ def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
     if change.word == "not comparable":
         models = f"They are different models, {baseline.model} and {candidate.model}."
-        why = models if baseline.model != candidate.model else comparison.reason or ""
+        why = comparison.reason or "" if is_same_model(baseline, candidate) else models
         return f"{who} and {than} cannot be compared. {why}".strip()
     if change.figures is None:
         return f"{_uncompared(who, than, baseline, candidate)} {comparison.reason or ''}".strip()

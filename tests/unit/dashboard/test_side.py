@@ -60,7 +60,11 @@ def test_equal_rows_are_hidden_and_a_search_keeps_the_rows_with_all_of_its_words
 
 @pytest.mark.parametrize(
     ("changes", "how"),
-    [({"model": "another"}, "different models"), ({"batch": 8}, "items/s"), ({"shapes": {"s": 9}}, "not comparable")],
+    [
+        ({"model": "another", "model_sha256": "b" * 64}, "different models"),
+        ({"batch": 8}, "items/s"),
+        ({"shapes": {"s": 9}}, "not comparable"),
+    ],
 )
 def test_what_was_not_fed_the_same_has_no_change_of_latency(
     chosen: list[side.Chosen], changes: dict[str, object], how: str

@@ -295,7 +295,7 @@ def test_more_work_at_a_time_never_leads():
 
 
 def test_different_models_that_were_not_measured_as_such_make_no_verdict():
-    other = cell("other", model="decoder", batch=8)
+    other = cell("other", model="decoder", model_sha256="b" * 64, batch=8)
     pair = compared("other")
     found = document(pair, cells=(BASE, other))
     assert found.sentence == "2 cells of encoder measured, none to compare."
