@@ -127,7 +127,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         Number(
             "peak, MiB",
             lambda cell: Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
-            note="of the whole process: Python, ONNX Runtime, model, inputs and outputs",
+            note="of a process that runs the model once: Python, ONNX Runtime, model, inputs and outputs",
         ),
         Number(
             "model, MiB",

@@ -9,12 +9,14 @@ from dashboard.reading import refusals
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
+from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting import parities, simulated, stability
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 
+PEAK = BY_NAME["peak_memory_bytes"]
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
 ACCURACY: tuple[Column[Cell], ...] = (
     Number("accuracy", accuracies.entry, note="on labelled data, with its 95 % interval"),
@@ -53,7 +55,7 @@ def table(
         figure.items(times, cells),
         figure.beside_p50(times, cells, "session", "session_ms", note="creating the session"),
         figure.beside_p50(times, cells, "first", "first_ms", note="first inference"),
-        Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),
+        Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory), note=PEAK.note),
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),

@@ -300,18 +300,21 @@ def _fact(name: str, texts: Sequence[str]) -> Line:
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
     changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
     verdicts = [verdict.metrics.get(metric.name) for verdict in judged]
+    # of launches all or none
+    verdicts = [None] * len(judged) if metric.launch_title and None in verdicts else verdicts
     # the base by what the first of the others is judged by
     told = [
         _told(metric, cell, verdict, is_base=cell is cells[0])
         for cell, verdict in zip(cells, [*verdicts[:1], *verdicts] or [None], strict=False)
     ]
-    return Line(title(metric), [text for text, _ in told], [Change(), *changes], [value for _, value in told])
+    heading = metric.launch_title.capitalize() if metric.launch_title and any(verdicts) else title(metric)
+    return Line(heading, [text for text, _ in told], [Change(), *changes], [value for _, value in told])
 
 
 def _told(metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool) -> tuple[str, float | bool | None]:
     """A cell's figure in words and as it is: the median of the launches that the verdict beside it is of, where its own
     is of others."""
-    if judged is None or not metric_changes.is_of_launches(judged):
+    if judged is None or not (metric.launch_title or metric_changes.is_of_launches(judged)):
         return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
     value = judged.baseline if is_base else judged.candidate
     return f"{metric_changes.written(judged, value)}{' of CPU time' if judged.is_processor else ''}", value

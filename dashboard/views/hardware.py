@@ -16,6 +16,7 @@ from dashboard.views import lists
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write
 from farm.registry import selectors
+from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, loss_of, of_version, targets
 from farm.rules.presenting.hardware_words import KEEPINGS
@@ -159,7 +160,7 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
         Column("Outputs", lambda one: _of(one, lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(
             "memory", lambda one: _of(one, lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
-            note="peak of the whole process",
+            note=f"peak, {METRICS['peak_memory_bytes'].note}",
         ),
         Number("energy, mJ", lambda one: _of(one, lambda best: written(best.cell.energy_mj)), note="of one inference"),
         Column("Measured", lambda one: _of(one, lambda best: moment(best.at) if best.at else Entry("not known"))),

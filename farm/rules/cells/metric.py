@@ -52,7 +52,8 @@ class Metric:
     `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page. `judging`: how two
     arms are compared in it. `phase`: the part of a launch whose wall-clock time it is, where launches say no more.
     `processor`: by what name launches say the processor time of the same, among their metrics. `worked_out`: from other
-    figures of the cell, where nothing says it.
+    figures of the cell, where nothing says it. `launch_title`: what that of launches is called, which verdicts compare,
+    where the cell's own figure is of the check pass.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Metric:
     phase: str = ""
     processor: str = ""
     worked_out: Callable[[Cell], float | None] | None = None
+    launch_title: str = ""
 
     @property
     def is_carried(self) -> bool:

@@ -147,8 +147,9 @@ OWN: tuple[Metric, ...] = (
         "less",
         summary=max,
         reads="memory",
-        note="resident, of the whole process",
+        note="resident, of a process that loads the model and runs it once",
         judging=_BY_REPEAT,
+        launch_title="peak memory of a launch",
     ),
     Metric(
         "peak_address_space_bytes",

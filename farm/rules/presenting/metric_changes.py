@@ -133,7 +133,7 @@ def title(change: MetricChange) -> str:
     """`peak address space`, `session creation (processor time)`; a metric that only the farm that wrote the document
     knows, by its name."""
     known = BY_NAME.get(change.name)
-    text = change.name.replace("_", " ") if known is None else known.title
+    text = change.name.replace("_", " ") if known is None else known.launch_title or known.title
     if change.unit == ITEMS:
         text = f"{ITEMS} by {text.removeprefix('p50 by ')}"
     return f"{text} (processor time)" if change.is_processor else text

@@ -51,7 +51,7 @@ def test_what_is_worse_on_the_second_node_alone_is_its_alert(version: Version, m
     one = WatchRound.objects.get()
     assert (one.compared, one.confirming is not None) == (2, True)
     alert = Alert.objects.get()
-    assert (alert.node, "peak memory 191 MiB instead of 91 MiB" in alert.sentence) == ("bench-2", True)
+    assert (alert.node, "peak memory of a launch 191 MiB instead of 91 MiB" in alert.sentence) == ("bench-2", True)
     assert sorted(Point.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
 
 

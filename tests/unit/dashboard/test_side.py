@@ -12,6 +12,7 @@ from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.wording import numbers
+from farm.rules.wording.numbers import MIB
 from farm.rules.wording.vocabulary import sign_of
 
 KEYS = ("b1-a0", "b1-a1")
@@ -167,6 +168,24 @@ def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
     assert known["Session creation"].startswith("▲ 2.0")
     assert known["First inference"] == "▲ bigger"
     assert not known["p50"].startswith("▲")
+
+
+def test_memory_is_of_the_launches_that_its_verdict_is_of_and_says_so(
+    chosen: list[side.Chosen], document: Document
+) -> None:
+    """58 MiB of the check pass stood beside a change of 59 to 71 MiB, which launches take."""
+    pair = [replace(one, cell=one.cell.model_copy(update={"peak_memory_bytes": 58 * MIB})) for one in chosen]
+    memory = MetricChange(
+        name="peak_memory_bytes", unit="bytes", baseline=59 * MIB, candidate=90 * MIB, ratio=90 / 59, ci_low=1.5,
+        ci_high=1.6, verdict="bigger", margin=0.3, rounds=8,
+    )  # fmt: skip
+    (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
+    judged = side.judge(*pair, [one.model_copy(update={"metrics": [memory]})])  # type: ignore[call-arg]
+    known = {line.name: line for line in side.lines(pair, [judged])}
+    assert known["Peak memory of a launch"].texts == ["59 MiB", "90 MiB"]
+    assert "bigger" in known["Peak memory of a launch"].changes[1].text
+    alone = {line.name: line for line in side.lines(pair, [side.judge(*pair, [])])}  # type: ignore[call-arg]
+    assert alone["Peak memory"].texts == ["58 MiB", "58 MiB"]
 
 
 def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(chosen: list[side.Chosen]) -> None:

@@ -174,7 +174,7 @@ def test_what_grew_stands_for_all() -> None:
     assert metric_changes.standing_for(one.model_copy(update={"metrics": []})) is None
     assert metric_changes.sentence("2.0", "undecided", both) == (
         "2.0 is bigger: peak address space 150 MiB instead of 100 MiB. "
-        "2.0 is smaller: peak memory 40 MiB instead of 100 MiB."
+        "2.0 is smaller: peak memory of a launch 40 MiB instead of 100 MiB."
     )
 
 
