@@ -246,9 +246,9 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
-        said, way = "the reason is above." if reason in opening else reason, refusals.way_in_words(alike)
+        said = "the reason is above." if reason.text in opening else reason.text
         told = f"{signed(alike[0].status)} {told}{what}: {said}"
-        say(told, *([f"    {way}"] if way else []), console=console)
+        say(told, *(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)

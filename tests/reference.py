@@ -339,19 +339,17 @@ def metrics() -> Iterator[str]:
 def refusals() -> Iterator[str]:
     """Codes of cells, then those of the API by their status."""
     from farm.base import refusals as of_api
-    from farm.contract.reasons import Reason, ReasonCode
+    from farm.contract.reasons import Reason
+    from farm.rules.wording.reasons import REASONS
 
     yield (
         "Why a point of a matrix is not measured, or a cell did not finish: `reason.code` of a cell. The sentence "
         "beside it has the values; where a change of the matrix helps, `way_out` has it."
     )
-    said = comments(ReasonCode)
-    for code in ReasonCode:
-        meaning, _, rest = said[code.name].partition(" Example: ")
-        example, _, way_out = rest.partition(" Way out: ")
+    for code, told in REASONS.items():
         yield f"## {code.value}"
         status = Reason(code=code, text="-").status.value
-        yield f"{meaning} The cell's status is `{status}`.\n\n- Example: {example}\n- Way out: {way_out}"
+        yield f"{told.meaning} The cell's status is `{status}`.\n\n- Example: {told.example}\n- Way out: {told.way_out}"
     yield "## Of the API"
     yield "An answer with such a status has `detail`, `code` and, where there is one, `hint`."
     kinds = [kind for kind in of_api.Refusal.__subclasses__() if kind.__module__ == of_api.__name__]

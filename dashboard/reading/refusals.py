@@ -21,6 +21,7 @@ class Group:
     there is none."""
 
     reason: str
+    code: str
     points: Sequence[Entry]
     way: str = ""
     matrix: str = ""
@@ -37,7 +38,7 @@ def groups(
 ) -> list[Group]:
     """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""
     return [
-        Group(reason, [entry(point) for point in alike], *_button(alike[0].way_out, matrix))
+        Group(reason.text, str(reason.code), [entry(point) for point in alike], *_button(alike[0].way_out, matrix))
         for reason, alike in by_reason(refused).items()
     ]
 

@@ -82,11 +82,11 @@ def term(name: str, label: str = "") -> str | SafeString:
 
 
 @register.simple_tag
-def doc_link(name: str, label: str) -> str | SafeString:
+def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
     """A link to a document; empty on a farm that was installed without it."""
     if name not in documents.names():
         return ""
-    return format_html('<a href="{}">{}</a>', documents.address(name), label)
+    return format_html('<a href="{}">{}</a>', documents.address(name, anchor), label)
 
 
 @register.simple_tag

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.cells import Runtime
+from farm.rules.presenting import refusals
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
 from onnxfarm.commands.bench_options import runtime_of
@@ -80,7 +81,7 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Cons
     try:
         installed = store.provide(runtime)
     except RuntimeUnavailableError as error:
-        raise Usage(error.reason.text) from error
+        raise Usage(refusals.in_words(error.reason)) from error
     stage = stages.stage_runner(home)
     own = work / str(runtime)
     own.mkdir()

@@ -89,9 +89,8 @@ def show_plan(plan: Plan, *, console: Console) -> None:
 
 def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
     for reason, alike in refusals.by_reason(refused).items():
-        say(f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason}", console=console)
-        if way := refusals.way_in_words(alike):
-            say(f"    {way}", console=console)
+        say(f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}", console=console)
+        say(*(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
             say(f"    {_point(point)}", console=console)
         if len(alike) > NAMED_POINTS:

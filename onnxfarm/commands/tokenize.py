@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from farm.rules.presenting import refusals
 from farm.rules.runtimes import genai
 from farm.sandbox.policy import SandboxError
 from farm.workshop import orders, replies
@@ -96,7 +97,7 @@ def _asked(
             texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
     except (RuntimeUnavailableError, tokens.TokenizationError) as problem:
-        raise Usage(problem.reason.text) from problem
+        raise Usage(refusals.in_words(problem.reason)) from problem
     except SandboxError as problem:
         raise Infrastructure(str(problem)) from problem
 

@@ -10,6 +10,7 @@ from farm.contract.divergence import DivergenceDocument
 from farm.contract.reasons import ReasonedError
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planner
+from farm.rules.presenting import refusals
 from farm.rules.quality.parity import OWN, Preset, preset_for
 from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
@@ -91,13 +92,13 @@ def find(
         try:
             return divergence.find_divergence(question)
         except ReasonedError as problem:
-            raise Infrastructure(problem.reason.text) from problem
+            raise Infrastructure(refusals.in_words(problem.reason)) from problem
 
 
 def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
     """The one cell that the options name. Raises Usage with the reason of one that cannot run."""
     plan = planner.plan(matrix, model.facts(inputs=None, inputs_batch=None), seed=asked.seed)
-    refused = [point.reason.text for point in plan.refused]
+    refused = [refusals.in_words(point.reason) for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
     specs = [arm.spec for block in plan.blocks for arm in block.arms]
@@ -150,7 +151,7 @@ def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Ben
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:
-        raise Infrastructure(problem.reason.text) from problem
+        raise Infrastructure(refusals.in_words(problem.reason)) from problem
     stages.compile_stage(bench.stage, python=installed.python)
     tolerance = preset.tolerance
     scratch = bench.folder / f"side-{spec.digest[:16]}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from farm.contract.cells import FileRef
 from farm.contract.evaluation import EvaluationOrder, EvaluationRecipe
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.presenting import refusals
 from farm.rules.quality import evaluation
 from farm.rules.runtimes.models import PROMPTS, PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
@@ -155,7 +156,8 @@ def refusing(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except orders.WorkshopError as problem:
-        raise Usage(f"{path}: {problem.reason.text}" if path else problem.reason.text) from problem
+        told = refusals.in_words(problem.reason)
+        raise Usage(f"{path}: {told}" if path else told) from problem
 
 
 def _made(folder: Path) -> Path:

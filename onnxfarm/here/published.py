@@ -15,6 +15,7 @@ from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
+from farm.rules.presenting import refusals
 from farm.rules.runtimes import indexes
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease, release_order
@@ -76,7 +77,7 @@ def refuse_uninstalled(document: Document) -> None:
             continue
         offered = asked_of(cell.runtime.distribution).offered
         if offered and cell.runtime.version not in offered:
-            raise Usage(cell.reason.text)
+            raise Usage(refusals.in_words(cell.reason))
         raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 
 

@@ -7,7 +7,6 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
-from farm.contract.reasons import ReasonCode
 from farm.runs.states import BlockState
 from tests import reference
 
@@ -31,12 +30,6 @@ def test_the_reference_is_what_the_code_says(pages: dict[str, str]) -> None:
 def test_every_field_has_a_meaning(kind: type) -> None:
     said = reference.comments(kind)
     assert [name for name in kind.__annotations__ if name != "model_config" and not said.get(name)] == []
-
-
-def test_every_code_of_a_refusal_has_a_meaning_an_example_and_a_way_out() -> None:
-    said = reference.comments(ReasonCode)
-    assert [code.name for code in ReasonCode if "Example: " not in said[code.name]] == []
-    assert [code.name for code in ReasonCode if "Way out: " not in said[code.name]] == []
 
 
 def test_every_state_has_a_meaning() -> None:

@@ -18,16 +18,26 @@ class WithReason(Protocol):
 Refused = TypeVar("Refused", bound=WithReason)
 
 
-def by_reason(refused: Iterable[Refused]) -> dict[str, list[Refused]]:
-    """Those with a reason, by its text."""
-    groups: dict[str, list[Refused]] = {}
+def by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
+    """Those that have one."""
+    groups: dict[Reason, list[Refused]] = {}
     for refusal in refused:
         if refusal.reason is not None:
-            groups.setdefault(refusal.reason.text, []).append(refusal)
+            groups.setdefault(refusal.reason, []).append(refusal)
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 
-def way_in_words(alike: Sequence[WithReason]) -> str:
-    """What to change and the command that measures it, for those of one reason; empty where nothing is known."""
-    way = alike[0].way_out
-    return "" if way is None else ": ".join(filter(None, (way.label, way.command)))
+def ways_in_words(alike: Sequence[WithReason]) -> list[str]:
+    """For those of one reason: what to change and the command that measures it, where it is known, and more words."""
+    way, reason = alike[0].way_out, alike[0].reason
+    changed = [] if way is None else [": ".join(filter(None, (way.label, way.command)))]
+    return changed + ([] if reason is None else [_more(reason)])
+
+
+def in_words(reason: Reason) -> str:
+    """A reason that ends a command."""
+    return f"{reason.text} {_more(reason)}"
+
+
+def _more(reason: Reason) -> str:
+    return f"More: onnxfarm docs {reason.code}"

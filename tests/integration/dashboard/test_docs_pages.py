@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from dashboard import catalogue, documents, places, urls
+from farm.contract.reasons import ReasonCode
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +109,12 @@ def test_a_place_is_a_heading_of_a_document(name: str, anchor: str) -> None:
     shown = documents.document(name)
     assert shown is not None
     assert anchor in {"", *(section.anchor for section in shown.sections)}
+
+
+def test_each_code_of_a_refusal_has_its_section() -> None:
+    shown = documents.document("reference/refusals")
+    assert shown is not None
+    assert {str(code) for code in ReasonCode} <= {section.anchor for section in shown.sections}
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_w
     assert section.count("data-refusal") == 1
     assert section.count("follows no policy") == 1
     assert section.count("⊘") == 0
+    assert section.count('href="/docs/reference/refusals#not_supported"') == 1
     sent = dict(re.findall(r'<input type="hidden" name="(version|seed|matrix)" value="([^"]*)">', section))
     started = signed_in.post("/runs/new/", {name: html.unescape(value) for name, value in sent.items()})
     again = Run.objects.latest("pk")
