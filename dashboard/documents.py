@@ -35,6 +35,7 @@ MOVED = {
     "across-hardware": "choosing",
     "channels": "watch",
     "decisions": "decisions/measuring",
+    "find": "choosing",
     "genai": "generate",
     "graph": "comparing",
     "measuring": "samples",

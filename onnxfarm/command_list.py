@@ -43,6 +43,7 @@ COMMANDS = {
     "find": Entry("Find the fastest settings that are accurate enough and fit.", "find:find"),
     "evaluate": Entry("Judge a model and its variants on labelled data, on this machine.", "evaluate:evaluate"),
     "compare": Entry("Measure two models side by side, or compare two files of `bench`.", "compare:compare"),
+    "doctor": Entry("Say what is missing on this machine, and what adds it.", "doctor:doctor"),
     "docs": Entry("Explain a refusal by its code.", "docs:docs"),
     "schema": Entry("Print the JSON schema of a document.", "schema:schema"),
     "conformance": Entry("Run ONNX's own operator tests on runtimes.", "conformance:conformance"),

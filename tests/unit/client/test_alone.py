@@ -7,7 +7,7 @@ from pathlib import Path
 COMMANDS = (
     *("commands.submit", "commands.plan", "commands.status", "commands.results", "commands.cancel", "commands.models"),
     *("commands.login", "remote.account", "screen", "remote.runs", "commands.watch", "commands.alerts"),
-    "commands.report",
+    *("commands.report", "commands.docs", "commands.doctor"),
 )
 EXTRAS = ("numpy", "scipy", "onnx", "onnxruntime", "celery", "django", "ninja", "redis", "psutil")
 SCRIPT = """

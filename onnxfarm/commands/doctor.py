@@ -1,0 +1,150 @@
+"""`onnxfarm doctor`: what this machine lacks as a node, a farm or for the tests, and the command that adds it."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Annotated, NamedTuple
+
+import typer
+from packaging.requirements import Requirement
+
+from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.wording.numbers import counted
+from farm.sandbox import confinement
+from onnxfarm.here.home import ROOT
+from onnxfarm.outputs import console_for, say
+from onnxfarm.problems import GateFailed, Usage, install_command, main_guard
+
+CHECK_S = 60.0
+
+
+class Need(NamedTuple):
+    """`problem` says what is wrong, and nothing where all is well; `added`: how it is mended, in words."""
+
+    what: str
+    problem: Callable[[], str]
+    added: str
+
+
+def needs() -> dict[str, list[Need]]:
+    """By part. What the server and the tests look for themselves is asked of them, each in a process of its own."""
+    chromium = "from tests.acceptance.browser.chromium import CHROMIUM as found; found or exit('none is on PATH')"
+    npm = "import shutil; shutil.which('npm') or exit('npm is not on PATH')"
+    parts = {
+        "node": [
+            _packages("node"),
+            Need("a sandbox", _unconfined, "apt-get install bubblewrap libseccomp2"),
+            Need("a package index", _unanswered, "pip config set global.index-url https://INDEX.EXAMPLE/simple"),
+        ],
+        "server": [
+            _packages("server"),
+            Need("a broker", lambda: _asked("from farm.config.embedded import broker; broker.server()"),
+                 "apt-get install redis-server"),
+            Need("SQLite with full text search", _no_search, "use a Python whose sqlite3 has FTS5, such as Debian's"),
+        ],
+        "tests": [
+            _packages("dev"),
+            Need("Chromium, for browser tests", lambda: _asked(chromium), "apt-get install chromium"),
+            Need("npm, for OpenID and accessibility", lambda: _asked(npm), "apt-get install nodejs npm"),
+            Need("PostgreSQL, for --postgres", lambda: _asked("from tests import postgres; postgres.programs()"),
+                 "apt-get install postgresql"),
+        ],
+    }  # fmt: skip
+    return parts if (ROOT / "tests").is_dir() else {part: parts[part] for part in ("node", "server")}
+
+
+@main_guard()
+def doctor(
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="node, server or tests.", show_default="all of them")
+    ] = "",
+) -> None:
+    """Say what is missing on this machine for a node, a server and the tests, and the command that adds it.
+
+    Exit code 0: nothing is missing; 1: something is.
+    """
+    parts = needs()
+    if part and part not in parts:
+        raise Usage(choice_sentence("part", part, parts))
+    console, missing = console_for(), 0
+    for name in [part] if part else parts:
+        say(f"{name}:", console=console)
+        for need in parts[name]:
+            problem = need.problem()
+            missing += bool(problem)
+            say(f"  ✕ {need.what}: {problem}" if problem else f"  ✓ {need.what}", console=console)
+            if problem:
+                say(f"      {need.added}", console=console)
+    if missing:
+        raise GateFailed(f"{counted(missing, 'thing')} missing; the commands that add them are above.")
+
+
+def _packages(extra: str) -> Need:
+    return Need("packages", lambda: ", ".join(lacking(_requirements(extra))), install_command(extra))
+
+
+def lacking(requirements: Iterable[Requirement]) -> Iterator[str]:
+    """Those of which no version, or another one, is installed."""
+    for requirement in requirements:
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            yield f"{requirement.name} is not installed"
+            continue
+        if not requirement.specifier.contains(found, prereleases=True):
+            yield f"{requirement.name} is {found}, and {requirement.specifier} is needed"
+
+
+def _requirements(extra: str) -> Iterator[Requirement]:
+    """What an extra brings on this machine, that of the extras that it brings too."""
+    checkout = ROOT / "pyproject.toml"
+    if checkout.exists():
+        named = map(Requirement, tomllib.loads(checkout.read_text())["project"]["optional-dependencies"][extra])
+    else:
+        named = map(Requirement, requires("onnxfarm") or ())
+    for requirement in named:
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        if requirement.name == "onnxfarm":
+            for inner in requirement.extras:
+                yield from _requirements(inner)
+        elif checkout.exists() or "extra" in str(requirement.marker):
+            yield requirement
+
+
+def _unconfined() -> str:
+    return confinement.sentence() if confinement.available_level() == "none" else ""
+
+
+def _unanswered() -> str:
+    asked = "from onnxfarm.here.published import asked_of; asked_of('onnxruntime').offered or exit('none answers')"
+    return _asked(asked)
+
+
+def _no_search() -> str:
+    try:
+        sqlite3.connect(":memory:").execute("CREATE VIRTUAL TABLE words USING fts5(word)")
+    except sqlite3.OperationalError as error:
+        return str(error)
+    return ""
+
+
+def _asked(code: str) -> str:
+    """The last line of what a piece of this release's code complains of; nothing where it does not."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment, capture_output=True, text=True, timeout=CHECK_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"it gave no answer within {CHECK_S:.0f} s"
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+    kind, _, rest = said.partition(": ")
+    return rest if rest and kind.endswith("Error") else said
