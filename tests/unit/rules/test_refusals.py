@@ -1,7 +1,7 @@
 """What did not finish, each reason once."""
 
 from farm.contract.reasons import Reason, ReasonCode, WayOut
-from farm.rules.presenting.refusals import by_reason, ways_in_words
+from farm.rules.presenting.refusals import by_reason, in_words, ways_in_words
 from farm.rules.wording.reasons import REASONS
 from tests.documents import make_cell
 
@@ -28,6 +28,7 @@ def test_what_explains_a_reason_is_said_after_its_way_out() -> None:
     reason = Reason(code=ReasonCode.NO_NODE, text="No node has it.")
     cell = make_cell("c1", reason=reason, way_out=WayOut(label="Leave hardware out"))
     assert ways_in_words([cell]) == ["Leave hardware out", "More: onnxfarm docs no_node"]
+    assert in_words(reason) == "No node has it. More: onnxfarm docs no_node"
 
 
 def test_every_code_is_explained() -> None:
