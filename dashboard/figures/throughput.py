@@ -7,6 +7,7 @@ from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.presenting import prefills
 from farm.rules.presenting.lines import items_of
 from farm.rules.presenting.tables import Column, Number, Table, counted
 from farm.rules.presenting.times import Times, items_words
@@ -56,7 +57,8 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
             showlegend=len(lines) > 1,
         ),
         table=table,
-        note="Whiskers: the 95 % interval of the median, as items/s. A break in a line: not measured with that batch.",
+        note="Whiskers: the 95 % interval of the median, as items/s. A break in a line: not measured with that batch."
+        + (f" Items are {prefills.ITEMS_NOTE}." if any(map(prefills.is_generated, measured)) else ""),
     )
 
 

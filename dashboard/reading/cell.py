@@ -18,6 +18,7 @@ from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.generation import streams
 from farm.rules.planning.plans import Arm, PlannedBlock
+from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import lost_providers
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.presenting.times import Times
@@ -132,6 +133,8 @@ def _note(metric: Metric, cell: Cell) -> str:
     """What stands beside a figure: of how many launches it is, why there is none, which meter counted."""
     if metric.name == "p50_ms":
         return _interval_note(cell)
+    if metric.unit == "items/s" and prefills.is_generated(cell):
+        return f"{prefills.ITEMS_NOTE}; {metric.note}"
     if metric.name == "energy_mj":
         return cell.energy_text or ("the node has energy readings disabled" if cell.p50_ms is not None else "")
     if metric.from_timings and metric.value(cell) is None:

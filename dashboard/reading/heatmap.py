@@ -124,7 +124,7 @@ class HeatMap:
         if not is_timed or not any(map(prefills.is_generated, self.cells)):
             return ""
         is_rate = self.is_of_items or self.metric.name == "throughput"
-        return "Items are new tokens, of all sequences" if is_rate else "Times are of one new token"
+        return f"Items are {prefills.ITEMS_NOTE}" if is_rate else "Times are of one new token"
 
 
 Places = Mapping[str, Sequence[Cell]]

@@ -9,6 +9,9 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT, TTFT_CPU
 from farm.rules.comparing.quantities import Change, Quantity
 
+# what items are of a cell that generates, whose times are of one token
+ITEMS_NOTE = "new tokens of all sequences, worked out from the time of one, without the prompt"
+
 
 def is_generated(cell: Cell) -> bool:
     """Whether its launches answer prompts."""

@@ -14,6 +14,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.cells import scenarios
 from farm.rules.cells.generate import Generate
+from farm.rules.presenting.prefills import ITEMS_NOTE
 from farm.runs.models import Run
 from farm.runs.services import conclude_runs
 from tests.integration.dashboard import rows
@@ -83,7 +84,7 @@ def test_a_run_opens_with_its_phases(signed_in: Client, generating: Run) -> None
     assert "SkipLayerNormalization explains" in text
     assert "Prefill and decoding" in text
     assert "prompt 16, 8 new" in text
-    assert "Times are of one new token; the prompt, which is read before, is in the chart." in text
+    assert "Times are of one new token; the chart has the prompt, which is read before." in text
     assert "outside the graph" in text
 
 
@@ -136,6 +137,6 @@ def test_batches_of_sequences_are_compared_by_tokens_per_second(
 ) -> None:
     run = run_of(version, node, owner, {**DECLARED, "runtime": ["1.31.1"], "batch": [1, 4]})
     text = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
-    assert "Items are new tokens, of all sequences; the prompt, which is read before, is in the chart." in text
+    assert f"Items are {ITEMS_NOTE}; the chart has the prompt, which is read before." in text
     assert "▲ more items/s than its row’s baseline" in text
     assert re.search(r"\d tokens/s", text)

@@ -16,6 +16,7 @@ from dashboard.views.compared_runs import _p50, matches
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.contract.document_comparisons import MetricChange
+from farm.rules.presenting.prefills import ITEMS_NOTE
 from farm.rules.presenting.stability import UNSTABLE
 from farm.rules.presenting.times import Times
 from onnxfarm.screen import show
@@ -179,6 +180,16 @@ def test_page_and_terminal_say_one_figure_of_items_and_of_session_creation(judge
         assert f" {items} " in text.getvalue()
         assert f" {session_ms} ms " in text.getvalue()
     assert "20.0" not in text.getvalue()
+
+
+def test_items_of_a_cell_that_generates_say_that_the_prompt_is_left_out() -> None:
+    """14 200 items/s stood beside 4 741 tokens/s, which the prompt and waiting are part of, without a reason."""
+    cell = busy("c1", 1.0, scenario="generate:prompt=16:new=8")
+    notes = {row[0].text: row[3].text for row in reading.metrics(cell).rows}
+    assert notes["throughput"] == f"{ITEMS_NOTE}; by the clock"
+    assert ITEMS_NOTE in notes["throughput of processor time"]
+    assert ITEMS_NOTE in throughput.throughput([cell], address).note
+    assert ITEMS_NOTE not in throughput.throughput([busy("c2", 1.0)], address).note
 
 
 def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(judged: Document) -> None:

@@ -170,6 +170,25 @@ def test_choosing_the_token_is_part_of_a_cell_s_own_time(
     assert ("by the clock" in first.scenario_text) == is_slowed
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        # 3 tokens in 4 + 2 × (0.25 + 2) ms are 353 a second
+        ({"outside_ms": 2.0, "tokens_per_s": 353.0}, "then 0.250 ms a token and 2.00 ms to choose it; 353"),
+        ({"tokens_per_s": 580.0}, "580 tokens/s over whole answers, 13 % of the time between the calls."),
+        ({"tokens_per_s": 664.0}, "664 tokens/s over whole answers."),
+        ({"outside_ms": 2.0, "outside_cpu_ms": 2.0, "tokens_per_s": 664.0}, "0.250 ms a token; 664 tokens/s over"),
+    ],
+)
+def test_whoever_adds_up_a_generation_gets_its_rate_or_is_told_what_else_took_time(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, float], said: str
+) -> None:
+    for name, value in told.items():
+        monkeypatch.setitem(TOLD, name, value)
+    first, _ = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]})
+    assert said in first.scenario_text
+
+
 def test_tokens_are_those_of_the_first_cell() -> None:
     first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 9], 1: [7, 8, 9]})
     assert (
