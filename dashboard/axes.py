@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from farm.contract.document_cells import Cell
-from farm.rules.cells.axes import AXES, BY_NAME, Axis, version_key
-from farm.rules.cells.label import along as name_of
-from farm.rules.cells.label import varying
+from farm.rules.cells.axes import AXES, BY_NAME, Axis, runtime_sort_key
+from farm.rules.cells.label import label_along as name_of
+from farm.rules.cells.label import varying_axes
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-__all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "varying", "version_key"]
+__all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "runtime_sort_key", "varying_axes"]
 
 
 def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]:

@@ -125,7 +125,7 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
             for axis in own
             if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)
         ),
-        f"timed by {CALL.label(cell)}" if CALL in own and engines.of(cell.runtime).has_calls else "",
+        f"timed by {CALL.label(cell)}" if CALL in own and engines.engine_of(cell.runtime).has_calls else "",
         f"on {cell.node}" if node and cell.node else "",
     ]
     return ", ".join(part for part in parts if part)

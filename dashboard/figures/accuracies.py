@@ -46,7 +46,7 @@ def difference_entry(cell: Cell) -> Entry:
 
 def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK) -> Table:
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
-    along = axes.varying(cells)
+    along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
         Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),

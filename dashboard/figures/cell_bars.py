@@ -37,7 +37,7 @@ class CellBars:
 
     @cached_property
     def along(self) -> Sequence[axes.Axis]:
-        return axes.varying(self.cells)
+        return axes.varying_axes(self.cells)
 
     def names(self, cells: Sequence[Cell]) -> list[str]:
         return [axes.name_of(cell, self.along) for cell in cells]

@@ -120,7 +120,7 @@ class CellLines:
 
     @cached_property
     def _along(self) -> Sequence[axes.Axis]:
-        return axes.varying(self.cells)
+        return axes.varying_axes(self.cells)
 
     @cached_property
     def _colour_of(self) -> Callable[[Cell], str]:

@@ -77,7 +77,7 @@ def operators(types: Sequence[str]) -> dict[str, str]:
 
 def of_cells(cells: Iterable[Cell]) -> Callable[[Cell], str]:
     """By which thing these cells are coloured: the runtime where they differ in it, else the provider, or precision."""
-    known = {axis.name for axis in axes.varying(cells)}
+    known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
         "runtime": lambda cell: runtime(cell.runtime),

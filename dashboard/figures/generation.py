@@ -83,7 +83,7 @@ def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """The time to the first token over the length of the prompt: a line of cells that differ in nothing else."""
     ordered, times = sorted(cells, key=_prompt), times.alike(cells)
-    along = [axis for axis in axes.varying(ordered) if axis.name != "scenario"]
+    along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
     for cell in ordered:
         name = axes.name_of(cell, along) if along else titles.runtime(cell.runtime)

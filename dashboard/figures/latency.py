@@ -19,7 +19,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     """Every measured cell as a point with its interval, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
     measured = [times.told(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
-    others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
+    others = [axis for axis in axes.varying_axes(measured) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address, only="all cells"),
         figure.RUNTIME,
@@ -34,7 +34,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     titled = times.title(measured, "p50 latency")
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))
-    runtimes = sorted({cell.runtime for cell in measured}, key=axes.version_key)
+    runtimes = sorted({cell.runtime for cell in measured}, key=axes.runtime_sort_key)
     return Figure(
         name=NAME,
         title=finding(measured, comparisons),
@@ -62,7 +62,7 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
         parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
         return f"Of {numbers.counted(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
     best = min(right(cells), key=lambda cell: cell.p50_ms or 0.0)
-    named = axes.name_of(best, axes.varying(cells))
+    named = axes.name_of(best, axes.varying_axes(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 
 

@@ -31,7 +31,7 @@ class Side:
 def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     """Two cells by the axes along which they differ, in the colours that these have everywhere."""
     both = (baseline, candidate)
-    along, colour_of = axes.varying(both), colours.of_cells(both)
+    along, colour_of = axes.varying_axes(both), colours.of_cells(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
     return _apart(first, second)
 

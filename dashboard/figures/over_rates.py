@@ -6,7 +6,7 @@ from dashboard.figures import theme
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded
 from farm.contract.document_cells import Cell, CellPhase
-from farm.rules.cells.load import up_to
+from farm.rules.cells.load import format_highest_rate
 from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.cells.scenarios import of_text
 from farm.rules.presenting.tables import Number, Table, written
@@ -111,7 +111,7 @@ def _finding(lines: CellLines) -> str:
     if len(known) < 2:
         return f"Latency of {numbers.counted(len(lines.cells), 'cell')} over the rate of arrivals"
     ends = (pick(known, key=_max_rate) for pick in (min, max))
-    words = (f"{up_to(_max_rate(cell), cell.phases)} per s ({lines.name(cell)})" for cell in ends)
+    words = (f"{format_highest_rate(_max_rate(cell), cell.phases)} per s ({lines.name(cell)})" for cell in ends)
     return f"Keeps the bound {' and '.join(words)}"
 
 

@@ -85,7 +85,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
     if not judged:
         return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
     known = [point.cell for point in judged]
-    along, colour_of = axes.varying(known), colours.of_cells(known)
+    along, colour_of = axes.varying_axes(known), colours.of_cells(known)
     right = [point for point in judged if not is_wrong(point.cell)]
     front = undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
     chosen = [right[place] for place in front]

@@ -21,7 +21,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     measured = [times.told(cell) for cell in known]
-    others = [axis for axis in axes.varying(measured) if axis.name != "batch"]
+    others = [axis for axis in axes.varying_axes(measured) if axis.name != "batch"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),
         Number("Batch", lambda cell: counted(cell.batch or 0)),

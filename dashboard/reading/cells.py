@@ -43,7 +43,7 @@ def table(
     known = list(cells)
     risky, times = at_risk(known, comparisons), Times.of(known, comparisons)
     cells = [times.whole(cell) for cell in known]
-    shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
+    shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
     notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(shared, address, only="the model"),
@@ -69,7 +69,7 @@ def refused(
 ) -> list[refusals.Group]:
     """What the plan refused, each reason once. `matrix`: the run's, where it may be run again with a change."""
     alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
-    shared = axes.varying(alike)
+    shared = axes.varying_axes(alike)
     return refusals.groups(
         alike,
         lambda cell: Entry(axes.name_of(cell, shared) if shared else cell.id, href=address(cell.id)),

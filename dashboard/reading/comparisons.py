@@ -113,7 +113,7 @@ def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) 
 def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
     """Where two cells are the same, and what changes between them."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    differing = axes.varying([baseline, candidate])
+    differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]
     if not differing:
         return axes.name_of(baseline, where), "A/A: the same cell twice"
@@ -127,7 +127,7 @@ def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 
 def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
     """Comparisons with one name each, as figures label them."""
-    shared = axes.varying(cells.values())
+    shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:

@@ -75,7 +75,7 @@ def providers(cells: Iterable[Cell]) -> Fact:
 
 def timed_by(cells: Iterable[Cell]) -> Fact:
     """The call that was timed, where engines have several."""
-    return Fact("Timed by", _distinct([cell for cell in cells if engines.of(cell.runtime).has_calls], "call"))
+    return Fact("Timed by", _distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call"))
 
 
 def _asked(cell: Cell) -> tuple[str, ...]:

@@ -210,7 +210,7 @@ def heat_map(
 def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
     """Where these cells stand, with an axis across; `columns`: its name."""
     shown = [cell for cell in cells if cell.twin_of is None]
-    choices = axes.varying(shown)
+    choices = axes.varying_axes(shown)
     leading = opening_of(comparisons, {cell.id: cell for cell in shown}).axis
     column_axis = _column_axis(choices, columns, leading)
     row_axes = [axis for axis in choices if axis != column_axis]
@@ -380,7 +380,9 @@ def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison |
     """The comparison along the columns with the first of them, else with any of them."""
     compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
     sides = ((pair, [grid.cells[pair.baseline], grid.cells[pair.candidate]]) for pair in compared)
-    along = [pair for pair, cells in sides if [axis.name for axis in axes.varying(cells)] == [grid.column_axis.name]]
+    along = [
+        pair for pair, cells in sides if [axis.name for axis in axes.varying_axes(cells)] == [grid.column_axis.name]
+    ]
     first = [pair for pair in along if grid.column_axis.label(grid.cells[pair.baseline]) == first_head]
     return next(iter(first or along), None)
 

@@ -93,7 +93,7 @@ def program(version: "Version", found: "Inspected | None") -> Program | None:
 def _facts(found: "Inspected") -> list[Fact]:
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in found.opsets.items())
     below = f" and {numbers.fixed(found.nodes_below, 0)} below" if found.nodes_below else ""
-    precision = recipes.uploaded_words(found.dtypes, found.operators, is_quantised=found.is_quantised)
+    precision = recipes.describe_uploaded(found.dtypes, found.operators, is_quantised=found.is_quantised)
     context, genai = found.context, found.genai
     return [
         Fact("Opset", opsets, is_name=True),
@@ -102,12 +102,12 @@ def _facts(found: "Inspected") -> list[Fact]:
         Fact("Parameters", _parameters(found)),
         Fact("Batch", _batch(found.batch)),
         Fact("Dynamic dimensions", ", ".join(found.dims), is_name=True),
-        Fact("Generates", decoders.words_of(found.inputs, found.outputs)),
+        Fact("Generates", decoders.describe_generation(found.inputs, found.outputs)),
         Fact("Context", f"{numbers.fixed(context.tokens, 0)} tokens: {context.where}" if context else ""),
         Fact("With onnxruntime-genai", genai.problem or genai.words if genai else ""),
         Fact("Measured with", _sizes(found.feed) if found.feed else "", is_name=True),
         Fact("Precision as uploaded", precision),
-        Fact("Compiled by", compiled.in_words(found.compiled) if found.compiled else "", is_name=True),
+        Fact("Compiled by", compiled.describe_compiled(found.compiled) if found.compiled else "", is_name=True),
         Fact("Custom domains", ", ".join(found.custom_domains), is_name=True),
         Fact("Producer", found.producer),
     ]
@@ -184,7 +184,7 @@ class Compatibility:
 
 def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
     """The table of releases, newest first."""
-    ranges = compatibility.in_ranges(rows)
+    ranges = compatibility.group_by_answer(rows)
     return Compatibility(
         sentence=compatibility.verdict(rows),
         table=Table.of("compatibility", "Which releases of ONNX Runtime load it", COLUMNS, list(reversed(ranges))),

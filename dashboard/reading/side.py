@@ -151,7 +151,7 @@ def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
 
 def names(chosen: Sequence[Chosen]) -> list[str]:
     """What the cells are called beside each other: what differs, or run and cell where nothing does."""
-    along = axes.varying(choice.cell for choice in chosen)
+    along = axes.varying_axes(choice.cell for choice in chosen)
     said = [axes.name_of(choice.cell, along) for choice in chosen]
     return said if len(set(said)) == len(said) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from dashboard.reading import runs
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import ProviderChoice, Value, words_of
+from farm.rules.cells.values import ProviderChoice, Value, format_value
 from farm.rules.findings.kinds import KINDS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
@@ -143,7 +143,7 @@ def _axis_words(axis: str, values: Sequence[Value]) -> str:
         return numbers.listed(
             [titles.provider(value.name) for value in values if isinstance(value, ProviderChoice)], most=4
         )
-    shown = numbers.listed([words_of(value) for value in values], most=4)
+    shown = numbers.listed([format_value(value) for value in values], most=4)
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
 

@@ -27,7 +27,7 @@ from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
-from farm.rules.runtimes.order import goes_back
+from farm.rules.runtimes.order import is_downgrade
 from farm.rules.searches.sought import Step
 from farm.rules.searches.switches import Candidate, Trial
 from farm.rules.searches.work_around import trials_of
@@ -264,7 +264,7 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
         return FirstBad(why="none: not measured")
     if alert.is_of_versions:
         return FirstBad(why="not applicable: versions of the model were compared on one release")
-    if goes_back(alert.good, alert.bad):
+    if is_downgrade(alert.good, alert.bad):
         return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
 
@@ -327,7 +327,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     may_ask = (
         bool(row.node)
         and not row.is_of_versions
-        and not goes_back(row.good, row.bad)
+        and not is_downgrade(row.good, row.bad)
         and any(not symptom.resolved_in for symptom in row.symptoms.all())
     )
     context = {

@@ -98,7 +98,7 @@ def _precision(cell: Cell) -> Line:
 def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
     """This cell against earlier ones of its block, and later ones against this."""
     block = [other for other in cells if other.block == cell.block]
-    along = axes.varying(block)
+    along = axes.varying_axes(block)
     by_id = {other.id: other for other in block}
     pairs = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
     pairs += [

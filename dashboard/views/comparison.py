@@ -243,7 +243,7 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
         return {"runs": [], "run": None, "words": "", "cells": []}
     shown = paged_in_order(request, selectors.measured_cells(run))
     measured = [selectors.cell_of(row) for row in shown]
-    along = axes.varying(measured)
+    along = axes.varying_axes(measured)
     cells = [_entry(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
     return {"runs": runs, "run": run, "words": "", "cells": cells, "page": shown}
 

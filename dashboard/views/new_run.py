@@ -26,7 +26,7 @@ from farm.registry import selectors as registry
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import Value, plain_of, words_of
+from farm.rules.cells.values import Value, format_value, plain_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
@@ -106,7 +106,7 @@ def _line(name: str, value: Value) -> str | None:
     plain = plain_of(value)
     if isinstance(plain, Mapping) and name != "precision":
         return None
-    label = words_of(value).removeprefix(USUAL)
+    label = format_value(value).removeprefix(USUAL)
     return providers.resolve(label).short if name == "provider" else label
 
 

@@ -269,7 +269,7 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
         "shared_note": note,
         "busy": BUSY if any(map(is_by_processor, document.comparisons)) else "",
         "compared_axes": comparisons.axes_compared(document.comparisons),
-        "uncompared": ALONE if len(axes.varying(document.cells)) == 0 else UNMEASURED,
+        "uncompared": ALONE if len(axes.varying_axes(document.cells)) == 0 else UNMEASURED,
         "along": along[0].axis if along else "",
     }
 

@@ -29,7 +29,7 @@ from farm.rules.changes.watch_rounds import Rule
 from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
-from farm.rules.runtimes.allowances import names_of
+from farm.rules.runtimes.allowances import package_names
 from farm.rules.runtimes.distributions import WATCHED
 from farm.rules.wording import numbers
 
@@ -82,7 +82,7 @@ def matrix_text(plain: Mapping[str, object]) -> str:
 
 def empty() -> Typed:
     """What a new watch starts from: the default matrix without its runtimes, every kind, the newest release pinned."""
-    plain = matrices.default().as_plain()
+    plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": for_planning().newest.version,
@@ -290,7 +290,7 @@ def _form(
         "team_choice": team_choice(user, typed=given["team"]),
         **_models_offered(user, given["models"]),
         "channels": list(channels_visible_to(user)),
-        "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
+        "distributions": (*WATCHED, *sorted(package_names(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
         "noisy": reading.noisy_kinds(),
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],

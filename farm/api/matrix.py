@@ -17,4 +17,4 @@ def matrix_schema(request: HttpRequest) -> dict[str, object]:
 @router.get("/matrix-default", auth=None, response=dict[str, object])
 def matrix_default(request: HttpRequest) -> dict[str, object]:
     """The matrix that is measured when a run names none."""
-    return dict(matrices.default().as_plain())
+    return dict(matrices.default_matrix().as_plain())

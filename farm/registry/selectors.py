@@ -54,7 +54,7 @@ def package_indexes() -> QuerySet[PackageIndex]:
 
 def wheels_of(runtime: Runtime) -> tuple[WheelFile, ...]:
     """The files of a runtime of such an index; none of any other."""
-    if not indexes.parted(runtime.version)[1]:
+    if not indexes.split_index(runtime.version)[1]:
         return ()
     rows = IndexedWheel.objects.filter(distribution=runtime.distribution, version=runtime.version)
     return tuple(row.file for row in rows)
@@ -251,7 +251,7 @@ def uploaded_words(versions: Iterable[Version]) -> dict[int, str]:
     """What the numbers of versions are, `fp16`, by key, without the rest of what was found; empty where not known."""
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
     found = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
-    return {key: recipes.uploaded_words(*known) for key, *known in found}
+    return {key: recipes.describe_uploaded(*known) for key, *known in found}
 
 
 def model_facts(version: Version) -> ModelFacts:
@@ -278,12 +278,12 @@ def model_facts(version: Version) -> ModelFacts:
         inputs_batch=version.artifact.inputs_batch,
         inputs=found.fed,
         inputs_problem=found.feed.problem if found.feed else "",
-        generation_problem=decoders.problem_of(found.inputs, found.outputs),
+        generation_problem=decoders.generation_problem(found.inputs, found.outputs),
         source=found.source,
         genai=found.genai,
         compiled=found.compiled,
         context=found.context,
-        is_grouped=decoders.is_grouped(found.operators),
+        is_grouped=decoders.has_grouped_attention(found.operators),
         unbound=found.unbound,
         draws=found.draws,
         prompts=PromptFacts.model_validate(stored) if (stored := version.artifact.prompts_json) else None,

@@ -122,7 +122,7 @@ class Inspection(Message):
     @property
     def uploaded(self) -> str:
         """What its numbers are, `fp16`, `int8 QDQ`; empty where it stores none."""
-        return recipes.uploaded_words(self.dtypes, self.operators, is_quantised=self.is_quantised)
+        return recipes.describe_uploaded(self.dtypes, self.operators, is_quantised=self.is_quantised)
 
     @property
     def opset(self) -> int | None:

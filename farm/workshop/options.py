@@ -60,5 +60,5 @@ def read(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()
 
 def _value(kind: type, text: str) -> object:
     if kind is tuple:
-        return recipes.names(text)
+        return recipes.split_names(text)
     return text == "true" if kind is bool else text

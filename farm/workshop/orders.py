@@ -191,7 +191,7 @@ def make_variant(
     payload = {
         "precision": recipe.precision,
         "opset": target,
-        "options": recipes.for_tools(recipe),
+        "options": recipes.variant_options(recipe),
         "out": str(out_dir),
         "calibration": str(calibration) if calibration else None,
         "program": program,

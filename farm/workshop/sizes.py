@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypedDict
 
-from farm.rules.runtimes.nearest import nearest
+from farm.rules.runtimes.nearest import nearest_word
 from farm.workshop.problems import Problem
 
 _SEQUENCE = 64
@@ -32,7 +32,7 @@ def resolve(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> di
     dims = list(facts["dims"])
     for name in given:
         if name not in dims:
-            close = nearest(name, dims)
+            close = nearest_word(name, dims)
             meant = (
                 f"; did you mean {close!r}?" if close else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
             )

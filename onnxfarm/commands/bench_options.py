@@ -14,7 +14,7 @@ from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import unpaired_sentence
-from farm.rules.runtimes.distributions import RuntimeProblem, read, read_names
+from farm.rules.runtimes.distributions import RuntimeProblem, parse_runtime, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
 
@@ -52,7 +52,7 @@ def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect
 def runtime_of(text: str) -> Runtime:
     """The runtime that --ort names. Raises Usage."""
     try:
-        return read(text)
+        return parse_runtime(text)
     except RuntimeProblem as problem:
         raise Usage(f"--ort: {problem}") from problem
 

@@ -56,14 +56,14 @@ def with_feed(
 
 def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
     """Raises Usage for prompts where nothing is generated. `texts`: scenarios as a matrix has them."""
-    if prompts is not None and not any(scenarios.parsed(text).takes_prompts for text in texts):
+    if prompts is not None and not any(scenarios.parse(text).takes_prompts for text in texts):
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
 def scenarios_of(given: str) -> list[str]:
     """The scenarios of --scenario. Raises Usage."""
     try:
-        return [scenarios.read(text.strip()) for text in given.split(",")]
+        return [scenarios.normalise_text(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 

@@ -53,13 +53,13 @@ def inspect(
 
 def compatibility_of(found: "Inspection") -> list[Row]:
     """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
-    return rules.table(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
+    return rules.compatibility_rows(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
     console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
     table = table_of(Column("ONNX Runtime", no_wrap=True), Column(""), Column("known by", no_wrap=True))
-    for first, last, row in rules.in_ranges(rows):
+    for first, last, row in rules.group_by_answer(rows):
         table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)
     console.print(table)
 
@@ -118,9 +118,9 @@ def _free(found: "Inspection") -> Iterator[str]:
 
 
 def _generates(found: "Inspection") -> Iterator[str]:
-    if words := decoders.words_of(found.inputs, found.outputs):
+    if words := decoders.describe_generation(found.inputs, found.outputs):
         yield f"generates: {words}" + (f", {found.context.words}" if found.context is not None else "")
-        if not decoders.problem_of(found.inputs, found.outputs):
+        if not decoders.generation_problem(found.inputs, found.outputs):
             yield decoders.HINT
     if found.genai is not None:
         yield f"! {found.genai.problem}" if found.genai.problem else f"onnxruntime-genai: {found.genai.words}"

@@ -169,7 +169,7 @@ class Question:
     def _pairs(self, version: str) -> list[Pair]:
         """What was measured of a release beside the good one."""
         probe = Runtime(distribution=self.good.distribution, version=version)
-        return cell_pairs.pairs(self.evidence[version][0], old=self.good, new=probe)
+        return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
 
     def _pair(self, wanted: Sought, version: str) -> Pair:
         return next(pair for pair in self._pairs(version) if pair.series == wanted.series)

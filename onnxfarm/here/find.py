@@ -128,7 +128,7 @@ def contenders_of(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[li
     places = {_key(point.positions): place for place, point in enumerate(points)}
     specs = {places[_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
     cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
-    varying = label.varying(cells.values())
+    varying = label.varying_axes(cells.values())
     contenders: dict[str, Contender] = {}
     refused = [
         LeftSetting(
@@ -140,7 +140,7 @@ def contenders_of(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[li
         for point in plan.refused
     ]
     for place, cell in sorted(cells.items()):
-        spec, name = specs[place].spec, label.described(cell, varying) or label.along(cell, varying)
+        spec, name = specs[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
             plain = found.plain_settings(contender)

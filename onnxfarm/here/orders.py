@@ -118,7 +118,7 @@ class Preparation:
             reference=reference,
             tolerance=preset_for(spec.recipe.precision, self.model.inspection.uploaded).tolerance,
             evaluation=self.evaluation,
-            prompts=self.given.prompts if scenarios.of(spec).prompts_sha256 else None,
+            prompts=self.given.prompts if scenarios.of_cell(spec).prompts_sha256 else None,
         )
 
     def _inputs(self, spec: CellSpec) -> FileRef:

@@ -45,7 +45,7 @@ def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
         if wheels.find_wheel(runtime, home / WHEELS) is not None:
             found.append(runtime)
             continue
-        if indexes.parted(runtime.version)[1]:
+        if indexes.split_index(runtime.version)[1]:
             found.append(_from_own_index(runtime, home=home))
             continue
         listing = listing_of(runtime.distribution, home=home)
@@ -94,19 +94,19 @@ def newest(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
 def own_indexes() -> dict[str, str]:
     """Addresses of the indexes of $ONNXFARM_INDEXES by their names. Raises Usage."""
     try:
-        return indexes.read_several(os.environ.get(INDEXES_VARIABLE, ""))
+        return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
     except indexes.IndexProblem as problem:
         raise Usage(f"${INDEXES_VARIABLE}: {problem}") from problem
 
 
 def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
     """The runtime, its wheel kept in the home. Raises Usage, Infrastructure."""
-    own, name = indexes.parted(runtime.version)
+    own, name = indexes.split_index(runtime.version)
     if name not in own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
     page = _page(name, runtime.distribution)
     if runtime.version not in page:
-        there = ", ".join(indexes.parted(version)[0] for version in sorted(page, key=release_order)[-3:])
+        there = ", ".join(indexes.split_index(version)[0] for version in sorted(page, key=release_order)[-3:])
         raise Usage(f"The index {name} has no {runtime.distribution} {own}; its newest are {there or 'none'}.")
     try:
         wheels.store_wheel(runtime, page[runtime.version], home / WHEELS)
@@ -119,7 +119,7 @@ def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
 
 def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
     """What an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
-    address = indexes.page_of(own_indexes()[name], distribution)
+    address = indexes.page_address(own_indexes()[name], distribution)
     try:
         body, media_type = downloads.read(
             address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S

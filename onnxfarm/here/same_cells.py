@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from farm.contract import document_cells as doc_cells
 from farm.rules.cells import axes
-from farm.rules.cells.commands import as_file
+from farm.rules.cells.commands import file_argument
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.presenting.lines import is_wrong, why_wrong
 
@@ -23,7 +23,7 @@ OPTIONS = ("provider", "batch", "threads", "precision")
 SET_APART = ("model", "runtime", "opset", *OPTIONS)
 MATRIX_ONLY = tuple(axis for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
 # what a cell is called by, beside its runtime
-SAID = (axes.BY_NAME["model"], *WORKLOAD)
+NO_DEFAULT = (axes.BY_NAME["model"], *WORKLOAD)
 DEFAULT_SESSION = axes.BY_NAME["session"].default
 
 Cell = Mapping[str, Any]
@@ -72,7 +72,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
         return None
     versions = ",".join(str(cell.get("runtime", "")).removeprefix("onnxruntime==") for cell in (match.old, match.new))
     cell = match.new
-    words = ["onnxfarm", "bench", as_file(_model_file(cell))]
+    words = ["onnxfarm", "bench", file_argument(_model_file(cell))]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
     words += ["--ort", versions]
@@ -85,7 +85,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
 def label(cell: Cell) -> str:
     """A cell in a few words, without its runtime."""
     known = _readable(cell)
-    said = [axis for axis in SAID if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
+    said = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
 
 
@@ -102,7 +102,9 @@ def wrong_outputs(cell: Cell) -> str:
 
 def _readable(cell: Cell) -> doc_cells.Cell:
     """What can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
-    given = {name: cell[name] for axis in SAID for name in (axis.name, *axis.fields) if cell.get(name) is not None}
+    given = {
+        name: cell[name] for axis in NO_DEFAULT for name in (axis.name, *axis.fields) if cell.get(name) is not None
+    }
     try:
         doc_cells.Cell.model_validate(given)
     except ValidationError as problem:

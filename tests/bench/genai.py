@@ -161,7 +161,7 @@ def loop(asked: argparse.Namespace) -> None:
     """Both by turns in each of some processes; a line each, then both ratios with their 95 % intervals."""
     ratios: dict[str, list[float]] = {"processor": [], "wall": []}
     with tempfile.TemporaryDirectory() as folder:
-        python = RuntimeStore(asked.home / "runtimes").provide(distributions.read(named("0.13.2"))).python
+        python = RuntimeStore(asked.home / "runtimes").provide(distributions.parse_runtime(named("0.13.2"))).python
         stage, model = stage_runner(Path(folder) / "stage"), genai.write(Path(folder) / "model", decoder.make())
         words = [str(python), "-I", "-c", _LOOP, str(stage), str(model), str(PROMPT), str(NEW), str(TURNS)]
         for _ in range(asked.processes):

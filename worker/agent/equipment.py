@@ -150,7 +150,7 @@ class NodeEquipment:
         Raises NotProvenError.
         """
         entry = providers.find(short)
-        if entry is None or not providers.is_triable(entry):
+        if entry is None or not providers.can_be_probed(entry):
             raise probes.NotProvenError(f"This agent knows no build of {short} to try: upgrade it.")
         if entry.signs is not None and not probes.shows_signs(entry.signs, self.facts()):
             raise probes.NotProvenError(

@@ -21,7 +21,7 @@ from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.findings.kinds import rank
 from farm.rules.runtimes import pairs
-from farm.rules.runtimes.order import goes_back
+from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording import titles
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Alert(models.Model):
     @property
     def since(self) -> str:
         """The same as a sentence begins; empty of what was not measured, and of older releases against later ones."""
-        is_measured = self.node and not goes_back(self.good, self.bad)
+        is_measured = self.node and not is_downgrade(self.good, self.bad)
         return f"{self.began[:1].upper()}{self.began[1:]}" if is_measured else ""
 
     @property
@@ -128,7 +128,7 @@ class Alert(models.Model):
     @property
     def moved(self) -> tuple[str, ...]:
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
-        return pairs.moved(good, bad)
+        return pairs.moved_packages(good, bad)
 
     @property
     def is_snoozed(self) -> bool:

@@ -10,7 +10,7 @@ from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.base.refusals import Missing
 from farm.registry.models import Model
 from farm.rules.presenting.badge import Tone
-from farm.rules.runtimes.order import goes_back
+from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording.numbers import counted
 
 KEY_SIGNS = 32
@@ -38,7 +38,7 @@ class Standing(NamedTuple):
 def standing_of(model: Model) -> Standing:
     """Open alerts first, else what the last judged round came to; what calls with older candidates found is neither."""
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
-    alerts = [alert for alert in rows if not goes_back(alert.good, alert.bad)]
+    alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
     if alerts:
         newest = alerts[0]
         kinds = dict.fromkeys(
@@ -50,7 +50,7 @@ def standing_of(model: Model) -> Standing:
     rounds = WatchRound.objects.filter(version__model=model, base=None, state=RoundState.JUDGED)
     rounds = rounds.select_related("watch")
     newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
-    last = next((alert for alert in newest_first if not goes_back(alert.old, alert.new)), None)
+    last = next((alert for alert in newest_first if not is_downgrade(alert.old, alert.new)), None)
     if last is None:
         return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
     # the farm's own troubles are no news of the model

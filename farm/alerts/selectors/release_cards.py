@@ -20,7 +20,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.registry.models import Model
 from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
-from farm.rules.findings.cell_pairs import pairs
+from farm.rules.findings.cell_pairs import pair_cells
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.searches.switches import CANDIDATES, remedy
@@ -114,7 +114,7 @@ def alerts_about(runtime: Runtime) -> Q:
 
 def _release(distribution: str, version: str) -> Runtime:
     try:
-        return distributions.read(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
+        return distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
     except distributions.RuntimeProblem as problem:
         raise Missing(str(problem), hint="See the page of runtimes.") from problem
 
@@ -183,7 +183,7 @@ def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, l
     found: dict[At, list[Measured]] = defaultdict(list)
     for number, shown in cells.items():
         document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
-        for pair in pairs(document, old=old, new=new):
+        for pair in pair_cells(document, old=old, new=new):
             found[read[number], pair.new.node or pair.old.node or NO_NODE].append(Measured(number, pair))
     return found
 

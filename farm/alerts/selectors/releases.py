@@ -11,7 +11,7 @@ from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.registry.states import VersionState
 from farm.rules.runtimes import pairs, plugins
-from farm.rules.runtimes.allowances import ranges_of
+from farm.rules.runtimes.allowances import allowed_range
 from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, Known
 
@@ -43,14 +43,14 @@ def newest(distribution: str, *, reference: str, with_prereleases: bool = False)
     if not pairs.is_pair(reference) or not found:
         return found[-1] if found else None
     cores = _cores(distribution, with_prereleases=with_prereleases)
-    return pairs.newest(reference, owns=found, cores=cores)
+    return pairs.newest_pair(reference, owns=found, cores=cores)
 
 
 def between(distribution: str, *, good: str, bad: str) -> list[str]:
     """The published versions among which a change between these two is looked for, and they themselves, in order."""
     found = published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
-        return pairs.between(good, bad, owns=found, cores=_cores(distribution))
+        return pairs.pairs_between(good, bad, owns=found, cores=_cores(distribution))
     return sorted({*found, good, bad}, key=release_order)
 
 
@@ -59,18 +59,18 @@ def choices(distribution: str, *, reference: str, with_prereleases: bool = False
     found = published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
         cores = _cores(distribution, with_prereleases=with_prereleases)
-        found = [plugins.beside(own, core) for own in found for core in cores]
+        found = [plugins.join_pair(own, core) for own in found for core in cores]
     return found[::-1]
 
 
 def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
     offered = published(pairs.CORE, with_prereleases=with_prereleases)
-    return pairs.within(ranges_of(distribution, settings.ALLOWED_PACKAGES), offered)
+    return pairs.cores_within(allowed_range(distribution, settings.ALLOWED_PACKAGES), offered)
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:
     """Whether the package index ever answered for the distribution, and for what stands beside it."""
-    wanted = pairs.packages(distribution, reference)
+    wanted = pairs.changing_packages(distribution, reference)
     rows = Release.objects.filter(distribution__in=wanted)
     return rows.values("distribution").order_by("distribution").distinct().count() == len(wanted)
 

@@ -18,7 +18,7 @@ from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.registry.models import Model, Version
 from farm.registry.states import VersionState
 from farm.rules.runtimes.order import release_order
-from farm.rules.runtimes.pairs import steps
+from farm.rules.runtimes.pairs import single_steps
 from farm.runs.selectors import previous_of
 
 
@@ -42,7 +42,7 @@ def _notice_for(watch: Watch, model: Model, *, new: str) -> bool:
     version = newest_version(model)
     if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
         return False
-    for step in steps(old, new):
+    for step in single_steps(old, new):
         if _open(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
             return True
         # it has had its round: once that is over, one that could not be measured is left out

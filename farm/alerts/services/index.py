@@ -55,7 +55,9 @@ def look_if_due() -> int:
     if settings.INDEX_POLL_S <= 0:
         return 0
     watched = Watch.objects.filter(is_active=True).values_list("distribution", "reference").order_by().distinct()
-    wanted = {package for distribution, reference in watched for package in pairs.packages(distribution, reference)}
+    wanted = {
+        package for distribution, reference in watched for package in pairs.changing_packages(distribution, reference)
+    }
     wanted.add(NEWEST.distribution)
     every_s = settings.INDEX_POLL_S
     names = list(package_indexes().values_list("name", flat=True))
@@ -87,16 +89,16 @@ def ask_for(runtimes: Iterable[Runtime]) -> Known:
 
 def _keys_of(runtime: Runtime) -> Sequence[str]:
     """What is asked for a release: its package at the usual index, or at the one that it names."""
-    name = indexes.parted(runtime.version)[1]
+    name = indexes.split_index(runtime.version)[1]
     if not name:
-        return pairs.packages(runtime.distribution, runtime.version)
+        return pairs.changing_packages(runtime.distribution, runtime.version)
     return [f"{runtime.distribution}@{name}"] if package_indexes().filter(name=name).exists() else ()
 
 
 def _forget_all_but(names: Iterable[str]) -> None:
     """Releases of indexes that an admin removed are offered no more."""
     rows = Release.objects.filter(is_gone=False, version__contains="at.")
-    gone = [row.pk for row in rows if indexes.parted(row.version)[1] not in {"", *names}]
+    gone = [row.pk for row in rows if indexes.split_index(row.version)[1] not in {"", *names}]
     Release.objects.filter(pk__in=gone).update(is_gone=True)
 
 
@@ -179,7 +181,7 @@ def keep_releases(
     with transaction.atomic():
         rows = Release.objects.filter(distribution=distribution)
         known = rows.values_list("version", flat=True)
-        before = {version for version in known if indexes.parted(version)[1] == index}
+        before = {version for version in known if indexes.split_index(version)[1] == index}
         new = [
             Release(distribution=distribution, version=version, is_prerelease=is_prerelease(version))
             for version in sorted(now - before)

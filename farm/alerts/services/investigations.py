@@ -29,9 +29,9 @@ from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.document_comparisons import Comparison
 from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import Point, narrowed, point_at
+from farm.rules.matrices.points import Point, narrow_matrix, point_at
 from farm.rules.planning import blocks, estimates
-from farm.rules.runtimes.order import goes_back, release_order
+from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches import switches
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
@@ -115,7 +115,7 @@ def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
     runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
     positions = measurements.positions_of(run, [investigation.symptom.cell])
     hardware = [f"node:{investigation.symptom.node}"]
-    return narrowed(measurements.matrix_to_search(run), positions, runtimes=runtimes, hardware=hardware)
+    return narrow_matrix(measurements.matrix_to_search(run), positions, runtimes=runtimes, hardware=hardware)
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
@@ -127,7 +127,7 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     if symptom is None or not alert.node or alert.is_of_versions:
         return []
     wanted = []
-    if not goes_back(alert.good, alert.bad):
+    if not is_downgrade(alert.good, alert.bad):
         wanted.append(InvestigationKind.SINCE_WHEN)
     if kind_of(symptom.kind).has_work_around:
         wanted.append(InvestigationKind.WORK_AROUND)

@@ -41,7 +41,7 @@ def keep_points(watch_round: WatchRound, document: Document) -> int:
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
     for runtime in sorted(runtimes, key=str):
-        for pair in cell_pairs.pairs(document, old=reference, new=runtime):
+        for pair in cell_pairs.pair_cells(document, old=reference, new=runtime):
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue

@@ -27,7 +27,7 @@ from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.sentences import cause, explanation, largest_change
-from farm.rules.runtimes.order import goes_back, release_order
+from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed
 from farm.runs.models import Run
@@ -119,7 +119,7 @@ def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     It is one release once bisection has named it; until then any between the alert's two. A call whose candidate is the
     older side and one whose candidate is the newer side find different shifts, unless they call the same release bad.
     """
-    if goes_back(watch_round.old, watch_round.new) != goes_back(alert.good, alert.bad):
+    if is_downgrade(watch_round.old, watch_round.new) != is_downgrade(alert.good, alert.bad):
         return watch_round.new == alert.bad
     early, late = sorted((release_order(watch_round.old), release_order(watch_round.new)))
     if alert.first_bad:
@@ -132,8 +132,8 @@ def _came_back_later(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Sy
     """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
     back = [row for row in resolved if release_order(row.resolved_in) <= release_order(watch_round.old)]
-    back = [row for row in back if not goes_back(row.alert.good, row.alert.bad)]
-    if not back or goes_back(watch_round.old, watch_round.new):
+    back = [row for row in back if not is_downgrade(row.alert.good, row.alert.bad)]
+    if not back or is_downgrade(watch_round.old, watch_round.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
     _come_back(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, shown)

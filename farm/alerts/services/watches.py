@@ -26,8 +26,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes import distributions, plugins, releases
-from farm.rules.runtimes.allowances import names_of
-from farm.rules.runtimes.distributions import WATCHED, RuntimeProblem, version_of
+from farm.rules.runtimes.allowances import package_names
+from farm.rules.runtimes.distributions import WATCHED, RuntimeProblem, normalise_version
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
@@ -136,12 +136,12 @@ def check_release(distribution: str, version: str) -> str:
 
 
 def _runtime(distribution: str, asked: str) -> Runtime:
-    if version := version_of(distribution, asked):
+    if version := normalise_version(distribution, asked):
         asked = version
     elif "+" not in asked:
         raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
     try:
-        return distributions.read(f"{distribution}=={asked}", allowed=settings.ALLOWED_PACKAGES)
+        return distributions.parse_runtime(f"{distribution}=={asked}", allowed=settings.ALLOWED_PACKAGES)
     except RuntimeProblem as problem:
         raise Invalid(str(problem), code="unknown_runtime") from problem
 
@@ -181,10 +181,10 @@ def _check_models(team: Team, models: list[Model], label: str) -> None:
 
 
 def _check_distribution(distribution: str) -> None:
-    if distribution in names_of(settings.ALLOWED_PACKAGES) or distribution in WATCHED:
+    if distribution in package_names(settings.ALLOWED_PACKAGES) or distribution in WATCHED:
         return
-    if plugins.of_others(distribution) is not None:
-        raise Invalid(distributions.of_others_sentence(distribution), code="unknown_runtime")
+    if plugins.third_party_plugin(distribution) is not None:
+        raise Invalid(distributions.not_allowed_sentence(distribution), code="unknown_runtime")
     raise Invalid(choice_sentence("distribution", distribution, WATCHED), code="unknown_runtime")
 
 
@@ -211,7 +211,7 @@ def _read(given: Changes, *, distribution: str) -> dict[str, object]:
 def _matrix(declared: Declared) -> Matrix:
     """A matrix without the runtime axis; the default one without its runtimes for None."""
     if declared is None:
-        plain = matrices.default().as_plain()
+        plain = matrices.default_matrix().as_plain()
         plain["matrix"].pop("runtime", None)
         return read_matrix(plain)
     found = read_matrix(declared)

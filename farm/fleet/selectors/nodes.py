@@ -27,7 +27,7 @@ UNREAD = ("log_tail", "self_test_json")
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
 # a trial that failed is not repeated sooner: what is missing there is rarely installed in between
 AGAIN_AFTER: Final = timedelta(days=1)
-TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.is_triable(provider))
+TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.can_be_probed(provider))
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
 
 

@@ -34,7 +34,7 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
     The same trial asked for again is the one that is open. Raises Invalid, NotAllowed and Conflict.
     """
     entry = providers.find(provider)
-    if entry is None or not providers.is_triable(entry):
+    if entry is None or not providers.can_be_probed(entry):
         raise Invalid(f"{provider[:60]!r} cannot be tried by a node: its packages are not known.", code="provider")
     _must_be_asked_by(by, node)
     is_managed = Node.objects.managed_by(by).filter(pk=node.pk).exists()
@@ -99,7 +99,7 @@ def next_trial(node: Node) -> messages.Trial | None:
         return None
     if trial.begun_at is None and trial.move(TrialState.PENDING, TrialState.PENDING, begun_at=timezone.now()):
         _say(trial)
-    return messages.Trial(id=str(trial.pk), provider=providers.of(trial.provider).short)
+    return messages.Trial(id=str(trial.pk), provider=providers.provider_of(trial.provider).short)
 
 
 def end_trial(node: Node, tried: messages.Tried) -> None:

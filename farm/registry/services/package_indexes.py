@@ -49,7 +49,7 @@ def look_at_index(index: PackageIndex, distribution: str, *, timeout_s: float) -
     """
     if distribution not in BUILDS_ALONE:
         return (), ""
-    address = indexes.page_of(index.url, distribution)
+    address = indexes.page_address(index.url, distribution)
     body, media_type = downloads.read(
         address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=timeout_s
     )

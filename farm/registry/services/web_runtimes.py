@@ -40,7 +40,7 @@ def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
         _must_be_wanted(version, team)
     for known in WebRuntime.objects.filter(version=version, state=MakingState.READY):
-        if web.unlike_sentence(version, _digests(known.files)) is not None:
+        if web.mismatch_sentence(version, _digests(known.files)) is not None:
             # fetched by a farm that did not know this release yet
             known.delete()
     row = ensure_web_runtime(version, team=team)
@@ -99,7 +99,7 @@ def _fetch(row: WebRuntime) -> None:
         npm.fetch(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
         files = tuple(_stored(path) for path in unpacked)
-        if (sentence := web.unlike_sentence(row.version, _digests(files))) is not None:
+        if (sentence := web.mismatch_sentence(row.version, _digests(files))) is not None:
             raise npm.NpmError(sentence)
         row.integrity = release.integrity[:200]
         row.files_json = [file.model_dump(mode="json") for file in files]

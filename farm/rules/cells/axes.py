@@ -12,9 +12,9 @@ from packaging.version import Version
 from farm.contract.cells import BOUND, NO_POLICY, SINGLE, CellSpec, Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenarios
-from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
-from farm.rules.cells.fields import Schema, whole
-from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
+from farm.rules.cells.axis import NO_DEFAULT, Axis, Declared, declare_from_field, declare_from_kind, named_schema
+from farm.rules.cells.fields import Schema, whole_number
+from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, session_set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
 from farm.rules.runtimes.order import release_order
@@ -24,7 +24,7 @@ from farm.rules.wording.numbers import counted
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "OWN_AXES", "SAID", "Axis", "Declared"]
+__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "NO_DEFAULT", "OWN_AXES", "Axis", "Declared"]
 
 MAX_BATCH = 65_536
 MAX_MEMORY_LIMIT_MB = readers.MAX_MEMORY_LIMIT_MB
@@ -34,7 +34,7 @@ _OPTIONS: Schema = {"type": "object", "additionalProperties": {"type": ["string"
 _PRECISION_NAME = rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"
 
 
-def pairs(entries: Mapping[str, object]) -> str:
+def format_pairs(entries: Mapping[str, object]) -> str:
     """Names with their values, as the command line takes them: `height=8 width=8`."""
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
 
@@ -44,7 +44,7 @@ def _sizes(cell: Cell) -> Mapping[str, int]:
     return {} if scenarios.of_text(cell.scenario).takes_prompts else cell.shapes
 
 
-def sizes_words(sizes: Mapping[str, int]) -> str:
+def format_sizes(sizes: Mapping[str, int]) -> str:
     """Names with their values; of the lengths of a decoder and its past `1 token behind 256`."""
     whole = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
     past = [size for name, size in sizes.items() if "past" in name and name not in whole]
@@ -52,22 +52,17 @@ def sizes_words(sizes: Mapping[str, int]) -> str:
     now = [size for name, size in sizes.items() if "seq" in name and name not in others | {*whole}]
     if len(past) == len(now) == 1 and len(sizes) == len(whole) + 2 and {*whole.values()} <= {past[0] + now[0]}:
         return f"{counted(now[0], 'token')} behind {past[0]}"
-    return pairs(sizes)
+    return format_pairs(sizes)
 
 
-def version_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
+def runtime_sort_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
     """Sorts runtimes by distribution, then by version number: 1.9 before 1.31."""
     distribution, version = runtime.distribution, runtime.version
     return (distribution != distributions.DEFAULT_DISTRIBUTION, distribution, release_order(version), version)
 
 
 def session_name(cell: Cell) -> str:
-    """The name of a cell's session set; its settings where it has none."""
-    return str(cell.session.get("name") or pairs(cell.session) or "default")
-
-
-def _call(cell: Cell) -> str:
-    return titles.CALLS[cell.call]
+    return str(cell.session.get("name") or format_pairs(cell.session) or "default")
 
 
 def _hardware_of(spec: CellSpec) -> str | None:
@@ -75,11 +70,6 @@ def _hardware_of(spec: CellSpec) -> str | None:
     provider = providers.find(spec.provider)
     usual = providers.tag_for(provider, spec.provider_options) if provider is not None else None
     return spec.hardware if spec.hardware != usual else None
-
-
-def _provider_schema() -> Schema:
-    name = {"type": "string", "examples": [entry.short for entry in providers.PROVIDERS]}
-    return named_schema("name", name, _OPTIONS)
 
 
 def _precision_schema() -> Schema:
@@ -117,15 +107,17 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "provider",
             read=readers.read_provider,
-            schema=_provider_schema(),
+            schema=named_schema(
+                "name", {"type": "string", "examples": [entry.short for entry in providers.PROVIDERS]}, _OPTIONS
+            ),
             of=lambda spec: ProviderChoice(spec.provider, spec.provider_options),
         ),
     ),
     Axis(
         "provider_options",
         "Provider options",
-        short_of=lambda c: pairs(c.provider_options),
-        label_of=lambda c: pairs(c.provider_options) or "default options",
+        short_of=lambda c: format_pairs(c.provider_options),
+        label_of=lambda c: format_pairs(c.provider_options) or "default options",
         order_of=lambda c: sorted(c.provider_options.items()),
         default={},
     ),
@@ -133,7 +125,7 @@ AXES: tuple[Axis, ...] = (
         "policy",
         "Policy",
         default=NO_POLICY,
-        declared=own(
+        declared=declare_from_field(
             "policy",
             "session",
             help="By what ONNX Runtime itself chooses the device: max-performance, min-power, prefer-npu.",
@@ -142,10 +134,10 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "call",
         "Call",
-        short_of=_call,
-        label_of=_call,
+        short_of=lambda c: titles.CALLS[c.call],
+        label_of=lambda c: titles.CALLS[c.call],
         default=BOUND,
-        declared=own(
+        declared=declare_from_field(
             "call", "session", help="The call that is timed: bound (io-binding), run (session.run); by comma."
         ),
     ),
@@ -157,14 +149,14 @@ AXES: tuple[Axis, ...] = (
         order_of=lambda c: c.batch or 0,
         default=None,
         # planning finds it in inputs and models too
-        declared=typed("batch", whole(MAX_BATCH), of=lambda spec: spec.workload.batch),
+        declared=declare_from_kind("batch", whole_number(MAX_BATCH), of=lambda spec: spec.workload.batch),
     ),
     Axis(
         "shapes",
         "Shapes",
         value_of=lambda c: cast("SupportsRichComparison", _sizes(c)),
-        short_of=lambda c: sizes_words(_sizes(c)),
-        label_of=lambda c: sizes_words(_sizes(c)) or "default shapes",
+        short_of=lambda c: format_sizes(_sizes(c)),
+        label_of=lambda c: format_sizes(_sizes(c)) or "default shapes",
         order_of=lambda c: sorted(_sizes(c).items()),
         default={},
         declared=Declared(
@@ -177,14 +169,14 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "precision",
         "Precision",
-        short_of=lambda c: recipes.precision_words(c.precision, c.recipe, uploaded=c.uploaded),
+        short_of=lambda c: recipes.describe_precision(c.precision, c.recipe, uploaded=c.uploaded),
         order_of=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
         fields=("precision", "recipe"),
         declared=Declared(
             "precision",
             read=readers.read_precision,
             schema=_precision_schema(),
-            of=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.for_tools(spec.recipe)),
+            of=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.variant_options(spec.recipe)),
         ),
     ),
     Axis(
@@ -200,12 +192,17 @@ AXES: tuple[Axis, ...] = (
             of=lambda spec: spec.recipe.opset,
         ),
     ),
-    Axis("threads", "Threads", label_of=lambda c: counted(c.threads, "thread"), declared=own("threads", "session")),
+    Axis(
+        "threads",
+        "Threads",
+        label_of=lambda c: counted(c.threads, "thread"),
+        declared=declare_from_field("threads", "session"),
+    ),
     Axis(
         "optimization",
         "Optimization",
         default="all",
-        declared=own("optimization", "session", help="disable, basic, extended, all."),
+        declared=declare_from_field("optimization", "session", help="disable, basic, extended, all."),
     ),
     Axis(
         "session",
@@ -214,7 +211,7 @@ AXES: tuple[Axis, ...] = (
         label_of=lambda c: f"session {session_name(c)}",
         default="default",
         declared=Declared(
-            "session", read=read_session, schema=SESSION_SCHEMA, of=lambda spec: set_of(spec.session, name="")
+            "session", read=read_session, schema=SESSION_SCHEMA, of=lambda spec: session_set_of(spec.session, name="")
         ),
     ),
     Axis(
@@ -222,7 +219,7 @@ AXES: tuple[Axis, ...] = (
         "Concurrency",
         label_of=lambda c: counted(c.concurrency, "stream"),
         default=1,
-        declared=own("concurrency", "workload", help="Sessions at once, e.g. 1,4."),
+        declared=declare_from_field("concurrency", "workload", help="Sessions at once, e.g. 1,4."),
     ),
     Axis(
         "scenario",
@@ -233,7 +230,7 @@ AXES: tuple[Axis, ...] = (
         default=SINGLE,
         declared=Declared(
             "scenario",
-            read=scenarios.read,
+            read=scenarios.normalise_text,
             schema=scenarios.SCHEMA,
             of=lambda spec: spec.workload.scenario,
             part="workload",
@@ -262,7 +259,7 @@ AXES: tuple[Axis, ...] = (
         "runtime",
         "Runtime",
         short_of=lambda c: titles.runtime(c.runtime),
-        order_of=lambda c: version_key(c.runtime),
+        order_of=lambda c: runtime_sort_key(c.runtime),
         declared=Declared(
             "runtime",
             read=readers.read_runtime,
@@ -276,7 +273,7 @@ BY_NAME: Mapping[str, Axis] = {axis.name: axis for axis in AXES}
 OWN_AXES: tuple[Declared, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
 
 
-def placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
+def order_axes(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
     """The names of a matrix's axes: some first, some last, and all others between them as they stand in AXES."""
     first, last = tuple(first), tuple(last)
     others = (axis.name for axis in AXES if axis.declared and axis.name not in {*first, *last})
@@ -284,7 +281,7 @@ def placed(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 # In a product the last one varies fastest.
-_MATRIX_ORDER = placed(
+_MATRIX_ORDER = order_axes(
     ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
     ("hardware", "concurrency", "scenario"),
 )
@@ -292,12 +289,12 @@ MATRIX_AXES: Mapping[str, Declared] = {
     name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
 }
 # Blocks are split along the first one first; the values of the last are kept together longest.
-SPLIT_ORDER = placed(
+SPLIT_ORDER = order_axes(
     ("hardware", "scenario", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
     ("optimization", "session", "provider", "runtime", "model"),
 )
 # Comparisons along the first one are what a reader asks for first.
-ASKED_ORDER = placed(
+ASKED_ORDER = order_axes(
     ("model", "runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
     ("batch", "hardware", "shapes", "scenario"),
 )

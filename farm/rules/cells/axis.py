@@ -22,11 +22,11 @@ Part = Literal["session", "workload"]
 PARTS: Mapping[Part, type[SessionSettings | Workload]] = {"session": SessionSettings, "workload": Workload}
 
 
-class _Said:
+class _NoDefault:
     """In place of a default: no value of this axis goes without saying."""
 
 
-SAID: Final = _Said()
+NO_DEFAULT: Final = _NoDefault()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Axis:
     short_of: Callable[[Cell], str] | None = None
     label_of: Callable[[Cell], str] | None = None
     order_of: Callable[[Cell], SupportsRichComparison] | None = None
-    default: object = SAID
+    default: object = NO_DEFAULT
     fields: tuple[str, ...] = ()
     is_setting: bool = True
     declared: Declared | None = None
@@ -77,7 +77,6 @@ class Axis:
             object.__setattr__(self, "fields", (_field(self.name),))
 
     def value(self, cell: Cell) -> object:
-        """What a cell has."""
         return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
 
     def short(self, cell: Cell) -> str:
@@ -95,30 +94,28 @@ class Axis:
         return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
 
     def order(self, cell: Cell) -> SupportsRichComparison:
-        """Sorts values."""
         if self.order_of:
             return self.order_of(cell)
         value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)
         return value
 
     def is_default(self, cell: Cell) -> bool:
-        """Whether the cell's value goes without saying."""
         return bool(self.value(cell) == self.default)
 
 
-def typed(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> Declared:
+def declare_from_kind(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> Declared:
     """An axis whose values are of this kind."""
     return Declared(name, partial(kind.read, name), kind.schema, of)
 
 
-def own(name: str, part: Part, *, help: str = "") -> Declared:
+def declare_from_field(name: str, part: Part, *, help: str = "") -> Declared:
     """An axis whose values are those of its field in a CellSpec's part."""
     field = PARTS[part].model_fields[_field(name)]
     written = (Field(strict=True), AS_TEXT) if field.annotation in (int, bool) else (Field(),)
     kind = Kind(Annotated[(field.annotation, *field.metadata, *written)])
     examples = {"integer": "1, 2", "boolean": "true, false"}
     example = ", ".join(kind.schema["enum"]) if "enum" in kind.schema else examples[kind.schema["type"]]
-    return replace(typed(name, kind, of=_own(part, name)), part=part, help=help, example=example)
+    return replace(declare_from_kind(name, kind, of=_own(part, name)), part=part, help=help, example=example)
 
 
 def named_schema(key: str, name: Schema, options: Schema, *, text: Schema | None = None) -> Schema:

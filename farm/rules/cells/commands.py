@@ -11,8 +11,8 @@ import shlex
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
-from farm.rules.cells.session_sets import set_of
-from farm.rules.cells.values import plain_of, words_of
+from farm.rules.cells.session_sets import session_set_of
+from farm.rules.cells.values import format_value, plain_of
 from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
@@ -28,9 +28,11 @@ _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+$", re.ASCII)
 def repeat_command(cell: CellSpec, main: str) -> str:
     """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
     declared, samples = _matrix(cell), cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
-    words = ["onnxfarm", "bench", as_file(main), "--ort", _named(cell.runtime)]
+    words = ["onnxfarm", "bench", file_argument(main), "--ort", _named(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
-    words += ["--source", as_file(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
+    words += (
+        ["--source", file_argument(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
+    )
     words += _pairs(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
@@ -45,7 +47,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     words += _fills(cell) if "inputs" not in declared else []
     words += _pairs(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
-        ("--prompts", PROMPTS if scenarios.of(cell).prompts_sha256 else None),
+        ("--prompts", PROMPTS if scenarios.of_cell(cell).prompts_sha256 else None),
         ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
     )
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
@@ -65,7 +67,7 @@ def diverge_command(
     is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work and not cell.recipe.is_program
     if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
-    words = ["onnxfarm", "diverge", as_file(main), "--ort", _named(cell.runtime)]
+    words = ["onnxfarm", "diverge", file_argument(main), "--ort", _named(cell.runtime)]
     words += _pairs(
         ("--against", _named(against) if against is not None else None),
         ("--provider", cell.provider),
@@ -81,26 +83,24 @@ def diverge_command(
 
 def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
     """`onnxfarm bisect …` between two releases, by the short name of a provider."""
-    return shlex.join(["onnxfarm", "bisect", as_file(main), "--good", good, "--bad", bad, "--provider", provider])
+    return shlex.join(["onnxfarm", "bisect", file_argument(main), "--good", good, "--bad", bad, "--provider", provider])
 
 
 def submit_command(main: str, *, matrix: str = "") -> str:
-    """`onnxfarm submit …` of a model's file; `matrix`: the name of a matrix file."""
-    return shlex.join(["onnxfarm", "submit", as_file(main), *(["--matrix", matrix] if matrix else []), "--wait"])
+    return shlex.join(["onnxfarm", "submit", file_argument(main), *(["--matrix", matrix] if matrix else []), "--wait"])
 
 
 def plan_command(main: str, *, matrix: str) -> str:
-    """`onnxfarm plan …` of a model's file and a matrix file."""
-    return shlex.join(["onnxfarm", "plan", as_file(main), "--matrix", matrix])
+    return shlex.join(["onnxfarm", "plan", file_argument(main), "--matrix", matrix])
 
 
-def as_file(main: str) -> str:
+def file_argument(main: str) -> str:
     """A file's name as an argument: it may begin as options do."""
     return f"./{main}" if main.startswith("-") else main
 
 
 def _named(runtime: Runtime) -> str:
-    return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.written(runtime)
+    return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.format_runtime(runtime)
 
 
 def _pairs(*options: tuple[str, object]) -> list[str]:
@@ -108,9 +108,8 @@ def _pairs(*options: tuple[str, object]) -> list[str]:
 
 
 def _own_options(cell: CellSpec) -> list[tuple[str, object]]:
-    """Options of axes that a cell has as fields of its own, where the value does not go without saying."""
     said = [(axis, value) for axis in OWN_AXES if (value := axis.of(cell)) is not None and axis.help]
-    return [(f"--{axis.name}", words_of(value)) for axis, value in said if value != BY_NAME[axis.name].default]
+    return [(f"--{axis.name}", format_value(value)) for axis, value in said if value != BY_NAME[axis.name].default]
 
 
 def _shapes(cell: CellSpec) -> list[str]:
@@ -133,10 +132,10 @@ def _has_plain_shapes(cell: CellSpec) -> bool:
 
 def _matrix(cell: CellSpec) -> dict[str, object]:
     """What no option says: options of provider and recipe, session options, dimensions with unusual names."""
-    session = set_of(cell.session, name="as-measured").as_plain()
+    session = session_set_of(cell.session, name="as-measured").as_plain()
     unsaid = {
         "provider": bool(cell.provider_options),
-        "precision": bool(recipes.for_tools(cell.recipe)),
+        "precision": bool(recipes.variant_options(cell.recipe)),
         "shapes": cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell),
     }
     declared: dict[str, object] = {

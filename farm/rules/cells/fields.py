@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StrictInt, TypeAdapter, ValidationError
 
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.runtimes.nearest import choice_sentence, shown
+from farm.rules.runtimes.nearest import choice_sentence, shorten_value
 
 Schema = Mapping[str, Any]
 
@@ -52,12 +52,11 @@ class Kind:
             raise _problem(problem, what, written, schema=self.schema) from None
 
 
-def whole(most: int, *, least: int = 1) -> Kind:
-    """A whole number from `least` on."""
+def whole_number(most: int, *, least: int = 1) -> Kind:
     return Kind(Annotated[StrictInt, Field(ge=least, le=most), AS_TEXT])
 
 
-def finite(written: object) -> float | None:
+def parse_finite(written: object) -> float | None:
     """The finite number that is written, also as text; None for anything else."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None
@@ -84,7 +83,7 @@ def _problem(problem: ValidationError, what: str, written: Any, *, schema: Schem
         "string": f"a text of at most {schema.get('maxLength')} characters",
         "array": "a list of names",
     }
-    return MatrixProblem(f"{what} is {shown(written)}: write {wanted[schema['type']]}.")
+    return MatrixProblem(f"{what} is {shorten_value(written)}: write {wanted[schema['type']]}.")
 
 
 def _plain(node: Any, defs: Schema) -> Any:

@@ -124,7 +124,7 @@ def check(text: str) -> None:
         raise ValueError(f"The text has {len(text)} characters; at most {MAX_TEXT} are read.")
 
 
-def plain_of(dtype: str) -> str:
+def default_fill(dtype: str) -> str:
     """What an input of this dtype is given where nothing is known of it."""
     if dtype == "string":
         return WORDS
@@ -133,7 +133,7 @@ def plain_of(dtype: str) -> str:
     return _FULL.get(dtype, FLAG)
 
 
-def misfit(fill: Fill, dtype: str) -> str | None:
+def misfit_reason(fill: Fill, dtype: str) -> str | None:
     """Why an input of this dtype cannot hold such numbers, as the end of a sentence; None: it can."""
     is_text = fill.kind in (TEXT, WORDS)
     if is_text or dtype == "string":
@@ -174,7 +174,7 @@ def read_fills(written: object) -> dict[str, str]:
     return found
 
 
-def words(text: str, *, seed: int) -> str:
+def describe_fill(text: str, *, seed: int) -> str:
     """How an array was made, in words: `random 0 to 177, seed 0`."""
     try:
         fill = parse(text)

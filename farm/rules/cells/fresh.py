@@ -71,7 +71,7 @@ class Fresh(Scenario):
         entry = providers.find(spec.provider)
         if self.shapes and entry is not None and entry.building is not None and entry.building.shapes:
             yield f"{entry.name} builds an engine for the shapes that it is given: leave the shapes of fresh out."
-        if self.shapes and not engines.of(spec.runtime).names_dimensions:
+        if self.shapes and not engines.engine_of(spec.runtime).names_dimensions:
             yield f"{spec.runtime} knows no dimensions by name: leave the shapes of fresh out."
         # nothing is known of a model that was not looked into
         is_known = bool(model.dims) or model.batch is not None

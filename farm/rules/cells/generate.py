@@ -49,7 +49,7 @@ class Generate(Scenario):
     @classmethod
     def read(cls, options: object, /) -> Scenario:
         given = options_of(cls.kind, options, example="generate: {prompt: 128, new: 64}")
-        sampler = samplers.take(given)
+        sampler = samplers.pop_sampler(given)
         found = cls(
             prompt=_number("prompt", given.pop("prompt"), 1, MAX_PROMPT) if "prompt" in given else 0,
             new=_number("new", given.pop("new", USUAL_NEW), MIN_NEW, MAX_NEW),
@@ -153,7 +153,7 @@ class Generate(Scenario):
                 f"A prompt of {self.prompt:,} and {self.new:,} new tokens are {needed:,} that {model.name} reads, "
                 f"and its context is {model.context.tokens:,}: {model.context.where}; ask for fewer."
             )
-        if not engines.of(spec.runtime).generates:
+        if not engines.engine_of(spec.runtime).generates:
             yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
         if spec.provider != providers.CPU.name:
             yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."

@@ -11,7 +11,6 @@ def is_growing(growth: Figure) -> bool:
 
 
 def is_settled(growth: Figure) -> bool:
-    """Whether no launch that could be says that it grows."""
     return growth.low is None or growth.high is None or growth.high <= MIN_GROWTH
 
 

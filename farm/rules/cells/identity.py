@@ -10,7 +10,7 @@ from farm.rules.cells.session_sets import OPTIONS
 from farm.rules.cells.values import Value
 
 
-def given(values: Mapping[str, Value], part: Part) -> dict[str, object]:
+def part_fields(values: Mapping[str, Value], part: Part) -> dict[str, object]:
     """The fields of a part of a CellSpec that the values of a point give as they are."""
     return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
 

@@ -12,30 +12,30 @@ _SETTINGS = [axis for axis in AXES if axis.is_setting and axis.name not in _APAR
 WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
 
 
-def varying(cells: Iterable[Cell]) -> list[Axis]:
+def varying_axes(cells: Iterable[Cell]) -> list[Axis]:
     """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
     found = [axis for axis in AXES if _differ(cells, axis)]
     return [axis for axis in found if not _is_implied(axis, cells)]
 
 
-def along(cell: Cell, axes: Sequence[Axis]) -> str:
+def label_along(cell: Cell, axes: Sequence[Axis]) -> str:
     """A cell by its places on axes: `CPU · batch 8 · int8-dynamic`; its runtime where none are given."""
     return " · ".join(axis.label(cell) for axis in axes) or BY_NAME["runtime"].label(cell)
 
 
-def described(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
+def describe_cell(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
     """A cell by what does not go without saying along the axes: `CPU, batch 8, fp32, 1 thread`."""
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
 
 
-def workload(cell: Cell, *, without: str = "") -> str:
+def workload_label(cell: Cell, *, without: str = "") -> str:
     """What a cell is measured with, apart from its model and runtime: `CPU, fp32, batch 8, 1 thread`."""
-    return described(cell, WORKLOAD, without=(without,))
+    return describe_cell(cell, WORKLOAD, without=(without,))
 
 
-def series(cell: Cell) -> str:
-    """As `workload`, with the whole recipe, by which series of one precision are told apart."""
+def series_label(cell: Cell) -> str:
+    """As `workload_label`, with the whole recipe, by which series of one precision are told apart."""
     known = [
         cell.recipe or axis.label(cell) if axis.name == "precision" else axis.label(cell)
         for axis in WORKLOAD
@@ -45,7 +45,6 @@ def series(cell: Cell) -> str:
 
 
 def _differ(cells: Sequence[Cell], axis: Axis) -> bool:
-    """Whether the cells stand at several places of an axis; the second place found ends the look."""
     first = axis.label(cells[0]) if cells else ""
     return any(axis.label(cell) != first for cell in cells)
 

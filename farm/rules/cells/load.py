@@ -103,7 +103,7 @@ class Load(Scenario):
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
-        if not engines.of(spec.runtime).has_streams:
+        if not engines.engine_of(spec.runtime).has_streams:
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
         latency_ms = model.quickest_ms or model.latency_ms
         if self.rate is not None:
@@ -171,7 +171,7 @@ class Load(Scenario):
         interval = ""
         if most.low is not None and most.high is not None:
             interval = f" (95 % interval {plain(most.low)} to {plain(most.high)}, {len(most.samples)} launches)"
-        return f"Keeps its {bound} {up_to(most.value, phases)} requests per s{interval}."
+        return f"Keeps its {bound} {format_highest_rate(most.value, phases)} requests per s{interval}."
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Closed(Single):
         return {**work, "scenario": SINGLE, "concurrency": self.streams}
 
 
-def up_to(most: float, phases: Sequence[CellPhase]) -> str:
+def format_highest_rate(most: float, phases: Sequence[CellPhase]) -> str:
     """`up to 812`, or `up to at least 812` where the highest rate that was driven kept the bound too."""
     driven = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
     return f"up to {'at least ' if driven and most >= max(driven) else ''}{plain(most)}"

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from farm.contract.cells import CellSpec, SessionSettings
 from farm.rules.cells.axes import AXES, MATRIX_AXES
-from farm.rules.cells.session_sets import DEFAULT, OPTIONS, SessionSet, set_of
+from farm.rules.cells.session_sets import DEFAULT, OPTIONS, SessionSet, session_set_of
 from farm.rules.cells.values import Value, plain_of
 
 # what goes without saying
@@ -44,7 +44,6 @@ def point_of(cell: CellSpec) -> dict[str, Value]:
 
 
 def _without_defaults(points: Sequence[Point]) -> list[Point]:
-    """The points without the axes on which all of them have what goes without saying."""
     said = [axis for axis in MATRIX_AXES if any(axis in point and point[axis] != _PLAIN.get(axis) for point in points)]
     return [{axis: point[axis] for axis in said if axis in point} for point in points]
 
@@ -53,11 +52,11 @@ def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[s
     """A set for each different one among the cells, under a name that no other has."""
     found: dict[str, SessionSet] = {}
     for cell in cells:
-        one = set_of(cell.session, name=DEFAULT.name)
+        options = session_set_of(cell.session, name=DEFAULT.name)
         taken = {DEFAULT.name, *(other.name for other in found.values())}
         free = (name for name in (names.get(cell.digest, ""), *(f"session-{n}" for n in range(1, len(taken) + 1))))
-        name = DEFAULT.name if one == DEFAULT else next(name for name in free if name and name not in taken)
-        found.setdefault(_key(cell.session), replace(one, name=name))
+        name = DEFAULT.name if options == DEFAULT else next(name for name in free if name and name not in taken)
+        found.setdefault(_key(cell.session), replace(options, name=name))
     return found
 
 

@@ -80,7 +80,7 @@ class Metric:
         """Whether documents hold it under `metrics` alone, because the schema has no field of its own for it."""
         return self.name not in Cell.model_fields
 
-    def of(self, told: Sample | CheckReport) -> float | None:
+    def figure_in(self, told: Sample | CheckReport) -> float | None:
         """What a launch or the check pass said of it."""
         own = type(told).model_fields
         value = getattr(told, self.name) if self.name in own else told.metrics.get(self.name)
@@ -102,7 +102,6 @@ class Metric:
         return value
 
     def interval_of(self, cell: Cell) -> tuple[float, float] | None:
-        """Its interval, where the document has one."""
         if self.interval_as:
             found: tuple[float, float] | None = getattr(cell, self.interval_as)
             return found

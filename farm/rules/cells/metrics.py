@@ -186,9 +186,9 @@ OWN: tuple[Metric, ...] = (
 )
 _OF_PACKAGES = [
     *(measure.metric for entry in OUTSIDE.entries for measure in entry.metrics),
-    *outside_metrics.of_any_launch(outside_metrics.GROUP.installed().entries),
+    *outside_metrics.metrics_of_no_scenario(outside_metrics.GROUP.installed().entries),
 ]
-METRICS = outside_metrics.beside(OWN, _OF_PACKAGES)
+METRICS = outside_metrics.merge_tables(OWN, _OF_PACKAGES)
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 # beside the time: whether two sides do the same work
 INSTRUCTIONS = BY_NAME["instructions"]

@@ -88,7 +88,7 @@ class Measure:
         return TIME if self.unit in _TIMES else SIZE if self.unit == "bytes" else RATE
 
 
-def malformed(given: object) -> Iterator[str]:
+def find_problems(given: object) -> Iterator[str]:
     """What of the metrics of an entry cannot be one, each as the end of a sentence about the entry."""
     if not isinstance(given, tuple | list) or not all(isinstance(measure, Measure) for measure in given):
         yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
@@ -135,13 +135,13 @@ def _checked(entry: Measure, taken: Sequence[Measure]) -> Measure:
 GROUP = Group("onnxfarm.metrics", Measure, "metric", _checked)
 
 
-def of_any_launch(measures: Iterable[Measure]) -> Iterator[Metric]:
+def metrics_of_no_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:
     """Those that belong to no scenario, as entries of the table."""
     for metric in (measure.metric for measure in measures):
         yield metric if metric.judging is None else replace(metric, judging=replace(metric.judging, kinds=()))
 
 
-def beside(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
+def merge_tables(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
     """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
     table = list(own)
     for metric in declared:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from farm.base.entries import Group, refuse_first
 from farm.contract.cells import Workload
 from farm.rules.cells import outside_metrics
-from farm.rules.cells.fields import finite
+from farm.rules.cells.fields import parse_finite
 from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario import Scenario
@@ -128,11 +128,11 @@ def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
     for name, option in entry.options.items():
         if not _NAME.fullmatch(name) or not option.least <= option.usual <= option.most:
             yield f"the option {name!r} has {option}, which cannot be one."
-    yield from outside_metrics.malformed(entry.metrics)
+    yield from outside_metrics.find_problems(entry.metrics)
 
 
 def _number(scenario: str, name: str, written: object, option: Option) -> float:
-    value = finite(written)
+    value = parse_finite(written)
     if value is None or not option.least <= value <= option.most:
         raise MatrixProblem(
             f"{name} of {scenario} is {written!r}: write a number from {option.least:g} to {option.most:g}."

@@ -9,15 +9,19 @@ from typing import cast
 
 from farm.contract.cells import Precision, Runtime
 from farm.rules.cells import recipes
-from farm.rules.cells.fields import whole
+from farm.rules.cells.fields import whole_number
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
-from farm.rules.runtimes.nearest import choice_sentence, shown
+from farm.rules.runtimes.nearest import choice_sentence, shorten_value
 
 MAX_MEMORY_LIMIT_MB = 1 << 24
 MAX_DIMENSION = 1 << 24
-DIMENSION, OPSET, MEMORY_LIMIT = whole(MAX_DIMENSION, least=0), whole(1000), whole(MAX_MEMORY_LIMIT_MB)
+DIMENSION, OPSET, MEMORY_LIMIT = (
+    whole_number(MAX_DIMENSION, least=0),
+    whole_number(1000),
+    whole_number(MAX_MEMORY_LIMIT_MB),
+)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")
@@ -44,10 +48,12 @@ def count_option(name: str, written: object, *, least: int, most: int, of: str) 
 def text_options(what: str, value: object) -> dict[str, str]:
     """Options as ONNX Runtime takes them: text to text. Numbers are written out; true and false are not guessed at."""
     if not isinstance(value, dict):
-        raise MatrixProblem(f"{what} is {shown(value)}: write options as `name: value` pairs.")
+        raise MatrixProblem(f"{what} is {shorten_value(value)}: write options as `name: value` pairs.")
     for name, option in value.items():
         if isinstance(option, bool) or not isinstance(option, int | str | float):
-            raise MatrixProblem(f"{what} {name!r} is {shown(option)}: write the text that is passed on, in quotes.")
+            raise MatrixProblem(
+                f"{what} {name!r} is {shorten_value(option)}: write the text that is passed on, in quotes."
+            )
     return {str(name): str(option) for name, option in value.items()}
 
 
@@ -66,7 +72,7 @@ def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise MatrixProblem(distributions.unclear_sentence(value))
     try:
-        return distributions.read(str(value), allowed=allowed)
+        return distributions.parse_runtime(str(value), allowed=allowed)
     except distributions.RuntimeProblem as problem:
         raise MatrixProblem(str(problem)) from None
 
@@ -78,7 +84,7 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
     """
     name, given = _named("provider", value, key="name")
     try:
-        entry = providers.of(name) if allowed and _PROVIDER.match(name) else providers.resolve(name)
+        entry = providers.provider_of(name) if allowed and _PROVIDER.match(name) else providers.resolve(name)
         options = text_options(f"The option of {entry.name}", given)
         providers.check_options(entry, options)
     except (providers.UnknownProvider, providers.ProviderOptionProblem) as problem:
@@ -90,7 +96,9 @@ def read_precision(value: object) -> PrecisionChoice:
     """A name, with options as `name:option:option=value`, or a mapping of `precision` and `options`."""
     precision, given = _named("precision", value, key="precision")
     if not isinstance(given, dict):
-        raise MatrixProblem(f"The options of {precision} are {shown(given)}: write them as `name: value` pairs.")
+        raise MatrixProblem(
+            f"The options of {precision} are {shorten_value(given)}: write them as `name: value` pairs."
+        )
     try:
         precision, said = recipes.read_text(precision)
         options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
@@ -102,7 +110,9 @@ def read_precision(value: object) -> PrecisionChoice:
 def read_shapes(value: object) -> dict[str, int]:
     """Values for named dynamic dimensions."""
     if not isinstance(value, dict):
-        raise MatrixProblem(f"shapes has {shown(value)}: write `dimension: size` pairs, such as `sequence: 128`.")
+        raise MatrixProblem(
+            f"shapes has {shorten_value(value)}: write `dimension: size` pairs, such as `sequence: 128`."
+        )
     return {str(name): DIMENSION.read(f"The dimension {name!r}", size) for name, size in value.items()}
 
 
@@ -112,7 +122,7 @@ def read_hardware(value: object) -> str:
     has_both = "+" in text and "|" in text
     if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):
         raise MatrixProblem(
-            f"The hardware {shown(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
+            f"The hardware {shorten_value(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
             "`cuda|rocm` (any of them) or `node:NAME`."
         )
     return text
@@ -124,7 +134,7 @@ def _named(axis: str, value: object, *, key: str) -> tuple[str, object]:
         return value, {}
     name = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(name, str):
-        raise MatrixProblem(f"{axis} has {shown(value)}: write a name, or `{key}` and `options`.")
+        raise MatrixProblem(f"{axis} has {shorten_value(value)}: write a name, or `{key}` and `options`.")
     for found in value:
         if found not in (key, "options"):
             raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(found), (key, "options")))

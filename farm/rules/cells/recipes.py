@@ -62,7 +62,6 @@ class RecipeProblem(ValueError):
 
 
 def is_quantised(precision: str) -> bool:
-    """Whether weights are whole numbers of few bits."""
     return precision in EIGHT_BITS or precision == "int4"
 
 
@@ -97,8 +96,7 @@ def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
     return dict(sorted(read.items()))
 
 
-def names(value: str) -> tuple[str, ...]:
-    """The names of a list option."""
+def split_names(value: str) -> tuple[str, ...]:
     return tuple(part for part in value.split(",") if part)
 
 
@@ -114,12 +112,12 @@ def defaults_for(provider: str, *, tags: Collection[str]) -> dict[str, str]:
     return {"activation": "int8" if "arm" in tags and "x86" not in tags else "uint8"}
 
 
-def for_tools(recipe: Recipe) -> dict[str, str]:
+def variant_options(recipe: Recipe) -> dict[str, str]:
     """The options that make the variant, without what only tells two recipes apart."""
     return {name: value for name, value in recipe.options.items() if name != SAMPLES}
 
 
-def as_text(precision: str, options: Mapping[str, str]) -> str:
+def format_precision(precision: str, options: Mapping[str, str]) -> str:
     """The precision with its options as a command line takes them."""
     parts = [name if value == "true" else f"{name}={value.replace(',', '+')}" for name, value in options.items()]
     return ":".join([precision, *parts])
@@ -130,16 +128,16 @@ def label(recipe: Recipe) -> str:
     samples = recipe.options.get(SAMPLES, "")
     parts = [
         "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
-        "" if recipe.precision == "fp32" else as_text(recipe.precision, for_tools(recipe)),
+        "" if recipe.precision == "fp32" else format_precision(recipe.precision, variant_options(recipe)),
         f"{RANDOM} calibration data" if samples == RANDOM else samples and f"calibration data {samples[:8]}",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def precision_words(precision: str, label: str = "", *, uploaded: str = "") -> str:
+def describe_precision(precision: str, label: str = "", *, uploaded: str = "") -> str:
     """A cell's precision with what tells it from others of that name, from its recipe in words.
 
-    Unsigned activations go without saying, random calibration data never do. `uploaded`: as of `uploaded_words`.
+    Unsigned activations go without saying, random calibration data never do. `uploaded`: as of `describe_uploaded`.
     """
     if precision == "fp32" and uploaded not in ("", "fp32"):
         return f"as uploaded: {uploaded}"
@@ -149,7 +147,9 @@ def precision_words(precision: str, label: str = "", *, uploaded: str = "") -> s
     return text.replace(":activation=uint8", "") + drawn
 
 
-def uploaded_words(dtypes: Mapping[str, int] | None, operators: Iterable[str] | None, is_quantised: bool | None) -> str:
+def describe_uploaded(
+    dtypes: Mapping[str, int] | None, operators: Iterable[str] | None, is_quantised: bool | None
+) -> str:
     """What a model's numbers are as it was uploaded, `fp16`, `int8 QDQ`, `int4`; empty where it stores none.
 
     `dtypes`: bytes by type; `operators`: by name, with the domain in front where it is not ONNX's own; None: not known.

@@ -27,7 +27,6 @@ class Sampler:
 
     @property
     def draws(self) -> bool:
-        """Whether a seed decides."""
         return self.kind != GREEDY
 
     @property
@@ -52,7 +51,7 @@ class Sampler:
 LIKELIEST: Final = Sampler()
 
 
-def take(given: MutableMapping[str, object]) -> Sampler:
+def pop_sampler(given: MutableMapping[str, object]) -> Sampler:
     """The sampler among the options of `generate`, which are taken out of the mapping. Raises MatrixProblem."""
     written, warmth = given.pop("sampling", GREEDY), given.pop("temperature", None)
     found = _read(str(written).strip())

@@ -70,7 +70,6 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What it is called in matrices."""
         return self.kind
 
     @property
@@ -80,7 +79,6 @@ class Scenario:
 
     @property
     def label(self) -> str:
-        """On its own, in a few words."""
         return self.text
 
     @property
@@ -104,7 +102,6 @@ class Scenario:
 
     @property
     def looks_for_a_rate(self) -> bool:
-        """Whether the rate is what is measured."""
         return False
 
     @property
@@ -119,7 +116,6 @@ class Scenario:
 
     @property
     def tokens(self) -> int:
-        """Tokens that a launch makes."""
         return 0
 
     @property
@@ -129,12 +125,10 @@ class Scenario:
 
     @property
     def draws(self) -> bool:
-        """Whether a seed decides what is made."""
         return False
 
     @property
     def drawn_tokens(self) -> int:
-        """Tokens that a launch draws."""
         return 0
 
     @property
@@ -143,7 +137,6 @@ class Scenario:
         return ""
 
     def at_once(self, work: Workload) -> int:
-        """Sessions whose threads run at once."""
         return work.concurrency
 
     def own_axes(self) -> Mapping[str, str]:
@@ -168,7 +161,7 @@ class Scenario:
         if spec.workload.concurrency > 1:
             streams = spec.workload.concurrency
             yield f"The scenario {self.name} has streams of its own: leave out concurrency {streams}."
-        if engines.of(spec.runtime).is_browser:
+        if engines.engine_of(spec.runtime).is_browser:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
     def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:

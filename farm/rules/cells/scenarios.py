@@ -39,7 +39,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class _Unread(Scenario):
+class _Unreadable(Scenario):
     """One that nobody here can read, of a later release or of a package that is not installed: its text."""
 
     kind = ""
@@ -50,12 +50,12 @@ class _Unread(Scenario):
         return self.written
 
 
-def read(value: object) -> str:
+def normalise_text(value: object) -> str:
     """A scenario as a matrix writes it, as its text. Raises MatrixProblem."""
-    return parsed(value).text
+    return parse(value).text
 
 
-def parsed(value: object) -> Scenario:
+def parse(value: object) -> Scenario:
     """A scenario from its text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
     is_own = isinstance(value, str) and value.partition(":")[0] in _OWN
     return _parsed_text(value) if is_own else _parsed(value)
@@ -77,13 +77,12 @@ def _parsed(value: object) -> Scenario:
 def of_text(text: str) -> Scenario:
     """The scenario of a document, also where nobody here can read it."""
     try:
-        return parsed(text)
+        return parse(text)
     except MatrixProblem:
-        return _Unread(text)
+        return _Unreadable(text)
 
 
-def of(spec: CellSpec) -> Scenario:
-    """The scenario of a cell, a closed loop by its streams."""
+def of_cell(spec: CellSpec) -> Scenario:
     return of_workload(spec.workload)
 
 
@@ -91,7 +90,7 @@ def of_workload(workload: Workload) -> Scenario:
     """The same of what it is given alone."""
     if workload.scenario == SINGLE and workload.concurrency > 1:
         return Closed(workload.concurrency)
-    return parsed(workload.scenario)
+    return parse(workload.scenario)
 
 
 def text_of(workload: Workload, *, sustained_s: float = 0.0) -> str:
@@ -101,27 +100,24 @@ def text_of(workload: Workload, *, sustained_s: float = 0.0) -> str:
 
 
 def is_plain(spec: CellSpec) -> bool:
-    """Whether its launches run one input in one session: such may take turns and be traced."""
-    return of(spec).is_plain and spec.workload.concurrency == 1
+    return of_cell(spec).is_plain and spec.workload.concurrency == 1
 
 
 def is_single_stream(spec: CellSpec) -> bool:
-    """Whether one inference runs at a time, so that its thread's own time tells what others took."""
-    return of(spec).is_single_stream and spec.workload.concurrency == 1
+    return of_cell(spec).is_single_stream and spec.workload.concurrency == 1
 
 
 def as_order(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
-    return of(spec).as_order(spec.workload)
+    return of_cell(spec).as_order(spec.workload)
 
 
 def as_workload(given: Mapping[str, object]) -> dict[str, object]:
     """Fields of a workload, a closed loop as its streams, sequences that are generated at once as its batch."""
-    return parsed(given.get("scenario", SINGLE)).placed(given)
+    return parse(given.get("scenario", SINGLE)).placed(given)
 
 
 def label(text: str) -> str:
-    """A scenario on its own, in a few words; a text that nobody can read stands as it is."""
     return of_text(text).label
 
 

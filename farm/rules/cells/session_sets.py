@@ -65,7 +65,6 @@ class SessionSet:
         return plain
 
     def as_settings(self) -> dict[str, object]:
-        """The options as fields of SessionSettings."""
         return {name: getattr(self, name) for name in OPTIONS} | {"config": dict(self.config)}
 
 
@@ -78,8 +77,7 @@ _KIND = Kind(SessionSet)
 SESSION_SCHEMA: Mapping[str, object] = {"anyOf": [{"type": "string"}, {**_KIND.schema, "required": ["name"]}]}
 
 
-def set_of(session: SessionSettings, *, name: str) -> SessionSet:
-    """The set that a session's options make."""
+def session_set_of(session: SessionSettings, *, name: str) -> SessionSet:
     options: dict[str, Any] = session.model_dump(include=OPTIONS)
     return SessionSet(name=name, **options)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
-from farm.rules.cells.fields import finite
+from farm.rules.cells.fields import parse_finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario import Scenario, ShapeProblem
 from farm.rules.runtimes.models import ModelFacts
@@ -41,7 +41,7 @@ class Sustained(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        minutes = finite(options)
+        minutes = parse_finite(options)
         if minutes is None or not MIN_MINUTES <= minutes <= MAX_MINUTES:
             raise MatrixProblem(
                 f"sustained is {options!r}: write minutes from {MIN_MINUTES:g} to {MAX_MINUTES:g}, such as 10."

@@ -32,7 +32,7 @@ def point_seconds(total_s: float) -> float:
     return min(POINT_S, total_s / MIN_POINTS)
 
 
-def throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
+def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
     """Whether and when latency rose for good; None for fewer than three points, which show no level."""
     if len(p50s) <= LASTING_POINTS:
         return None

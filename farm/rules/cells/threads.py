@@ -12,9 +12,9 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
 
     Sessions that run at once each have threads of their own; those of a device wait for it, and are not multiplied.
     """
-    if cores is None or needed(spec) <= cores:
+    if cores is None or needed_cores(spec) <= cores:
         return None
-    session, each, streams = spec.session, _each(spec), _streams(spec)
+    session, each, streams = spec.session, _threads_per_session(spec), _sessions_at_once(spec)
     what = "threads" if session.threads == each else "inter-op threads"
     if each > cores or streams == 1:
         asked, less = f"{each} {what}", f"{cores} or fewer"
@@ -25,19 +25,16 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
-def needed(spec: CellSpec) -> int:
-    """The logical cores that a machine has to have for the cell's threads."""
-    return _each(spec) * _streams(spec)
+def needed_cores(spec: CellSpec) -> int:
+    return _threads_per_session(spec) * _sessions_at_once(spec)
 
 
-def _each(spec: CellSpec) -> int:
-    """Threads of each session."""
+def _threads_per_session(spec: CellSpec) -> int:
     return max(spec.session.threads, spec.session.inter_op_threads)
 
 
-def _streams(spec: CellSpec) -> int:
-    """Sessions whose threads run at once."""
+def _sessions_at_once(spec: CellSpec) -> int:
     provider = providers.find(spec.provider)
     if provider is None or provider.device != "cpu":
         return 1
-    return scenarios.of(spec).at_once(spec.workload)
+    return scenarios.of_cell(spec).at_once(spec.workload)

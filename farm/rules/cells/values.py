@@ -53,7 +53,7 @@ def key_of(value: Value) -> str:
     return json.dumps(plain_of(value), sort_keys=True)
 
 
-def words_of(value: Value) -> str:
+def format_value(value: Value) -> str:
     """The value in a few words."""
     match value:
         case bool():
@@ -61,7 +61,7 @@ def words_of(value: Value) -> str:
         case ProviderChoice(name, options):
             return f"{name} ({_pairs(options)})" if options else name
         case PrecisionChoice(precision, options):
-            return recipes.as_text(precision, options)
+            return recipes.format_precision(precision, options)
         case SessionSet():
             return value.name
         case Runtime() | int() | str():

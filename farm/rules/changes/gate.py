@@ -14,7 +14,7 @@ from farm.rules.cells.metrics import COMPARED
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.findings import cell_pairs, checks
 from farm.rules.findings.cell_pairs import Pair
-from farm.rules.findings.checks import changes
+from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
@@ -105,9 +105,9 @@ def judge_gate(
     `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models. A p50 that is
     slower by `max_slowdown` at most, as a fraction, fails nothing.
     """
-    pairs = cell_pairs.pairs(document, old=old, new=new, of_models=of_models)
+    pairs = cell_pairs.pair_cells(document, old=old, new=new, of_models=of_models)
     if of_models:
-        pairs += cell_pairs.compared_models(document, old=str(old), new=str(new))
+        pairs += cell_pairs.pair_models(document, old=str(old), new=str(new))
     findings = [
         Finding(
             check,
@@ -179,7 +179,7 @@ def _named(old: Cell, new: Cell) -> tuple[str, str]:
 def point_label(cell: Cell) -> str:
     """A cell without its runtime: no two cells of a runtime are called the same."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
-    return label.series(cell) + hardware
+    return label.series_label(cell) + hardware
 
 
 def setting_label(old: Cell, new: Cell) -> str:
@@ -281,7 +281,7 @@ def _metrics(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, st
 def _of_packages(pair: Pair) -> Iterator[tuple[Check, str]]:
     """What kinds of change of packages compare: what is worse, and what is undecided."""
     for kind in COMPARED_OUTSIDE:
-        for found in changes(kind, pair, allowed=0.0):
+        for found in find_changes(kind, pair, allowed=0.0):
             if found.verdict in ("worse", "undecided"):
                 yield kind.key if found.verdict == "worse" else "undecided", found.text
 

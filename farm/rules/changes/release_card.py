@@ -12,7 +12,7 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.metrics import ALERTING
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.findings.cell_pairs import Pair
-from farm.rules.findings.checks import changes
+from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kind import Kind
 from farm.rules.findings.kinds import KINDS, kind_of, rank
 from farm.rules.presenting.headlines import lost_providers
@@ -207,7 +207,7 @@ def _worse(point: Measured) -> Iterator[Place]:
     """Every change of the pair that somebody must look at, however small."""
     pair = point.pair
     for kind in SHOWN:
-        for change in changes(kind, pair, allowed=0.0):
+        for change in find_changes(kind, pair, allowed=0.0):
             if change.verdict == "worse":
                 told = _change(pair)
                 words = told.text if kind.is_headline and told is not None else ""

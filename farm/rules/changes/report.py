@@ -20,7 +20,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
-from farm.rules.cells.session_sets import OPTIONS, set_of
+from farm.rules.cells.session_sets import OPTIONS, session_set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
@@ -32,7 +32,7 @@ from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
-from farm.rules.runtimes.order import goes_back
+from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
 
@@ -155,7 +155,7 @@ def _title(case: Case) -> str:
     if is_headline and comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
         return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
-    what = "" if goes_back(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
+    what = "" if is_downgrade(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
     what += f"{kind_of(case.kind).title.word}: " if case.kind else ""
     return f"{what}{sides}: {as_text(cell_pairs.series_label(case.new))}"
 
@@ -241,7 +241,7 @@ def _order(case: Case) -> dict[str, object]:
 
 def _matrix(case: Case) -> dict[str, PlainMatrix]:
     """The same point for `onnxfarm bench`. The model in the report is the variant already, so it is taken as it is."""
-    point = point_of(case.spec) | {"session": set_of(case.spec.session, name="as measured")}
+    point = point_of(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
     said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
     declared: PlainMatrix = {axis: [plain_of(point[axis])] for axis in ("provider", "session", *said)}
     return {"matrix": {**declared, "runtime": [str(case.old.runtime), str(case.new.runtime)], "precision": ["fp32"]}}

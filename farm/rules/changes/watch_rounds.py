@@ -17,8 +17,8 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
-from farm.rules.findings.cell_pairs import Pair, pairs, series_label
-from farm.rules.findings.checks import changes
+from farm.rules.findings.cell_pairs import Pair, pair_cells, series_label
+from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kind import Change
 from farm.rules.findings.kinds import KEYS, KINDS, Key, kind_of, rank
 from farm.rules.runtimes import pairs as package_pairs
@@ -152,7 +152,7 @@ class _Notes:
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
     """Judge every pair of `old` and `new` in the document against the rule: of two releases, or two models by name."""
-    found = pairs(document, old=old, new=new, of_models=isinstance(old, str))
+    found = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
     notes = _Notes()
     for pair in found:
         _judge_pair(pair, rule, notes)
@@ -176,7 +176,7 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
             notes.infra.append(f"{series_label(cell)} on {cell.runtime}: {reason.text}")
             return
     for kind in KINDS.values():
-        found = list(changes(kind, pair, allowed=rule.allowed(kind.key)))
+        found = list(find_changes(kind, pair, allowed=rule.allowed(kind.key)))
         for change in found:
             _note(notes, rule, kind.key, pair, change)
         if pair.is_finished and all(change.verdict != "undecided" for change in found):

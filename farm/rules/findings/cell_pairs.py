@@ -23,12 +23,10 @@ class Pair:
 
     @property
     def series(self) -> str:
-        """Which line over time the pair belongs to."""
         return series_of(self.old)
 
     @property
     def is_of_models(self) -> bool:
-        """Whether its cells measure two models on one release."""
         return self.old.runtime == self.new.runtime
 
     @property
@@ -40,7 +38,6 @@ class Pair:
 
     @property
     def is_finished(self) -> bool:
-        """Whether both sides have figures."""
         return self.old.status is CellStatus.DONE and self.new.status is CellStatus.DONE
 
 
@@ -65,11 +62,10 @@ def place_of(cell: Cell) -> tuple[str, str]:
 
 
 def series_label(cell: Cell) -> str:
-    """The series in words."""
-    return ", ".join(part for part in (cell.model, label.series(cell)) if part)
+    return ", ".join(part for part in (cell.model, label.series_label(cell)) if part)
 
 
-def pairs(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
+def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
     """Cells of `old` and `new` that differ in nothing else, of one block if possible.
 
     A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
@@ -91,7 +87,7 @@ def pairs(document: Document, *, old: Runtime | str, new: Runtime | str, of_mode
     ]
 
 
-def compared_models(document: Document, *, old: str, new: str) -> list[Pair]:
+def pair_models(document: Document, *, old: str, new: str) -> list[Pair]:
     """Cells of two models that are compared though each has a place of its own, as another fixed batch has."""
     cells = {cell.id: cell for cell in document.cells}
     return [

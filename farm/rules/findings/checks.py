@@ -11,7 +11,7 @@ from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import is_less_accurate
-from farm.rules.runtimes.order import goes_back
+from farm.rules.runtimes.order import is_downgrade
 from farm.rules.tracing.placement import cell_changes
 
 # both sides fail parity: errors that grew by this factor are worse
@@ -20,14 +20,14 @@ WORSE_PARITY = 2.0
 LOADING_LIMITS = (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 
 
-def changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
+def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
     """What the pair shows under the kind. `allowed`: how much of it passes, as a fraction."""
     if not (pair.is_finished or kind.is_of_endings):
         return []
     return _metrics(kind, pair, allowed) if kind.compare is None else kind.compare(pair, allowed)
 
 
-def latency(pair: Pair, allowed: float) -> Iterator[Change]:
+def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """The comparison's own verdict."""
     comparison = pair.comparison
     if comparison is None:
@@ -38,7 +38,7 @@ def latency(pair: Pair, allowed: float) -> Iterator[Change]:
     text = signed.partition(": ")[2]
     match comparison.verdict:
         case "undecided" | "not comparable":
-            yield Change("passed" if is_surely_let_pass(comparison, allowed) else "undecided", text)
+            yield Change("passed" if is_surely_allowed(comparison, allowed) else "undecided", text)
         case "faster":
             yield Change("better", text)
         case "equal":
@@ -47,14 +47,14 @@ def latency(pair: Pair, allowed: float) -> Iterator[Change]:
             yield Change("worse", text, comparison.ratio)
 
 
-def is_surely_let_pass(comparison: Comparison, allowed: float) -> bool:
+def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
     """Undecided after the rounds that a verdict takes, with an interval that ends below what the rule lets pass: equal,
     faster or a little slower."""
     high, is_measured = comparison.ci_high, comparison.rounds >= LOOKS[0]
     return comparison.verdict == "undecided" and is_measured and high is not None and high <= 1.0 + allowed
 
 
-def parity(pair: Pair, allowed: float) -> Iterator[Change]:
+def parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     if pair.is_of_models:
         yield from _outputs(pair)
         return
@@ -81,7 +81,7 @@ def _outputs(pair: Pair) -> Iterator[Change]:
         yield Change("well")
 
 
-def accuracy(pair: Pair, allowed: float) -> Iterator[Change]:
+def accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """A model on labelled data against another; releases are judged by their outputs."""
     judged = pair.new.accuracy
     if not pair.is_of_models or judged is None or judged.baseline != pair.old.id:
@@ -103,7 +103,7 @@ def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput])
     return f"the error of {name} grew ×{factor:.2g}, from RMSE {old:.2g} to {new:.2g}."
 
 
-def placement(pair: Pair, allowed: float) -> Iterator[Change]:
+def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     if not (pair.old.operators and pair.new.operators):
         return
     found = cell_changes(pair.old, pair.new)
@@ -118,7 +118,7 @@ def placement(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("well")
 
 
-def endings(pair: Pair, allowed: float) -> Iterator[Change]:
+def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """A cell without figures on one side; failing on both sides is no change."""
     if pair.is_finished:
         yield Change("well")
@@ -137,7 +137,7 @@ def endings(pair: Pair, allowed: float) -> Iterator[Change]:
 def _is_older_limit(pair: Pair) -> bool:
     """Whether the newer side is an older release, which is known not to load the model: nothing became worse."""
     reason = pair.new.reason
-    is_older = goes_back(pair.old.runtime.version, pair.new.runtime.version)
+    is_older = is_downgrade(pair.old.runtime.version, pair.new.runtime.version)
     return is_older and reason is not None and reason.code in LOADING_LIMITS
 
 

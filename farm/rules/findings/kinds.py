@@ -27,28 +27,28 @@ OWN = (
         "parity",
         STATES[WRONG],
         "outputs that stop matching the reference, or match it worse",
-        compare=checks.parity,
+        compare=checks.parity_changes,
         is_noisy=False,
     ),
     Kind(
         "accuracy",
         Sign("▼", "less accurate", "bad"),
         "a new version that is less accurate than the one before on the same labelled data",
-        compare=checks.accuracy,
+        compare=checks.accuracy_changes,
         is_noisy=False,
     ),
     Kind(
         "failed",
         Sign("✕", "fails", "bad"),
         "a cell that worked and now fails or is refused",
-        compare=checks.endings,
+        compare=checks.ending_changes,
         is_of_endings=True,
     ),
     Kind(
         "slower",
         VERDICTS["slower"],
         "latency more than {limit} slower",
-        compare=checks.latency,
+        compare=checks.latency_changes,
         limit="latency",
         is_headline=True,
         has_work_around=True,
@@ -63,7 +63,7 @@ OWN = (
         "placement",
         STATES[ELSEWHERE],
         "an operator that moved to another provider, more copies, a lost fusion",
-        compare=checks.placement,
+        compare=checks.placement_changes,
         is_noisy=False,
     ),
     Kind(
@@ -149,7 +149,7 @@ GROUP = Group("onnxfarm.changes", Kind, "kind of change", _checked)
 OUTSIDE = GROUP.installed()
 
 
-def in_order(entries: Sequence[Kind]) -> Iterator[Kind]:
+def sort_kinds(entries: Sequence[Kind]) -> Iterator[Kind]:
     """Ours, with those of packages where they are told."""
     for own in OWN:
         yield from (entry for entry in entries if entry.before == own.key)
@@ -157,15 +157,16 @@ def in_order(entries: Sequence[Kind]) -> Iterator[Kind]:
     yield from (entry for entry in entries if not entry.before)
 
 
-def warn_of_unknown(alerting: Mapping[str, Judging], keys: Collection[str]) -> None:
+def warn_of_unknown_kinds(alerting: Mapping[str, Judging], keys: Collection[str]) -> None:
+    """Log each metric that alerts as none of the kinds."""
     for metric, judging in alerting.items():
         if judging.alerts_as not in keys:
             logger.warning("The metric %r alerts nobody: %r is not a kind of change.", metric, judging.alerts_as)
 
 
-KINDS: Mapping[str, Kind] = {kind.key: kind for kind in in_order(OUTSIDE.entries)}
+KINDS: Mapping[str, Kind] = {kind.key: kind for kind in sort_kinds(OUTSIDE.entries)}
 KEYS = tuple(KINDS)
-warn_of_unknown(ALERTING, KEYS)
+warn_of_unknown_kinds(ALERTING, KEYS)
 # kinds that a gate knows by what packages compare
 COMPARED_OUTSIDE = tuple(kind for kind in OUTSIDE.entries if kind.compare is not None)
 CHECKS = (
@@ -188,5 +189,4 @@ def kind_of(key: str) -> Kind:
 
 
 def rank(key: str) -> int:
-    """Where a kind stands in a list."""
     return KEYS.index(key) if key in KINDS else len(KEYS)

@@ -97,7 +97,7 @@ def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | Non
     )
 
 
-def problem_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Why such a model cannot generate, in one sentence; empty where it can."""
     try:
         found = decoder_of(inputs, outputs)
@@ -110,7 +110,7 @@ def problem_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     return ""
 
 
-def words_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """What to say of a model's generation, beginning small: what it is, or why it cannot; empty without a past."""
     try:
         found = decoder_of(inputs, outputs)
@@ -119,17 +119,16 @@ def words_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     return found.sentence() if found is not None else ""
 
 
-def is_positions(name: str) -> bool:
+def is_position_input(name: str) -> bool:
     """Whether an input of this name counts the places of tokens."""
     return _ROLES["positions"][0].match(name) is not None
 
 
-def is_grouped(operators: Iterable[str]) -> bool:
-    """Whether a GroupQueryAttention is among these, with or without the domain in front."""
+def has_grouped_attention(operators: Iterable[str]) -> bool:
     return any(name.rpartition(".")[2] == "GroupQueryAttention" for name in operators)
 
 
-def is_mask(name: str) -> bool:
+def is_mask_input(name: str) -> bool:
     """Whether an input of this name says which places are attended to."""
     return _ROLES["mask"][0].match(name) is not None
 

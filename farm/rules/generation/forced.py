@@ -30,7 +30,6 @@ class Forced:
 
     @property
     def is_same(self) -> bool:
-        """Whether all scores are within the tolerance."""
         return self.beyond == 0
 
     def sentence(self, *, named: str) -> str:
@@ -43,7 +42,7 @@ class Forced:
         return f"{where} differ from {named}'s {size}, most at {place}: {self.beyond} beyond the tolerance."
 
 
-def unpacked(given: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
+def unpack_scores(given: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
     """The scores of each place, as a machine of this byte order has them. Raises ScoresProblem."""
     try:
         raw = b64decode(given.scores, validate=True)
@@ -60,7 +59,7 @@ def unpacked(given: ForcedScores, *, machine: str = byteorder) -> list["array[fl
     return found
 
 
-def compared(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
+def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
     """One side against the other; None where they scored other places or tokens.
 
     `tolerance`: a share of the score, and of the largest at its place besides: scores near zero have no digits of their
@@ -68,7 +67,7 @@ def compared(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) 
     """
     if scores.places != baseline.places:
         return None
-    news, olds = unpacked(scores), unpacked(baseline)
+    news, olds = unpack_scores(scores), unpack_scores(baseline)
     if len(news[0]) != len(olds[0]):
         return None
     differences = [max(map(_apart, new, old)) for new, old in zip(news, olds, strict=True)]

@@ -12,7 +12,7 @@ def first_difference(tokens: Tokens, other: Tokens) -> int | None:
     return place if place is not None or len(tokens) == len(other) else min(len(tokens), len(other)) + 1
 
 
-def among_launches(launches: Sequence[Tokens]) -> str:
+def launch_difference(launches: Sequence[Tokens]) -> str:
     """Which launch chose another token than the first; empty where none did."""
     for number, tokens in enumerate(launches[1:], start=2):
         if (place := first_difference(launches[0], tokens)) is not None:
@@ -20,7 +20,7 @@ def among_launches(launches: Sequence[Tokens]) -> str:
     return ""
 
 
-def against(tokens: Tokens, baseline: Tokens, *, named: str, gaps: Sequence[float] = ()) -> str:
+def difference_sentence(tokens: Tokens, baseline: Tokens, *, named: str, gaps: Sequence[float] = ()) -> str:
     """What a stream is against another, whose cell is `named`, in one sentence.
 
     `gaps`: how far the best score of that cell stood above the second at each of its tokens.

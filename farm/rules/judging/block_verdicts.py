@@ -158,7 +158,7 @@ class BlockJudge:
 
     def paired(self, planned: PlannedComparison) -> Paired:
         """The rounds of a comparison that count."""
-        if scenarios.of(self.block.arms[planned.candidate].spec).looks_for_a_rate:
+        if scenarios.of_cell(self.block.arms[planned.candidate].spec).looks_for_a_rate:
             return counted_rounds.rates(self.evidence, planned.baseline, planned.candidate)
         block, evidence = self.block, self.evidence
         by_processor = block.is_of_pipeline
@@ -195,7 +195,9 @@ class BlockJudge:
     def _has_phases(self, judged: Judged) -> bool:
         """Whether the verdict is about one phase of two, and the other may have changed."""
         spec = self.block.arms[judged.planned.baseline].spec
-        return judged.verdict != "not comparable" and judged.figures is not None and scenarios.of(spec).takes_prompts
+        return (
+            judged.verdict != "not comparable" and judged.figures is not None and scenarios.of_cell(spec).takes_prompts
+        )
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""

@@ -125,7 +125,7 @@ class Evidence:
     def _by_round(
         self, baseline: int, candidate: int, metric: Metric, *, with_disturbed: bool
     ) -> list[tuple[float, float]]:
-        olds, news = (self._said(arm, metric.of, with_disturbed=with_disturbed) for arm in (baseline, candidate))
+        olds, news = (self._said(arm, metric.figure_in, with_disturbed=with_disturbed) for arm in (baseline, candidate))
         return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
 
     def _said(self, arm: int, said: Callable[[Sample], float | None], *, with_disturbed: bool) -> dict[int, float]:

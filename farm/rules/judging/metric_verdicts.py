@@ -52,7 +52,7 @@ def headline_of(judged: Judged) -> Metric:
 
 def _is_said(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
     """Whether arms can be compared, and this scenario's launches mean the metric by that name."""
-    kind = scenarios.of(judge.block.arms[judged.planned.candidate].spec).kind
+    kind = scenarios.of_cell(judge.block.arms[judged.planned.candidate].spec).kind
     return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
 
 
@@ -171,7 +171,7 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
     a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
     counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
-    told = judge.evidence.of_rounds(*arms, said=metric.of, numbers=counted.numbers)
+    told = judge.evidence.of_rounds(*arms, said=metric.figure_in, numbers=counted.numbers)
     if counted.verdict_from != "processor":
         return told, False
     spent = judge.evidence.of_rounds(*arms, said=metric.processor_of, numbers=counted.numbers)

@@ -22,13 +22,13 @@ from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_provider, read_runtime
 from farm.rules.cells.session_sets import SessionSet
-from farm.rules.cells.values import Value, key_of, plain_of, words_of
-from farm.rules.matrices.matrix_text import read_text, whole_characters
+from farm.rules.cells.values import Value, format_value, key_of, plain_of
+from farm.rules.matrices.matrix_text import check_characters, read_text
 from farm.rules.matrices.product import Product, Selector
 from farm.rules.matrices.settings import SCHEMAS, Settings, read_settings, with_scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
-__all__ = ["MAX_CELLS", "Matrix", "count_points", "default", "from_options", "json_schema", "parse"]
+__all__ = ["MAX_CELLS", "Matrix", "count_points", "default_matrix", "from_options", "json_schema", "parse"]
 
 MAX_CELLS = 5_000
 # what one list may hold before anything is multiplied
@@ -73,7 +73,7 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
 
     `allowed`: names of packages beyond the known distributions that `runtime` may hold.
     """
-    plain = read_text(source) if isinstance(source, str) else whole_characters(source)
+    plain = read_text(source) if isinstance(source, str) else check_characters(source)
     if not isinstance(plain, Mapping) or not plain:
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
     keys = with_scenario(_flatten(plain))
@@ -105,19 +105,18 @@ def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), *
     return parse({**settings, "matrix": declared}, allowed=allowed)
 
 
-def default() -> Matrix:
-    """The matrix that is measured when none is given."""
+def default_matrix() -> Matrix:
     return parse(resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8"))
 
 
 @cache
 def json_schema() -> dict[str, object]:
     """The JSON schema (2020-12) of a matrix file."""
-    one = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
+    schemas = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
     # in a rule, a session set is named by its name alone
-    selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": one}
+    selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": schemas}
     axes: dict[str, object] = {
-        name: {"anyOf": [schema, {"type": "array", "minItems": 1, "items": schema}]} for name, schema in one.items()
+        name: {"anyOf": [schema, {"type": "array", "minItems": 1, "items": schema}]} for name, schema in schemas.items()
     }
     axes |= {rule: {"type": "array", "items": selector} for rule in _RULES}
     nested = {"type": "object", "additionalProperties": False, "properties": axes}
@@ -226,7 +225,7 @@ def _check_exclude(matrix: Matrix) -> None:
                     f"exclude entry {place} names the axis {axis!r}, which the matrix does not declare."
                 )
             if key_of(value) not in places[axis]:
-                choice = choice_sentence(axis, words_of(value), [words_of(v) for v in matrix.axes[axis]])
+                choice = choice_sentence(axis, format_value(value), [format_value(v) for v in matrix.axes[axis]])
                 raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
 
 
@@ -235,7 +234,7 @@ def _check_streams(matrix: Matrix) -> None:
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     declared = {axis for axes in points for axis in axes}
     for text in (text for axes in points for text in axes.get("scenario", ())):
-        for axis, problem in scenarios.parsed(text).own_axes().items():
+        for axis, problem in scenarios.parse(text).own_axes().items():
             if axis in declared:
                 raise MatrixProblem(problem)
 

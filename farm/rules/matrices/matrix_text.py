@@ -31,13 +31,12 @@ def read_text(text: str) -> object:
             f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"
         )
     try:
-        return whole_characters(_read_json(text) if text.lstrip().startswith("{") else _read_yaml(text))
+        return check_characters(_read_json(text) if text.lstrip().startswith("{") else _read_yaml(text))
     except RecursionError:
         raise MatrixProblem(f"The matrix is nested deeper than {MAX_DEPTH} levels: axes are lists of values.") from None
 
 
 def write_text(plain: object) -> str:
-    """Plain values as the YAML that `read_text` reads back."""
     text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True)
     return str(text)
 
@@ -49,7 +48,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def whole_characters(value: T) -> T:
+def check_characters(value: T) -> T:
     """The plain value, if its text can be stored and sent. Raises MatrixProblem."""
     sign = stray_sign(value)
     if sign is not None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.axes import MATRIX_AXES
-from farm.rules.cells.values import Value, key_of, words_of
+from farm.rules.cells.values import Value, format_value, key_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.product import Product
 from farm.rules.runtimes.order import release_order
@@ -28,8 +28,7 @@ class Point:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The values in words."""
-        return {axis: words_of(value) for axis, value in self.values.items()}
+        return {axis: format_value(value) for axis, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,6 @@ class _Scale:
         return places[key]
 
     def point(self, positions: dict[str, int]) -> Point:
-        """The point at these places."""
         return Point({axis: self._values[axis][place] for axis, place in positions.items()}, positions)
 
 
@@ -135,7 +133,7 @@ def point_at(matrix: Matrix, positions: Positions) -> Point:
     raise LookupError(f"The matrix has no point at {dict(positions)}.")
 
 
-def narrowed(
+def narrow_matrix(
     matrix: Matrix, positions: Sequence[Positions], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()
 ) -> Matrix:
     """The smallest product that holds the given points, measured with these runtimes.

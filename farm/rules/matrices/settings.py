@@ -11,10 +11,10 @@ from pydantic.dataclasses import dataclass
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.cells import fills
-from farm.rules.cells.fields import AS_TEXT, Kind, finite
+from farm.rules.cells.fields import AS_TEXT, Kind, parse_finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.single import Sustained
-from farm.rules.runtimes.nearest import shown
+from farm.rules.runtimes.nearest import shorten_value
 
 MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
@@ -50,12 +50,12 @@ _WISH = {
 }
 
 
-def read_wish(written: object) -> float | None:
+def read_fraction(written: object) -> float | None:
     """A change as a fraction, written `3%` or 0.03; None where nothing is written. Raises MatrixProblem."""
     if written is None:
         return None
     text = written.strip() if isinstance(written, str) else ""
-    change = finite(text.removesuffix("%").strip() if text.endswith("%") else written)
+    change = parse_finite(text.removesuffix("%").strip() if text.endswith("%") else written)
     change = change / 100.0 if change is not None and text.endswith("%") else change
     if change is None or not MIN_WISH <= change < 1.0:
         raise MatrixProblem(f"wish is {written!r}: write the change to be seen, such as 3% or 0.03, under 100%.")
@@ -66,10 +66,14 @@ def read_models(written: object) -> tuple[str, ...]:
     """Versions of models, by NAME@VERSION or as `previous`. Raises MatrixProblem."""
     named = [written] if isinstance(written, str) else [] if written is None else written
     if not isinstance(named, list | tuple) or len(named) > MAX_MODELS:
-        raise MatrixProblem(f"models is {shown(written)}: write up to {MAX_MODELS} versions, such as [encoder@2].")
+        raise MatrixProblem(
+            f"models is {shorten_value(written)}: write up to {MAX_MODELS} versions, such as [encoder@2]."
+        )
     for name in named:
         if not isinstance(name, str) or not re.match(_MODEL, name) or not name.isprintable() or len(name) > 120:
-            raise MatrixProblem(f"models has {shown(name)}: write NAME@VERSION, such as encoder@2, or {PREVIOUS}.")
+            raise MatrixProblem(
+                f"models has {shorten_value(name)}: write NAME@VERSION, such as encoder@2, or {PREVIOUS}."
+            )
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise MatrixProblem(f"models names {twice} twice: leave one of them out.")
     return tuple(named)
@@ -102,7 +106,7 @@ class Settings:
     # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
     operators: StrictBool | None = None
     # the smallest change that its comparisons should see, a fraction
-    wish: Annotated[float | None, PlainValidator(read_wish), WithJsonSchema(_WISH)] = None
+    wish: Annotated[float | None, PlainValidator(read_fraction), WithJsonSchema(_WISH)] = None
     # outputs that are judged by a tolerance of their own, whatever the precision
     tolerances: Annotated[
         Mapping[str, Tolerance], PlainValidator(read_tolerances), WithJsonSchema(_TOLERANCES), Field(alias="tolerance")
@@ -135,7 +139,6 @@ SCHEMAS: Mapping[str, Any] = {**_KIND.schema["properties"], Sustained.kind: Sust
 
 
 def read_settings(written: Mapping[str, object]) -> Settings:
-    """The settings among the keys of a matrix. Raises MatrixProblem."""
     read: Settings = _KIND.read("matrix", {key: value for key, value in written.items() if key in SCHEMAS})
     return read
 
@@ -153,7 +156,7 @@ def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
 
 def _read_tolerance(name: str, written: object) -> Tolerance:
     given = written if isinstance(written, Mapping) else {"atol": written}
-    numbers = {key: finite(value) for key, value in given.items()}
+    numbers = {key: parse_finite(value) for key, value in given.items()}
     if not numbers or not set(numbers) <= {"atol", "rtol"} or any(n is None or n < 0 for n in numbers.values()):
         raise MatrixProblem(
             f"The tolerance of the output {name!r} is {written!r}: write an absolute one, such as 0.001, or "

@@ -19,7 +19,7 @@ def default_space(names: Sequence[str], *, cores: int, beside: Sequence[Mapping[
 
 
 def _points(name: str, cores: int) -> Iterator[dict[str, object]]:
-    if providers.of(name).device != "cpu":
+    if providers.provider_of(name).device != "cpu":
         for precision, level in product(("fp32", "fp16"), ("all", "extended")):
             yield {"provider": name, "precision": precision, "threads": 1, "optimization": level}
         return
@@ -32,6 +32,5 @@ def _points(name: str, cores: int) -> Iterator[dict[str, object]]:
 
 
 def _counts(cores: int) -> list[int]:
-    """Threads: all cores, then halves of them, and one."""
     halves = [max(1, cores >> place) for place in range(MAX_COUNTS - 1)]
     return list(dict.fromkeys([*halves, 1]))

@@ -17,17 +17,17 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None
 
 
-def in_words(found: CompiledFacts) -> str:
+def describe_compiled(found: CompiledFacts) -> str:
     """`QNN, SDK 2.38.0, for v73`: by what a model's code was compiled, and for what."""
     sdk, hardware = (f"SDK {found.sdk}" if found.sdk else ""), (f"for {found.hardware}" if found.hardware else "")
     return ", ".join(part for part in (" and ".join(found.by), sdk, hardware) if part)
 
 
 def _elsewhere(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
-    if all(providers.of(provider).name == spec.provider for provider in found.by):
+    if all(providers.provider_of(provider).name == spec.provider for provider in found.by):
         return ""
-    shorts = " and ".join(providers.of(provider).short for provider in found.by)
+    shorts = " and ".join(providers.provider_of(provider).short for provider in found.by)
     return (
-        f"{name} holds code that was compiled for {in_words(found)}, which {spec.provider} cannot run: set "
+        f"{name} holds code that was compiled for {describe_compiled(found)}, which {spec.provider} cannot run: set "
         f"`provider: {shorts}`, or upload the model that it was compiled from."
     )

@@ -10,7 +10,7 @@ from math import ceil
 
 from farm.contract.cells import Budget, CellSpec
 from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario
-from farm.rules.cells.scenarios import of
+from farm.rules.cells.scenarios import of_cell
 from farm.rules.runtimes import engines
 
 LAUNCH_S = 0.45
@@ -95,13 +95,13 @@ def search_s(scenario: Scenario, latency_ms: float | None) -> float:
 
 def engine_launch_s(cells: Iterable[CellSpec]) -> float:
     """What launching each of these cells takes beyond ONNX Runtime's."""
-    return sum(engines.of(cell.runtime).spent_s(of(cell)) for cell in cells)
+    return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 
 def engine_once_s(cells: Iterable[CellSpec]) -> float:
     """The same of their checks, where programs are compiled."""
     cells = list(cells)
-    return engine_launch_s(cells) + sum(engines.of(cell.runtime).check_s(cell.runtime) for cell in cells)
+    return engine_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 
 
 def once_seconds(latency_ms: float | None) -> float:

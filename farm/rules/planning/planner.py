@@ -102,7 +102,7 @@ def settled(point: Point, model: ModelFacts) -> Point:
     text = point.values.get("scenario")
     if not isinstance(text, str):
         return point
-    found = scenarios.parsed(text).settled(model, is_batched="batch" in point.values).text
+    found = scenarios.parse(text).settled(model, is_batched="batch" in point.values).text
     return point if found == text else Point({**point.values, "scenario": found}, point.positions)
 
 
@@ -191,7 +191,9 @@ def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that may share a block: on one node, and of scenarios that are compared."""
     groups = _hardware_groups(cells)
-    return [part for group in groups for part in grouped(group, lambda cell: scenarios.of(cell.spec).family).values()]
+    return [
+        part for group in groups for part in grouped(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
+    ]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
@@ -211,7 +213,7 @@ def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
     arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
     different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
-    longest_s = max(scenarios.of(spec).seconds for spec in different)
+    longest_s = max(scenarios.of_cell(spec).seconds for spec in different)
     longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([spec], matrix, model) for spec in different)
     capacity = blocks.capacity_for(arm_s + longest_s + longer_s, most=most)
     return blocks.group(cells, positions=lambda cell: cell.positions, capacity=capacity)
@@ -249,7 +251,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
     budget, latency_ms, tracing = matrix.budget, home.model.latency_ms, matrix.is_tracing_rounds
     around = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
-    loads = [scenarios.of(spec) for spec in specs]
+    loads = [scenarios.of_cell(spec) for spec in specs]
     search_s = max(estimates.search_s(load, latency_ms) for load in loads)
     program_s = estimates.engine_once_s(specs)
     once_s = program_s + search_s
@@ -292,7 +294,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
 def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     """What launching each of these cells takes beyond `single`."""
     timed_s = ROUNDS[matrix.budget].shortest_s
-    return sum(scenarios.of(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
+    return sum(scenarios.of_cell(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:

@@ -17,7 +17,7 @@ from farm.rules.runtimes import conversions, distributions, engines, opsets, plu
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.engine import unsupported
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.nearest import nearest
+from farm.rules.runtimes.nearest import nearest_word
 from farm.rules.runtimes.order import release_order
 
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
@@ -66,7 +66,7 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
             f"No node carries the hardware {spec.hardware!r}{_meant(spec.hardware, tags)}: "
             f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
         )
-        if (simulator := providers.of(spec.provider).simulated_tag) in tags:
+        if (simulator := providers.provider_of(spec.provider).simulated_tag) in tags:
             text += f" `hardware: [{simulator}]` takes a simulator, for placement and parity alone."
     else:
         text = (
@@ -88,7 +88,7 @@ def has_hardware(node: NodeOffer, hardware: str) -> bool:
 
 
 def _meant(word: str, valid: Sequence[str]) -> str:
-    close = nearest(word, valid)
+    close = nearest_word(word, valid)
     return "" if close is None else f" (the nearest is {close!r})"
 
 
@@ -113,7 +113,7 @@ def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | None:
-    entry = providers.of(spec.provider)
+    entry = providers.provider_of(spec.provider)
     by_owner = not entry.distributions and entry.name in about.own_providers
     if providers.find(spec.provider) is None and plugins.library_for(spec.runtime, spec.provider) is None:
         return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=providers.unknown_sentence(spec.provider))
@@ -137,7 +137,7 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
 
 
 def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if about.has_fleet or not engines.of(spec.runtime).is_browser:
+    if about.has_fleet or not engines.engine_of(spec.runtime).is_browser:
         return None
     text = (
         f"{spec.runtime} runs in browsers and not on this machine: start a farm (`onnxfarm serve`), open "
@@ -148,8 +148,8 @@ def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
     """What the engine cannot do with this model, session or scenario."""
-    named = plugins.written(spec.runtime)
-    return next(engines.of(spec.runtime).refusals(spec, about.model, scenarios.of(spec), named=named), None)
+    named = plugins.format_runtime(spec.runtime)
+    return next(engines.engine_of(spec.runtime).refusals(spec, about.model, scenarios.of_cell(spec), named=named), None)
 
 
 def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
@@ -157,7 +157,7 @@ def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
     policy = spec.session.policy
     if policy == NO_POLICY:
         return None
-    if providers.of(spec.provider) is not providers.CPU:
+    if providers.provider_of(spec.provider) is not providers.CPU:
         text = f"The policy {policy} lets ONNX Runtime choose, and {spec.provider} is asked for: leave one of them out."
     elif plugins.plugin_of(spec.runtime) is not None:
         text = f"The policy {policy} chooses among what a build of ONNX Runtime itself has: leave {spec.runtime} out."
@@ -181,13 +181,13 @@ def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
 
 def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Calls that a runtime, a model or a scenario does not have."""
-    model, has_calls = about.model, engines.of(spec.runtime).has_calls
+    model, has_calls = about.model, engines.engine_of(spec.runtime).has_calls
     if spec.session.call == BOUND:
         text = (
             model.unbound and has_calls and f"Nothing is bound where {model.unbound}: set `call: run`, or leave it out."
         )
-    elif not has_calls or scenarios.of(spec).takes_prompts:
-        what = scenarios.of(spec).name if has_calls else spec.runtime
+    elif not has_calls or scenarios.of_cell(spec).takes_prompts:
+        what = scenarios.of_cell(spec).name if has_calls else spec.runtime
         text = f"{what} is not called by InferenceSession.run: leave `call: run` out."
     elif wide := next((port.name for port in model.inputs if port.dtype == "bfloat16"), ""):
         text = (
@@ -222,7 +222,7 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if _is_unlisted(spec) or engines.of(spec.runtime).runs_program:
+    if _is_unlisted(spec) or engines.engine_of(spec.runtime).runs_program:
         return None  # its check shows what it loads; a program is no .onnx
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
@@ -251,7 +251,7 @@ def no_int4(spec: CellSpec) -> Reason | None:
     """Weights in 4 bits: releases that cannot compute with them."""
     if spec.recipe.precision != "int4":
         return None
-    if engines.of(spec.runtime).is_browser:
+    if engines.engine_of(spec.runtime).is_browser:
         return unsupported(
             f"int4 is not measured in browsers yet: leave {spec.runtime} out, or take another precision."
         )
@@ -331,7 +331,7 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
     """What a scenario cannot do with this model, runtime or provider."""
     shape_problem = partial(_shape_problem, about=about)
-    problem = next(scenarios.of(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
+    problem = next(scenarios.of_cell(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
     return None if problem is None else unsupported(problem)
 
 
@@ -367,7 +367,7 @@ def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
         return (
             f"The input {name!r} cannot be the size of {fill.dimension!r}: it is not a dynamic dimension of the model."
         )
-    why = fills.misfit(fill, dtypes[name])
+    why = fills.misfit_reason(fill, dtypes[name])
     return None if why is None else f"The input {name!r} takes {dtypes[name]} and was to be {text}: {why}"
 
 

@@ -10,7 +10,7 @@ from farm.rules.cells import fills, identity, recipes, scenarios, threads
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
-from farm.rules.cells.values import PrecisionChoice, ProviderChoice, words_of
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice, format_value
 from farm.rules.generation import decoders
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
@@ -98,7 +98,7 @@ class Resolver:
         if (
             self._request.model.unbound
             and "call" not in point.values
-            and engines.of(program.fields["runtime"]).has_calls
+            and engines.engine_of(program.fields["runtime"]).has_calls
         ):
             session = self._by_run(session)
         spec = self._spec(program, session, workload)
@@ -129,7 +129,7 @@ class Resolver:
         """The part of the point's cell that these axes decide."""
         key = (axes, *map(point.positions.get, axes))
         if (part := self._parts.get(key)) is None:
-            words = {axis: words_of(point.values[axis]) for axis in axes if axis in point.values}
+            words = {axis: format_value(point.values[axis]) for axis in axes if axis in point.values}
             part = self._parts[key] = Part.of(make(point, self._request), words)
         return part
 
@@ -150,7 +150,7 @@ class Resolver:
 
     def _nodes(self, spec: CellSpec) -> frozenset[str]:
         """The nodes that can run the cell, and have a core for each of its threads; none where no fleet was asked."""
-        cores = threads.needed(spec)
+        cores = threads.needed_cores(spec)
         key = (spec.runtime.distribution, spec.provider, spec.hardware, cores)
         if (nodes := self._takers.get(key)) is None:
             able = (node for node in self._able_nodes(spec) if node.cores is None or cores <= node.cores)
@@ -196,7 +196,7 @@ class Resolver:
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node can run the cell, and has a core for each of its threads."""
-    return _can_run(node, spec) and (node.cores is None or threads.needed(spec) <= node.cores)
+    return _can_run(node, spec) and (node.cores is None or threads.needed_cores(spec) <= node.cores)
 
 
 def may_try(node: NodeOffer, spec: CellSpec) -> bool:
@@ -206,20 +206,20 @@ def may_try(node: NodeOffer, spec: CellSpec) -> bool:
 
 def with_proven(node: NodeOffer, provider: str) -> NodeOffer:
     """The node once the provider has executed on it, which brings the provider's tag."""
-    tags = node.tags | {providers.of(provider).tag}
+    tags = node.tags | {providers.provider_of(provider).tag}
     return node.model_copy(update={"providers": node.providers | {provider}, "tags": tags})
 
 
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node carries the hardware, has proven the provider and may install the distribution."""
-    provider = providers.of(spec.provider)
+    provider = providers.provider_of(spec.provider)
     proven = provider is providers.CPU or provider.name in node.providers
     allowed = not node.distributions or spec.runtime.distribution in node.distributions
     # a browser runs what is made for browsers and nothing else, and nothing else runs that
     return (
         proven
         and allowed
-        and node.is_browser == engines.of(spec.runtime).is_browser
+        and node.is_browser == engines.engine_of(spec.runtime).is_browser
         and refusals.has_hardware(node, spec.hardware)
     )
 
@@ -232,14 +232,14 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     assert isinstance(provider, ProviderChoice)
     assert isinstance(precision, PrecisionChoice)
     assert isinstance(runtime, Runtime)
-    entry = providers.of(provider.name)
+    entry = providers.provider_of(provider.name)
     options = providers.with_defaults(entry, provider.options)
     return {
         "recipe": Recipe(
             precision=precision.precision,
             opset=_opset_of(point, runtime, request),
             options=dict(precision.options),
-            is_program=engines.of(runtime).runs_program,
+            is_program=engines.engine_of(runtime).runs_program,
         ),
         "runtime": runtime,
         "provider": entry.name,
@@ -262,7 +262,7 @@ def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal
     its operators need), a variant of the model's own opset is measured.
     """
     wanted, model = point.values.get("opset", "as-is"), request.model
-    if wanted == "as-is" or (engines.of(runtime).runs_program and wanted == "max-of-runtime"):
+    if wanted == "as-is" or (engines.engine_of(runtime).runs_program and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
         most = opsets.max_opset(plugins.core_of(runtime).version, request.learnt)
@@ -309,12 +309,14 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
         "inputs_sha256": model.inputs_sha256,
         "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
     }
-    return {"workload": Workload.model_validate(found | scenarios.as_workload(identity.given(values, "workload")))}
+    return {
+        "workload": Workload.model_validate(found | scenarios.as_workload(identity.part_fields(values, "workload")))
+    }
 
 
 def _fills_of(request: Request) -> dict[str, str]:
     """How inputs are made: as asked, else as inspection chose, the usual numbers of their type left unsaid."""
-    chosen = {port.name: port.fill for port in request.model.inputs if port.fill != fills.plain_of(port.dtype)}
+    chosen = {port.name: port.fill for port in request.model.inputs if port.fill != fills.default_fill(port.dtype)}
     return dict(sorted({**chosen, **request.inputs}.items()))
 
 
@@ -325,5 +327,5 @@ def _mapping(value: object) -> Mapping[str, int]:
 def _session_of(point: Point, _: Request) -> dict[str, Any]:
     chosen = point.values.get("session", DEFAULT_SESSION)
     assert isinstance(chosen, SessionSet)
-    settings = chosen.as_settings() | identity.given(point.values, "session")
+    settings = chosen.as_settings() | identity.part_fields(point.values, "session")
     return {"session": SessionSettings.model_validate(settings)}

@@ -9,7 +9,7 @@ from farm.contract.reasons import ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.readers import read_runtime
-from farm.rules.cells.values import ProviderChoice, Value, plain_of, words_of
+from farm.rules.cells.values import ProviderChoice, Value, format_value, plain_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
@@ -29,13 +29,13 @@ MAX_NODES = 8
 
 
 def _newest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
-    newest = releases.newest_beside(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
+    newest = releases.newest_release(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if newest is not None:
         yield "runtime", newest
 
 
 def _nearest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
-    nearest = releases.nearest_to(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
+    nearest = releases.nearest_release(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if nearest is not None:
         yield "runtime", nearest
 
@@ -49,7 +49,7 @@ def _loaded_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
 
 
 def _package_with_provider(spec: CellSpec, _: Request) -> Iterator[Change]:
-    entry = providers.of(spec.provider)
+    entry = providers.provider_of(spec.provider)
     if entry.probe_with:
         yield "runtime", read_runtime(entry.probe_with, allowed=entry.packages)
 
@@ -60,7 +60,7 @@ def _on_the_cpu(spec: CellSpec, _: Request) -> Iterator[Change]:
 
 def _compiled_for(_: CellSpec, request: Request) -> Iterator[Change]:
     for name in request.model.compiled.by if request.model.compiled is not None else ():
-        yield "provider", ProviderChoice(providers.of(name).name)
+        yield "provider", ProviderChoice(providers.provider_of(name).name)
 
 
 def _other_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
@@ -145,7 +145,7 @@ class WaysOut:
         else:
             label = f"Take {_words(axis, value)}" + (f" in place of {_words(axis, old)}" if old is not None else "")
             values = [*(other for other in declared if other != old), value]
-        is_here = axis != "hardware" and not engines.of(after.runtime).is_browser
+        is_here = axis != "hardware" and not engines.engine_of(after.runtime).is_browser
         return WayOut(
             label=label,
             axis=axis,
@@ -168,7 +168,7 @@ def taken(matrix: Matrix, way: WayOut) -> Matrix:
 
 def _asked(cell: Resolved, request: Request) -> WayOut | None:
     """The owner of a node that would take the cell, had it proven its provider."""
-    spec, entry = cell.spec, providers.of(cell.spec.provider)
+    spec, entry = cell.spec, providers.provider_of(cell.spec.provider)
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
         return None
     able = (node for node in request.fleet or () if entry.name in node.may_be_asked)
@@ -202,4 +202,4 @@ def _words(axis: str, value: Value) -> str:
         case ProviderChoice():
             return titles.provider(value.name)
         case _:
-            return f"{axis} {words_of(value)}"
+            return f"{axis} {format_value(value)}"

@@ -37,7 +37,7 @@ def side_by_side(measured: Iterable[Measured]) -> str:
 
 def setting(measured: Measured) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
-    return f"{titles.runtime(measured.cell.runtime)}, {label.workload(measured.cell)}"
+    return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
 def time(measured: Measured) -> str:

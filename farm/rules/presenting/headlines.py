@@ -107,7 +107,7 @@ def named(some: Collection[Cell], among: Collection[Cell]) -> str:
     """Cells by their settings: by the one axis that sets them apart from the others, else by all that differ."""
     ids = {cell.id for cell in some}
     others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
-    along = label.varying([*some, *others])
+    along = label.varying_axes([*some, *others])
     for axis in sorted(along, key=lambda axis: axis_rank(axis.name)) if others else ():
         texts = {axis.label(cell): cell for cell in some}
         if not texts.keys() & {axis.label(cell) for cell in others}:
@@ -115,7 +115,7 @@ def named(some: Collection[Cell], among: Collection[Cell]) -> str:
             return numbers.listed(
                 [titles.runtime_in_words(texts[text].runtime) if by_release else text for text in texts]
             )
-    return numbers.listed(list(dict.fromkeys(label.along(cell, along) for cell in some)))
+    return numbers.listed(list(dict.fromkeys(label.label_along(cell, along) for cell in some)))
 
 
 def axis_rank(axis: str) -> tuple[int, str]:
@@ -220,7 +220,7 @@ def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
         rounds=comparison.rounds,
         reason=comparison.reason or "",
         step=f"{_side(comparison.axis, baseline)} → {_side(comparison.axis, candidate)}",
-        where=label.workload(candidate, without=comparison.axis),
+        where=label.workload_label(candidate, without=comparison.axis),
         node=candidate.node or "",
     )
 
@@ -239,7 +239,7 @@ def _single(cell: Cell, times: Times, *, measured: int, of: int) -> Lead:
     others = f", the fastest of {measured} measured cells" if measured > 1 else f", 1 of {of} cells" if of > 1 else ""
     return Lead(
         step=f"{BY_NAME['runtime'].label(cell)}{others}",
-        where=label.workload(cell),
+        where=label.workload_label(cell),
         node=cell.node or "",
         quantity="processor" if cell.id in times.by_processor else "",
         p50_ms=cell.p50_ms,

@@ -128,7 +128,7 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, to
 
 def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     """One cell in words: its latency, or its status with the reason. `comparisons`: with its A/A copy."""
-    what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload(cell)}"
+    what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
@@ -312,7 +312,7 @@ def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]
 def _shared(axis: str, cell: Cell) -> str:
     """What both sides have in common, apart from the model."""
     runtime = "" if axis in ("runtime", TWIN) else _named_side("runtime", cell)
-    return ", ".join(text for text in (label.workload(cell, without=axis), runtime) if text)
+    return ", ".join(text for text in (label.workload_label(cell, without=axis), runtime) if text)
 
 
 def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:

@@ -23,7 +23,7 @@ def sentence(document: Document) -> str:
     first = cells[0]
     parity = _PARITY.get(first.parity.verdict, "its outputs were not compared")
     rest = f" {counted(len(cells) - 1, 'further cell')} likewise, each with its own." if len(cells) > 1 else ""
-    who = f"{first.id} ({label.workload(first)})"
+    who = f"{first.id} ({label.workload_label(first)})"
     return (
         f"{who} ran on a simulator of {providers.title(first.provider)}: {_placement(first)}; {parity}.{rest} "
         "Latencies of a simulator say nothing about the device and are compared with nothing."

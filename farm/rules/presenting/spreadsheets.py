@@ -44,7 +44,7 @@ def rows_of(document: Document) -> list[dict[str, object]]:
 def _line(cell: Cell) -> list[object]:
     values = [str(cell.runtime) if column == "runtime" else getattr(cell, column) for column in COLUMNS]
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
-    shapes = axes.pairs(cell.shapes)
+    shapes = axes.format_pairs(cell.shapes)
     extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
     extra += [
         *_accuracy(cell),

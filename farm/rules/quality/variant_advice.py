@@ -54,7 +54,7 @@ def _of_processor(precision: str, options: Mapping[str, str], instruction_sets: 
 
 def _written(precision: str, options: Mapping[str, str]) -> str:
     plain = {name: value for name, value in sorted(options.items()) if name != recipes.SAMPLES}
-    return recipes.as_text(precision, plain)
+    return recipes.format_precision(precision, plain)
 
 
 def _of_samples(precision: str, options: Mapping[str, str], samples: int | None) -> list[str]:
@@ -85,7 +85,7 @@ def _of_layers(precision: str, options: Mapping[str, str], layers: Sequence[Laye
         said.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
     names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
     if names and all(not set(",+:") & set(name) for name in names):
-        left = sorted({*recipes.names(options.get("exclude-nodes", "")), *names})
+        left = sorted({*recipes.split_names(options.get("exclude-nodes", "")), *names})
         recipe = _written(precision, {**options, "exclude-nodes": ",".join(left)})
         said.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
     return said

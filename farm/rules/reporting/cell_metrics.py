@@ -37,7 +37,7 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
     if metric.summary is not None:
         figure = None if summary is None else summary.launched.get(metric.name)
         return None if figure is None else CellMetric.of(metric.name, figure)
-    value = None if check is None else metric.of(check)
+    value = None if check is None else metric.figure_in(check)
     if value is None:
         return None
     return CellMetric.of(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))

@@ -7,7 +7,7 @@ from farm.rules.runtimes import plugins
 def beside(cell: Cell) -> str:
     """The runtime that compiled it: `onnxruntime-qnn 2.7.0 on ONNX Runtime 1.31.1`."""
     distribution = cell.runtime.distribution
-    own, _ = plugins.parted(cell.runtime.version)
+    own, _ = plugins.split_pair(cell.runtime.version)
     core = cell.packages.get("onnxruntime", "")
     return f"{distribution} {own}" + (f" on ONNX Runtime {core}" if core and distribution != "onnxruntime" else "")
 

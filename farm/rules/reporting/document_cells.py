@@ -88,7 +88,7 @@ def _measured_cell(
     workload = arm.spec.workload
     check = evidence.checks.get(arm.arm)
     samples = evidence.samples(arm.arm)
-    scenario = scenarios.of(arm.spec)
+    scenario = scenarios.of_cell(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     made = generated.generated(arm, block, evidence)
     parts = phases.phases_of(samples)
@@ -140,8 +140,8 @@ def _identity(
         "model": model.name,
         "model_sha256": model.main_sha256,
         "uploaded": model.uploaded if spec.recipe.precision == "fp32" else "",
-        "inputs": scenarios.of(spec).inputs(spec.workload) or inputs_of(spec, model),
-        "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
+        "inputs": scenarios.of_cell(spec).inputs(spec.workload) or inputs_of(spec, model),
+        "requested_providers": list(providers.requested_list(providers.provider_of(spec.provider))),
         **identity.fields_of(
             spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s
         ),
@@ -160,7 +160,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, object]:
 def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     if check is None:
         return {}
-    requested = check.requested_providers or providers.requested_list(providers.of(spec.provider))
+    requested = check.requested_providers or providers.requested_list(providers.provider_of(spec.provider))
     # of the check pass, which does nothing but load and run; of the samples only where that one is not known
     peak = {} if check.peak_memory_bytes is None else {"peak_memory_bytes": check.peak_memory_bytes}
     return peak | {
@@ -178,7 +178,7 @@ def _sustained(arm: Arm, evidence: Evidence) -> doc_cells.Sustained | None:
     if report is None:
         return None
     points = [doc_cells.CurvePoint(**point.model_dump()) for point in report.points]
-    found = sustained.throttling([point.at_s for point in points], [point.p50_ms for point in points])
+    found = sustained.find_throttling([point.at_s for point in points], [point.p50_ms for point in points])
     return doc_cells.Sustained(
         points=points,
         throttle_s=found.after_s if found else None,

@@ -117,7 +117,9 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
     if planned.axis not in EXPLAINED_AXES - {"model"}:
         return ""
     arms = planned.baseline, planned.candidate
-    old, new = ([count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.of(sample))] for arm in arms)
+    old, new = (
+        [count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.figure_in(sample))] for arm in arms
+    )
     return work.sentence(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
 
 

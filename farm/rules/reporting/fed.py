@@ -20,11 +20,11 @@ def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
 
 def _fed(port: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
     is_given = workload.inputs_sha256 is not None
-    fill = workload.inputs.get(port.name, fills.plain_of(port.dtype))
+    fill = workload.inputs.get(port.name, fills.default_fill(port.dtype))
     return doc_cells.Input(
         name=port.name,
         dtype=port.dtype,
         shape=[dim if isinstance(dim, int) else sizes[dim] for dim in port.shape],
-        made_by="given with the model" if is_given else fills.words(fill, seed=workload.seed),
+        made_by="given with the model" if is_given else fills.describe_fill(fill, seed=workload.seed),
         fill="" if is_given else fill,
     )

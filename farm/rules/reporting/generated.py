@@ -44,7 +44,7 @@ def generated(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
     if not launches:
         return Generated()
     first = launches[0]
-    if apart := streams.among_launches([sample.tokens for sample in launches]):
+    if apart := streams.launch_difference([sample.tokens for sample in launches]):
         return Generated(first.tokens, apart, is_other=True)
     baseline = next((other for other in block.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
     if baseline.arm == arm.arm:
@@ -58,8 +58,10 @@ def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Gener
     """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
     scored = _scored(sample, other, arm.spec)
-    is_drawn, is_other = scenarios.of(arm.spec).draws, sample.tokens != other.tokens
-    said = [streams.against(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)]
+    is_drawn, is_other = scenarios.of_cell(arm.spec).draws, sample.tokens != other.tokens
+    said = [
+        streams.difference_sentence(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)
+    ]
     is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
     if scored is not None:
         said.append(scored.sentence(named=baseline.id))
@@ -76,7 +78,7 @@ def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Gener
 def _scored(sample: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
     if sample.forced is None or other.forced is None:
         return None
-    return forced.compared(sample.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
+    return forced.compare_scores(sample.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
 
 
 def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:

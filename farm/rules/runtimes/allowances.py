@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from farm.rules.runtimes import plugins
-from farm.rules.runtimes.nearest import shown
+from farm.rules.runtimes.nearest import shorten_value
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider_table import CPU, PLAIN
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -33,12 +33,11 @@ def read_names(text: str) -> frozenset[str]:
     return frozenset(_read(part.strip()) for part in parts if part.strip())
 
 
-def names_of(allowed: Collection[str]) -> frozenset[str]:
-    """The packages that are allowed, whatever stands beside them."""
+def package_names(allowed: Collection[str]) -> frozenset[str]:
     return frozenset(name.partition("+")[0] for name in allowed)
 
 
-def ranges_of(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
+def allowed_range(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
     """The releases of ONNX Runtime that may stand beside a plug-in of other people; None: not known.
 
     The allowance decides, else what the table knows of the plug-in, which says nothing of a `version` after its own.
@@ -47,14 +46,13 @@ def ranges_of(distribution: str, allowed: Collection[str], *, version: str = "")
         name, _, text = allowance.partition(_BESIDE)
         if name == distribution and text:
             return SpecifierSet(text)
-    known = plugins.of_others(distribution)
+    known = plugins.third_party_plugin(distribution)
     if known is None or (version and release_order(version) > max(map(release_order, known.releases))):
         return None
     return SpecifierSet(known.beside)
 
 
-def newest_within(releases: SpecifierSet) -> str | None:
-    """The newest release of ONNX Runtime in a range."""
+def newest_release_in(releases: SpecifierSet) -> str | None:
     fitting = [version for version in ONNXRUNTIME if releases.contains(version, prereleases=True)]
     return max(fitting, key=release_order, default=None)
 
@@ -78,7 +76,9 @@ def _name_of(text: str) -> str:
     except InvalidName:
         name = ""
     if not NAME.fullmatch(name):
-        raise RuntimeProblem(f"{shown(text)} is not the name of a package: write it like `onnxruntime-training`.")
+        raise RuntimeProblem(
+            f"{shorten_value(text)} is not the name of a package: write it like `onnxruntime-training`."
+        )
     return name
 
 
@@ -93,9 +93,9 @@ def _range_of(package: str, text: str) -> SpecifierSet:
         found = None
     if found is None:
         raise RuntimeProblem(
-            f"{shown(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
+            f"{shorten_value(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
         )
-    if newest_within(found) is None and not _is_beyond(found):
+    if newest_release_in(found) is None and not _is_beyond(found):
         known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
         raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {known} for {package}.")
     return found

@@ -24,7 +24,7 @@ class Stamps:
     def tidied(self) -> "Stamps":
         """The stamps after a variant's tidying: unused operator sets left out, the IR version as low as they need."""
         kept = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
-        natural = opsets.natural_ir(kept.get("", 0))
+        natural = opsets.ir_of_opset(kept.get("", 0))
         return Stamps(kept or self.imports, min(self.ir_version, natural), self.custom_domains)
 
 
@@ -47,7 +47,6 @@ class Row:
 
     @property
     def loads(self) -> bool:
-        """Whether it is known to load the model."""
         return self.reason is None and not self.is_untried
 
     def sentence(self) -> str:
@@ -61,11 +60,10 @@ class Row:
 
     @property
     def basis(self) -> str:
-        """How it is known."""
         return "untried" if self.is_untried else "measured" if self.is_measured else "derived"
 
 
-def table(
+def compatibility_rows(
     stamps: Stamps,
     *,
     more: Iterable[str] = (),
@@ -98,14 +96,14 @@ def table(
     return rows
 
 
-def lowest(rows: Sequence[Row]) -> str | None:
+def oldest_loading(rows: Sequence[Row]) -> str | None:
     """The oldest release that loads the model as it is; None when none does."""
     return next((row.version for row in rows if row.loads), None)
 
 
 def verdict(rows: Sequence[Row]) -> str:
     """The table in one sentence."""
-    oldest = lowest(rows)
+    oldest = oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
     later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if not row.loads]
@@ -123,7 +121,7 @@ def as_plain(rows: Sequence[Row]) -> dict[str, object]:
     """The table as plain values, for programs."""
     return {
         "sentence": verdict(rows),
-        "lowest": lowest(rows),
+        "lowest": oldest_loading(rows),
         "rows": [
             {
                 "version": row.version,
@@ -140,7 +138,7 @@ def as_plain(rows: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def in_ranges(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
+def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
     """Neighbouring releases of which the same is to be said: first, last, and one row that speaks for them."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:

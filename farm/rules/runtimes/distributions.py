@@ -14,10 +14,10 @@ from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import frameworks, plugins, web
-from farm.rules.runtimes.allowances import NAME, names_of, newest_within, ranges_of
+from farm.rules.runtimes.allowances import NAME, allowed_range, newest_release_in, package_names
 from farm.rules.runtimes.allowances import RuntimeProblem as RuntimeProblem
 from farm.rules.runtimes.allowances import read_names as read_names
-from farm.rules.runtimes.nearest import choice_sentence, shown
+from farm.rules.runtimes.nearest import choice_sentence, shorten_value
 from farm.rules.runtimes.order import NPM_BUILD
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
@@ -37,7 +37,7 @@ _BY_WHOM = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of th
 _BESIDE = re.compile(rf"(.*?)\s*\+\s*{PLAIN.package}\s*==\s*(.*)", re.DOTALL)
 
 
-def read(text: str, *, allowed: Collection[str] = ()) -> Runtime:
+def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     """The runtime of `distribution==version`; a bare version is `onnxruntime`'s.
 
     A plug-in's may name the ONNX Runtime beside it, `NAME==0.2.0+onnxruntime==1.30.0`; one of other people without it
@@ -48,10 +48,10 @@ def read(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     distribution, version = _parts(named[1] if named is not None else text.strip())
     if distribution is not None and (sentence := _unknown(distribution, allowed)) is not None:
         raise RuntimeProblem(sentence)
-    core = read_version(named[2]) if named is not None else ""
+    core = parse_version(named[2]) if named is not None else ""
     if distribution is None or version is None or core is None or (core and "+" in core + version):
         raise RuntimeProblem(unclear_sentence(text))
-    version, local = plugins.parted(version)
+    version, local = plugins.split_pair(version)
     if (sentence := frameworks.local_problem(Runtime(distribution=distribution, version=version))) is not None:
         raise RuntimeProblem(sentence)
     return _beside(Runtime(distribution=distribution, version=version), core or local, allowed=allowed)
@@ -63,8 +63,8 @@ def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime
     if known is not None and core in ("", known.core):
         return runtime
     if known is None:
-        range_ = ranges_of(runtime.distribution, allowed)
-        core = core or (newest_within(range_) if range_ is not None else None) or ""
+        range_ = allowed_range(runtime.distribution, allowed)
+        core = core or (newest_release_in(range_) if range_ is not None else None) or ""
         if range_ is not None and not core:
             raise RuntimeProblem(
                 f"No release of ONNX Runtime in {range_} is known here: name the one beside it, "
@@ -72,7 +72,7 @@ def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime
             )
     if not core:
         return runtime
-    version = plugins.beside(runtime.version, core)
+    version = plugins.join_pair(runtime.version, core)
     if not _VERSION.fullmatch(version):
         raise RuntimeProblem(f"{runtime}+onnxruntime=={core} is longer than a runtime's version may be.")
     runtime = Runtime(distribution=runtime.distribution, version=version)
@@ -83,24 +83,24 @@ def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime
 
 def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
     """Why this ONNX Runtime does not stand beside this package; None where it may, or none is named."""
-    version, core = plugins.parted(runtime.version)
+    version, core = plugins.split_pair(runtime.version)
     if not core:
         return None
     package = f"{runtime.distribution}=={version}"
     if plugins.plugin_of(runtime) is None or runtime.distribution in BUILDS_ALONE:
         return f"{package} is a build of ONNX Runtime: onnxruntime=={core} cannot stand beside it, leave it out."
-    range_ = ranges_of(runtime.distribution, allowed, version=version)
+    range_ = allowed_range(runtime.distribution, allowed, version=version)
     if range_ is None or range_.contains(core, prereleases=True):
         return None
     return (
         f"{package} takes ONNX Runtime {range_} here, and {core} is not in it: write "
-        f"`{package}+onnxruntime=={newest_within(range_)}`, or have another range allowed."
+        f"`{package}+onnxruntime=={newest_release_in(range_)}`, or have another range allowed."
     )
 
 
 def unclear_sentence(value: object) -> str:
-    """What is said of a value that names no single release."""
-    return f"The runtime {shown(value)} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
+    given = shorten_value(value)
+    return f"The runtime {given} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
 
 
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
@@ -110,14 +110,13 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
     """
     if (sentence := _unknown(runtime.distribution, allowed)) is not None:
         return sentence
-    if version_of(runtime.distribution, runtime.version) is None:
+    if normalise_version(runtime.distribution, runtime.version) is None:
         return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
     return frameworks.local_problem(runtime) or _unfit(runtime, allowed)
 
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
-    """Whether the package is on the list, or allowed by its name."""
-    return distribution in _LISTED or distribution in names_of(allowed)
+    return distribution in _LISTED or distribution in package_names(allowed)
 
 
 def build_of(distribution: str) -> Build:
@@ -125,7 +124,7 @@ def build_of(distribution: str) -> Build:
     return _BUILDS.get(distribution) or Build(distribution)
 
 
-def read_version(text: str) -> str | None:
+def parse_version(text: str) -> str | None:
     """A version in its normal form, as far as a runtime may have it; None for anything else."""
     try:
         version = str(Version(text)) if _VERSION.fullmatch(text) else ""
@@ -134,24 +133,23 @@ def read_version(text: str) -> str | None:
     return version if _VERSION.fullmatch(version) else None
 
 
-def version_of(distribution: str, text: str) -> str | None:
+def normalise_version(distribution: str, text: str) -> str | None:
     """A version of this distribution in its normal form; dated builds of npm stay as they are. None: no version."""
     if distribution == web.DISTRIBUTION and NPM_BUILD.fullmatch(text):
         return text
-    return read_version(text)
+    return parse_version(text)
 
 
 def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
-    if plugins.of_others(distribution) is not None:
-        return of_others_sentence(distribution)
+    if plugins.third_party_plugin(distribution) is not None:
+        return not_allowed_sentence(distribution)
     listed = choice_sentence("distribution", distribution, _LISTED)
     return f"{listed} Another package has to be allowed by its name: {_BY_WHOM}."
 
 
-def of_others_sentence(distribution: str) -> str:
-    """What is said of a known package of other people that nobody allowed."""
+def not_allowed_sentence(distribution: str) -> str:
     return f"{distribution} is other people's code, which has to be allowed by its name: {_BY_WHOM}."
 
 
@@ -160,10 +158,10 @@ def _parts(text: str) -> tuple[str | None, str | None]:
     if not text.isascii():
         return None, None
     if text[:1].isdigit():
-        return (DEFAULT_DISTRIBUTION, version) if (version := read_version(text)) else (None, None)
+        return (DEFAULT_DISTRIBUTION, version) if (version := parse_version(text)) else (None, None)
     name, _, build = (part.strip() for part in text.partition("=="))
     if NPM_BUILD.fullmatch(build):
-        return name, version_of(name, build)
+        return name, normalise_version(name, build)
     try:
         found = Requirement(text)
     except InvalidRequirement:
@@ -171,6 +169,6 @@ def _parts(text: str) -> tuple[str | None, str | None]:
     if found.url or found.extras or found.marker:
         return None, None
     name = canonicalize_name(found.name)
-    pins = [read_version(clause.version) for clause in found.specifier if clause.operator == "=="]
+    pins = [parse_version(clause.version) for clause in found.specifier if clause.operator == "=="]
     is_pinned = len(pins) == len(found.specifier) == 1
     return (name if NAME.fullmatch(name) else None), (pins[0] if is_pinned else None)

@@ -61,8 +61,7 @@ class Engine:
         """Whether an inference is asked for by one of two calls: with what is bound, or by `InferenceSession.run`."""
         return self.is_session and not self.is_browser
 
-    def in_words(self, runtime: Runtime) -> str:
-        """A release in a sentence."""
+    def describe(self, runtime: Runtime) -> str:
         return f"{self.title} {runtime.version}"
 
     def installed_as(self, runtime: Runtime) -> Runtime:
@@ -78,14 +77,13 @@ class Engine:
         return None
 
     def starts_processes(self, runtime: Runtime) -> bool:
-        """Whether its processes may start others."""
         return False
 
     def check_s(self, runtime: Runtime) -> float:
         """What a check takes beyond a launch."""
         return 0.0
 
-    def spent_s(self, scenario: Launched) -> float:
+    def scenario_launch_s(self, scenario: Launched) -> float:
         """What a launch of this scenario takes beyond ONNX Runtime's."""
         return self.launch_s
 
@@ -102,12 +100,12 @@ class OnnxRuntime(Engine):
     is_session: bool = True
     generates: bool = True
 
-    def in_words(self, runtime: Runtime) -> str:
+    def describe(self, runtime: Runtime) -> str:
         suffix = "" if runtime.distribution == "onnxruntime" else f" ({runtime.distribution})"
-        return f"{self.title} {indexes.in_words(runtime.version)}{suffix}"
+        return f"{self.title} {indexes.describe_version(runtime.version)}{suffix}"
 
 
-def not_a_session(spec: CellSpec, *, has_streams: bool) -> list[str]:
+def ignored_settings(spec: CellSpec, *, has_streams: bool) -> list[str]:
     """What of a cell changes an .onnx or a session, which an engine that runs something else passes over."""
     session, recipe = spec.session, spec.recipe
     asked = {

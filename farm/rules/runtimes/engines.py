@@ -36,8 +36,7 @@ def group(own: Sequence[Engine]) -> Group[Engine]:
     return Group(GROUP, Engine, "engine", checked)
 
 
-def of(runtime: Runtime) -> Engine:
-    """What runs the runtime's models."""
+def engine_of(runtime: Runtime) -> Engine:
     return _OF.get(runtime.distribution, ONNXRUNTIME)
 
 

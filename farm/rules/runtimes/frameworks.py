@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime
 from farm.contract.reasons import Reason
-from farm.rules.runtimes.engine import Engine, Launched, not_a_session, not_loaded, unsupported
+from farm.rules.runtimes.engine import Engine, Launched, ignored_settings, not_loaded, unsupported
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import known_releases, release_order
 from farm.rules.runtimes.provider import Build
@@ -33,8 +33,8 @@ LAUNCH_S, COMPILED_S = 5.0, 60.0
 class _PyTorch(Engine):
     """What runs the model's program."""
 
-    def in_words(self, runtime: Runtime) -> str:
-        return in_words(runtime.version)
+    def describe(self, runtime: Runtime) -> str:
+        return describe_version(runtime.version)
 
     def installed_as(self, runtime: Runtime) -> Runtime:
         return installed_as(runtime)
@@ -43,7 +43,6 @@ class _PyTorch(Engine):
         return COMPILED if is_compiled(runtime) else "eager"
 
     def starts_processes(self, runtime: Runtime) -> bool:
-        """A compiler, where it compiles its program."""
         return is_compiled(runtime)
 
     def check_s(self, runtime: Runtime) -> float:
@@ -51,7 +50,7 @@ class _PyTorch(Engine):
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
         """What makes an .onnx another one; a program that is missing, cannot be run or is too new for this release."""
-        if unfit := not_a_session(spec, has_streams=False):
+        if unfit := ignored_settings(spec, has_streams=False):
             yield unsupported(
                 f"{named} runs the model's program as it was exported, without {', '.join(unfit)}: leave that out."
             )
@@ -83,12 +82,10 @@ PYTORCH = _PyTorch(
 
 
 def is_framework(runtime: Runtime) -> bool:
-    """Whether it runs the model's program, and no .onnx."""
     return runtime.distribution == DISTRIBUTION
 
 
 def is_compiled(runtime: Runtime) -> bool:
-    """Whether the framework compiles the program before it runs it."""
     return is_framework(runtime) and runtime.version.partition("+")[2] == COMPILED
 
 
@@ -98,7 +95,7 @@ def installed_as(runtime: Runtime) -> Runtime:
     return runtime.model_copy(update={"version": release}) if is_framework(runtime) else runtime
 
 
-def in_words(version: str) -> str:
+def describe_version(version: str) -> str:
     """A runtime's version in a sentence, with what is done."""
     release, _, local = version.partition("+")
     return f"PyTorch {release} ({'torch.compile' if local == COMPILED else 'eager'})"

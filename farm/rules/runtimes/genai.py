@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason
-from farm.rules.runtimes.engine import Launched, OnnxRuntime, not_a_session, not_loaded, unsupported
+from farm.rules.runtimes.engine import Launched, OnnxRuntime, ignored_settings, not_loaded, unsupported
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import known_releases, release_order
 from farm.rules.runtimes.provider import Plugin
@@ -33,7 +33,7 @@ class _Genai(OnnxRuntime):
     def install_hint(self, core: Runtime) -> str:
         return f"; it may not load beside {core}, so name another one"
 
-    def spent_s(self, scenario: Launched) -> float:
+    def scenario_launch_s(self, scenario: Launched) -> float:
         return self.launch_s + scenario.drawn_tokens * DRAWN_TOKEN_S
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
@@ -55,7 +55,7 @@ class _Genai(OnnxRuntime):
                 f"{named} generates and does nothing else: write `scenario: generate`, not {scenario.name}, or leave "
                 "it out."
             )
-        if unfit := not_a_session(spec, has_streams=True):
+        if unfit := ignored_settings(spec, has_streams=True):
             yield unsupported(
                 f"{named} runs the folder as it was exported, without {', '.join(unfit)}: leave that out."
             )
@@ -65,7 +65,6 @@ GENAI = _Genai("genai", MODULE, DISTRIBUTION, "ONNX Runtime", launch_s=LAUNCH_S,
 
 
 def is_genai(runtime: Runtime) -> bool:
-    """Whether it generates by onnxruntime-genai."""
     return runtime.distribution == DISTRIBUTION
 
 

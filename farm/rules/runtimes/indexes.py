@@ -31,15 +31,15 @@ class IndexProblem(ValueError):
     """An index that cannot be used, or what it said. The message is one sentence without its address."""
 
 
-def parted(version: str) -> tuple[str, str]:
+def split_index(version: str) -> tuple[str, str]:
     """The version as its index has it, and the index's name; empty for one of the usual index."""
     found = _AT.fullmatch(version)
     return (found[1], found[2]) if found is not None else (version, "")
 
 
-def in_words(version: str) -> str:
+def describe_version(version: str) -> str:
     """`1.33.0.dev1 from nightly`; a version of the usual index as it is."""
-    own, index = parted(version)
+    own, index = split_index(version)
     return f"{own} from {index}" if index else version
 
 
@@ -65,7 +65,7 @@ def read_address(text: str) -> str:
     return text.rstrip("/") + "/"
 
 
-def read_several(text: str) -> dict[str, str]:
+def read_addresses(text: str) -> dict[str, str]:
     """Addresses by name, of `NAME=ADDRESS`, separated by commas or spaces. Raises IndexProblem."""
     found: dict[str, str] = {}
     for part in re.split(r"[,\s]+", text.strip()) if text.strip() else ():
@@ -76,8 +76,7 @@ def read_several(text: str) -> dict[str, str]:
     return found
 
 
-def page_of(index: str, distribution: str) -> str:
-    """Where an index lists the files of a package."""
+def page_address(index: str, distribution: str) -> str:
     return f"{index}{distribution}/"
 
 
@@ -90,7 +89,7 @@ def read_page(
     for entry in entries:
         if (wheel := _wheel(entry, address=address, distribution=distribution)) is None:
             continue
-        version = _at(str(parse_wheel_filename(wheel.name)[1]), index)
+        version = _runtime_version(str(parse_wheel_filename(wheel.name)[1]), index)
         if version and len(found.setdefault(version, [])) < MAX_FILES:
             found[version].append(wheel)
     return {version: tuple(wheels) for version, wheels in found.items()}
@@ -113,7 +112,7 @@ def may_be_fetched(address: str, *, beside: str) -> bool:
     return asked.scheme == "https" or is_here
 
 
-def _at(version: str, index: str) -> str:
+def _runtime_version(version: str, index: str) -> str:
     """The version of the runtime; empty where it is none, or longer than one may be."""
     text = f"{version}{'.' if '+' in version else '+'}at.{index}"
     try:

@@ -18,6 +18,6 @@ def learnt_from(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
         for name, seen in loads.items():
             runtime = Runtime.of(name)
             version = plugins.core_of(runtime).version if runtime.distribution in CPU.packages else ""
-            if opsets.is_beyond(version):
-                found[version] = opsets.highest(found.get(version, seen), seen)
+            if opsets.is_newer_than_table(version):
+                found[version] = opsets.higher_limits(found.get(version, seen), seen)
     return found

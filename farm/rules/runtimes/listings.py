@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from farm.rules.runtimes.distributions import read_version
+from farm.rules.runtimes.distributions import parse_version
 
 # to be put after the Python whose pip is asked, before the distribution; and what is added to its environment
 # -P: the folder that somebody works in is no place to find pip in
@@ -35,7 +35,7 @@ def read_listing(text: str) -> Listing | None:
     """
     found = _LIST.search(text)
     parts = found.group(1).split(",") if found is not None else []
-    offered = tuple(version for part in parts if (version := read_version(part.strip())))
+    offered = tuple(version for part in parts if (version := parse_version(part.strip())))
     yanked: dict[str, str] = {}
     for why, address in _YANKED.findall(text):
         version = _version_of(address)
@@ -51,4 +51,4 @@ def _version_of(address: str) -> str:
         version = name.split("-")[1] if name.count("-") >= 4 else ""
     else:
         version = name.removesuffix(".tar.gz").removesuffix(".zip").rpartition("-")[2]
-    return read_version(version) or ""
+    return parse_version(version) or ""

@@ -141,5 +141,4 @@ class ModelFacts(Message):
 
     @property
     def opset(self) -> int | None:
-        """The version of the default operator set that the model is stamped with."""
         return self.opsets.get("", self.opsets.get("ai.onnx"))

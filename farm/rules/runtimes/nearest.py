@@ -6,7 +6,7 @@ from collections.abc import Iterable
 MAX_SHOWN = 60
 
 
-def nearest(word: str, valid: Iterable[str]) -> str | None:
+def nearest_word(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that looks most like this one, or None when none is close."""
     found = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None
@@ -15,13 +15,12 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
 def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
     """One sentence: which word is wrong, the nearest valid one where one is close, and otherwise all valid ones."""
     options = list(valid)
-    close = nearest(word, options)
+    close = nearest_word(word, options)
     if close is not None:
         return f"Unknown {kind} {word!r}: did you mean {close!r}?"
     return f"Unknown {kind} {word!r}: choose one of {', '.join(options)}."
 
 
-def shown(value: object) -> str:
-    """A wrong value in a sentence: quoted, and not longer than a line takes."""
+def shorten_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "…"

@@ -76,20 +76,19 @@ def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
     A release that is newer than the table loads what the table's newest does at least, whatever was learnt of it.
     """
     known = [limits for since, limits in _SINCE if since <= minor_of(runtime_version)]
-    if not known or not is_beyond(runtime_version):
+    if not known or not is_newer_than_table(runtime_version):
         return known[-1] if known else None
     seen = learnt.get(runtime_version)
-    return Limits(**dict(highest(known[-1], seen or known[-1])), is_assumed=seen is None)
+    return Limits(**dict(higher_limits(known[-1], seen or known[-1])), is_assumed=seen is None)
 
 
-def is_beyond(runtime_version: str) -> bool:
-    """Whether a release is newer than the table."""
+def is_newer_than_table(runtime_version: str) -> bool:
     return minor_of(runtime_version) > NEWEST
 
 
-def highest(one: Loads, other: Loads) -> Loads:
+def higher_limits(first: Loads, second: Loads) -> Loads:
     """Of two answers the higher, number by number."""
-    return Loads(opset=max(one.opset, other.opset), ir=max(one.ir, other.ir), ml=max(one.ml, other.ml))
+    return Loads(opset=max(first.opset, second.opset), ir=max(first.ir, second.ir), ml=max(first.ml, second.ml))
 
 
 def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:
@@ -98,7 +97,7 @@ def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:
     return None if limits is None else limits.opset
 
 
-def natural_ir(opset: int) -> int:
+def ir_of_opset(opset: int) -> int:
     """The IR version of the ONNX release that brought this operator set: what loads wherever the operators do."""
     return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
@@ -163,7 +162,6 @@ def _too_new(
 
 
 def _highest(domain: str, limits: Loads) -> float:
-    """The newest version of a domain; other domains than ONNX's own have no limit that is known."""
     return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
 
 

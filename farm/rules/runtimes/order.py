@@ -41,9 +41,8 @@ def minor_of(version: str) -> tuple[int, int]:
 def is_prerelease(version: str) -> bool:
     """Whether a version is a development, alpha, beta or candidate one, or any of an index that an admin added."""
     order = release_order(version)
-    return order is not NO_RELEASE and (order.is_prerelease or bool(indexes.parted(version)[1]))
+    return order is not NO_RELEASE and (order.is_prerelease or bool(indexes.split_index(version)[1]))
 
 
-def goes_back(old: str, new: str) -> bool:
-    """Whether the release that is compared is older than what it is compared with: what if we went back?"""
+def is_downgrade(old: str, new: str) -> bool:
     return release_order(new) < release_order(old)

@@ -32,7 +32,6 @@ _QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")
 
 
 def group(own: Sequence[Provider]) -> Group[Provider]:
-    """What packages may add to the table's `own`."""
     return Group(GROUP, Provider, "provider", lambda given, taken: _checked(given, beside=(*own, *taken)))
 
 

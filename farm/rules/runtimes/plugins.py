@@ -21,38 +21,37 @@ _OF[genai.DISTRIBUTION] = (genai.PACKAGE, CPU.name)
 _LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
 
 
-def parted(version: str) -> tuple[str, str]:
+def split_pair(version: str) -> tuple[str, str]:
     """The package's own version, and that of the ONNX Runtime beside it; empty where the version names none."""
     found = _LOCAL.fullmatch(version)
     return (found[1], found[2]) if found is not None else (version, "")
 
 
-def beside(version: str, core: str) -> str:
-    """The version of a plug-in's runtime that names its ONNX Runtime."""
+def join_pair(version: str, core: str) -> str:
     return f"{version}+{PLAIN.package}.{core}"
 
 
-def written(runtime: Runtime) -> str:
+def format_runtime(runtime: Runtime) -> str:
     """A runtime as people write it: `NAME==0.2.0+onnxruntime==1.30.0`."""
-    own, core = parted(runtime.version)
+    own, core = split_pair(runtime.version)
     return f"{runtime.distribution}=={own}+{PLAIN.package}=={core}" if core else str(runtime)
 
 
-def in_words(version: str) -> str:
+def describe_version(version: str) -> str:
     """A runtime's version in a sentence: `0.2.0 on ONNX Runtime 1.30.0` where both are named."""
-    own, core = parted(version)
-    return f"{own} on ONNX Runtime {core}" if core else indexes.in_words(own)
+    own, core = split_pair(version)
+    return f"{own} on ONNX Runtime {core}" if core else indexes.describe_version(own)
 
 
 def moved_from(old: str, new: str) -> str:
     """What the older of two versions of a plug-in's runtime is called beside the newer: by what of the two moved."""
-    (old_own, old_core), (new_own, new_core) = parted(old), parted(new)
+    (old_own, old_core), (new_own, new_core) = split_pair(old), split_pair(new)
     if old_own == new_own and old_core != new_core and old_core:
         return f"on ONNX Runtime {old_core}"
-    return indexes.in_words(old_own) if old_core == new_core else in_words(old)
+    return indexes.describe_version(old_own) if old_core == new_core else describe_version(old)
 
 
-def of_others(distribution: str) -> Plugin | None:
+def third_party_plugin(distribution: str) -> Plugin | None:
     """The plug-in of other people that the table knows by this package."""
     found = _OF.get(distribution)
     return found[0] if found is not None and found[0].beside else None
@@ -64,7 +63,7 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
     A package that the table does not know is a plug-in where an ONNX Runtime is named beside it: its library is asked
     for as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
     """
-    version, core = parted(runtime.version)
+    version, core = split_pair(runtime.version)
     known, _ = _OF.get(runtime.distribution, (None, ""))
     if known is None:
         module = re.sub(r"[-.]", "_", runtime.distribution)
@@ -87,7 +86,7 @@ def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
     """What is installed of a runtime, as the package index knows it: the package, and the ONNX Runtime beside it."""
     if plugin_of(runtime) is None:
         return (runtime,)
-    own = Runtime(distribution=runtime.distribution, version=parted(runtime.version)[0])
+    own = Runtime(distribution=runtime.distribution, version=split_pair(runtime.version)[0])
     return own, core_of(runtime)
 
 

@@ -128,12 +128,10 @@ class Provider:
 
     @property
     def simulated_tag(self) -> str:
-        """The hardware tag of a machine that simulates the device."""
         return f"{self.tag}-simulated"
 
     @property
     def distributions(self) -> tuple[str, ...]:
-        """The builds of ONNX Runtime that carry this provider."""
         return tuple(build.package for build in self.builds)
 
     @property

@@ -278,7 +278,6 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
 
 
 def _every_build() -> tuple[Build, ...]:
-    """Each build of the table once, the plain one first, without the one that no node installs."""
     builds = (build for entry in _BESIDE_THE_CPU for build in entry.builds if build is not web.BUILD)
     return tuple(dict.fromkeys((PLAIN, *builds)))
 

@@ -47,7 +47,7 @@ def resolve(name: str) -> Provider:
     return entry
 
 
-def of(name: str) -> Provider:
+def provider_of(name: str) -> Provider:
     """The entry of a cell's provider; one that only a plug-in of other people registers has its name and no more."""
     return find(name) or Provider(
         name=name,
@@ -77,16 +77,16 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
     """
     if distribution == frameworks.DISTRIBUTION:
         return provider is CPU
-    if plugins.of_others(distribution) is not None:
+    if plugins.third_party_plugin(distribution) is not None:
         return provider is CPU or distribution in provider.packages
     return distribution in provider.packages or not is_known(distribution)
 
 
-def is_triable(provider: Provider) -> bool:
+def can_be_probed(provider: Provider) -> bool:
     """Whether a node can find out by itself whether it has the provider: a public build of ours to try is known."""
     if not provider.probe_with:
         return provider is not CPU and DEFAULT_DISTRIBUTION in provider.distributions
-    return plugins.of_others(Runtime.of(provider.probe_with).distribution) is None
+    return plugins.third_party_plugin(Runtime.of(provider.probe_with).distribution) is None
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:

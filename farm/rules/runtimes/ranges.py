@@ -36,7 +36,10 @@ def _named(part: str, published: Sequence[str]) -> set[str]:
     start, end = _numbers(low, part), _numbers(high, part)
     if end and start > end:
         raise RangeProblem(f"The range {part} ends before it begins; swap its ends.")
-    found = {version for version in published if _is_within(release_order(version).release, start, end)}
+    numbers = {version: release_order(version).release for version in published}
+    found = {
+        version for version, release in numbers.items() if release >= start and (not end or release[: len(end)] <= end)
+    }
     if not found:
         known = f"{published[0]} to {published[-1]}" if published else "none"
         raise RangeProblem(f"No release lies in {part}; published are {known}.")
@@ -47,7 +50,3 @@ def _numbers(text: str, part: str) -> tuple[int, ...]:
     if text and not all(piece.isdecimal() and len(piece) < 7 for piece in text.split(".")):
         raise RangeProblem(f"The range {part} is not two releases: write it like 1.15..1.31.")
     return tuple(int(piece) for piece in text.split(".")) if text else ()
-
-
-def _is_within(release: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]) -> bool:
-    return release >= start and (not end or release[: len(end)] <= end)

@@ -46,7 +46,7 @@ def unknown_sentence(
     """
     extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
-    if plugin is not None and plugins.parted(runtime.version)[1]:
+    if plugin is not None and plugins.split_pair(runtime.version)[1]:
         # each of the two as if it stood alone; which releases a package of other people has, the installer knows
         own, core = plugins.packages_of(runtime)
         asked = [core] if plugin.beside and own not in yanked else [own, core]
@@ -54,7 +54,7 @@ def unknown_sentence(
     more = {other.version for other in extra if other.distribution == runtime.distribution}
     if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
-    if (elsewhere := _elsewhere(runtime)) is not None:
+    if (elsewhere := _known_elsewhere(runtime)) is not None:
         return elsewhere.unknown_sentence(runtime, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
@@ -65,7 +65,9 @@ def unknown_sentence(
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
     # which releases an engine of other people has, the installer knows
-    is_known = bool(engines.of(runtime).runner) or minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}
+    is_known = bool(engines.engine_of(runtime).runner) or minor_of(runtime.version) in {
+        minor_of(v) for v in ONNXRUNTIME
+    }
     if runtime.distribution != "onnxruntime" and is_known:
         return None
     nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
@@ -101,14 +103,14 @@ _ELSEWHERE: Mapping[str, _Elsewhere] = {
 
 
 def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
-    own, index = indexes.parted(runtime.version)
+    own, index = indexes.split_index(runtime.version)
     if runtime.version in more:
         return None
     return f"{runtime.distribution} {own} is not on the index {index}, as far as is known here."
 
 
-def _elsewhere(runtime: Runtime) -> _Elsewhere | None:
-    if indexes.parted(runtime.version)[1]:
+def _known_elsewhere(runtime: Runtime) -> _Elsewhere | None:
+    if indexes.split_index(runtime.version)[1]:
         return _Elsewhere((), _unknown_at_index)
     return _ELSEWHERE.get(runtime.distribution)
 
@@ -118,13 +120,13 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Itera
 
     `yanked`: reasons by runtime, this release among them; `more`: versions beyond those known here.
     """
-    there, why = _there(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
+    there, why = _offered_versions(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
     because = f" ({why.rstrip('.')})" if why else ""
     other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"
     return f"{runtime} was yanked from the package index{because}: {other}."
 
 
-def _there(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
+def _offered_versions(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
     """Versions of its distribution that the farm knows, and `more`, without those that the index took back."""
     plugin, elsewhere = plugins.plugin_of(runtime), _ELSEWHERE.get(runtime.distribution)
     known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
@@ -132,28 +134,35 @@ def _there(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> 
     return {*(known if plugin is None else plugin.releases), *more} - taken_back
 
 
-def newest_beside(runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()) -> Runtime | None:
+def newest_release(
+    runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
+) -> Runtime | None:
     """The newest release of its distribution that is known; None: none is."""
-    there = _there(runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution))
+    there = _offered_versions(
+        runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
+    )
     finished = [version for version in there if not is_prerelease(version)]
     newest = max(finished, key=release_order, default=None)
     return None if newest is None else runtime.model_copy(update={"version": newest})
 
 
-def nearest_to(runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()) -> Runtime | None:
+def nearest_release(
+    runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
+) -> Runtime | None:
     """The release of its distribution that is on offer and closest to one that is not; None: none is."""
-    there = _there(runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution))
+    there = _offered_versions(
+        runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
+    )
     return runtime.model_copy(update={"version": _nearest(runtime, there)}) if there else None
 
 
 def _nearest(runtime: Runtime, there: set[str]) -> str:
     """The closest release of those that are there; of two as close, the newer one."""
-    wanted = _place(runtime.version)
+    wanted = _version_number(runtime.version)
     ordered = sorted(there, key=release_order, reverse=True)
-    return min(ordered, key=lambda version: abs(_place(version) - wanted))
+    return min(ordered, key=lambda version: abs(_version_number(version) - wanted))
 
 
-def _place(version: str) -> int:
-    """A version on a line where every part outweighs all smaller ones."""
+def _version_number(version: str) -> int:
     release = release_order(version)
     return (release.major * 10_000 + release.minor) * 10_000 + release.micro

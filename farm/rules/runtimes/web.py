@@ -82,7 +82,6 @@ WEB = _InBrowsers("web", MODULE, DISTRIBUTION, "ONNX Runtime", is_browser=True)
 
 
 def is_web(runtime: Runtime) -> bool:
-    """Whether browsers run it, and nothing else."""
     return runtime.distribution == DISTRIBUTION
 
 
@@ -92,7 +91,6 @@ def is_release(version: str) -> bool:
 
 
 def files_of(version: str) -> tuple[str, ...]:
-    """What browsers load of this release's package."""
     return (*FILES, *WEBGPU_FILES) if has_webgpu(version) else FILES
 
 
@@ -106,7 +104,7 @@ def is_unpinned(runtime: Runtime) -> bool:
     return runtime.distribution == DISTRIBUTION and not pins_of(runtime.version)
 
 
-def unlike_sentence(version: str, files: Mapping[str, str]) -> str | None:
+def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
     """Why these files (the sha256 of each by its name) are not those of a known release; None when nothing says so."""
     for name, pin in pins_of(version).items():
         if (found := files.get(name, "none")) != pin:
@@ -118,7 +116,6 @@ def unlike_sentence(version: str, files: Mapping[str, str]) -> str | None:
 
 
 def has_webgpu(version: str) -> bool:
-    """Whether a browser measures this release on WebGPU too."""
     return release_order(version) >= release_order(WEBGPU_FROM)
 
 

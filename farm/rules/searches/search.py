@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import Positions, narrowed
+from farm.rules.matrices.points import Positions, narrow_matrix
 
 Outcome = TypeVar("Outcome")
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class Measured:
     def narrowed(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
         """The matrix with the points of these cells alone, measured with these runtimes."""
         places = [self.positions(cell) for cell in dict.fromkeys(cells)]
-        return narrowed(self.matrix, places, runtimes=runtimes, hardware=hardware)
+        return narrow_matrix(self.matrix, places, runtimes=runtimes, hardware=hardware)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import COMPARED
 from farm.rules.cells.scenario_metrics import GROWTH
-from farm.rules.cells.scenarios import parsed
+from farm.rules.cells.scenarios import parse
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.comparing.sides import compared
@@ -102,7 +102,7 @@ class SoughtKind:
         looked for: nearer to none than to it, with an interval that ends below its own."""
         if not kind_of(self.kind).is_headline or comparison is None:
             return False
-        if comparison.verdict == "slower" or checks.is_surely_let_pass(comparison, self.rule.allowed(self.kind)):
+        if comparison.verdict == "slower" or checks.is_surely_allowed(comparison, self.rule.allowed(self.kind)):
             return True
         if comparison.verdict != "undecided" or self.ratio is None or comparison.ci_high is None:
             return False
@@ -160,7 +160,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
     """The largest decided change of these metrics, losses before gains. Raises SearchProblem when none changed."""
     found = [
         SoughtMetric(pair.series, change)
-        for pair in cell_pairs.pairs(document, old=good, new=bad)
+        for pair in cell_pairs.pair_cells(document, old=good, new=bad)
         for change in _changes(pair, names)
         if is_change(change.verdict)
     ]
@@ -174,7 +174,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
 
 def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> None:
     """Whether the good release runs the model at all. Raises SearchProblem."""
-    pairs = cell_pairs.pairs(document, old=good, new=bad)
+    pairs = cell_pairs.pair_cells(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
         return
     reasons = {cell.runtime: cell.reason.text for cell in document.cells if cell.reason is not None}
@@ -193,13 +193,13 @@ def names_of(asked: str) -> tuple[str, ...]:
 
 def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
     """Whether a repeat decides on all of these metrics: growth, which few scenarios tell, takes rounds."""
-    tell_growth = any(GROWTH in parsed(scenario).own_metrics for scenario in scenarios)
+    tell_growth = any(GROWTH in parse(scenario).own_metrics for scenario in scenarios)
     told = [name for name in names if name != GROWTH or tell_growth]
     return bool(told) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in told)
 
 
 def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:
-    pairs = cell_pairs.pairs(document, old=old, new=new)
+    pairs = cell_pairs.pair_cells(document, old=old, new=new)
     return next((pair for pair in pairs if pair.series == series), None)
 
 

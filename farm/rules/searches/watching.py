@@ -115,7 +115,7 @@ class Watching(Confirmation[RoundAnswer]):
     def _why_open(self, found: Finding) -> str:
         """What the fresh block says of a finding that it neither shows nor contradicts."""
         old, new = self.sides
-        pairs = cell_pairs.pairs(self.measured[1].document, old=old, new=new)
+        pairs = cell_pairs.pair_cells(self.measured[1].document, old=old, new=new)
         mine = [pair for pair in pairs if (pair.series, pair.old.node) == found.place[1:]]
         comparison = next((pair.comparison for pair in mine if pair.is_finished), None)
         if comparison is None:

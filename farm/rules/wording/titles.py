@@ -20,10 +20,10 @@ def runtime(runtime: Runtime) -> str:
     that: `1.33.0.dev1 from nightly`.
     """
     own = runtime.distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
-    release, core = plugins.parted(runtime.version)
+    release, core = plugins.split_pair(runtime.version)
     if not runtime.version:
         return runtime.distribution
-    return f"{own} {release} on {core}" if core else f"{own} {indexes.in_words(runtime.version)}".strip()
+    return f"{own} {release} on {core}" if core else f"{own} {indexes.describe_version(runtime.version)}".strip()
 
 
 def began(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
@@ -38,9 +38,9 @@ def runtime_in_words(runtime: Runtime) -> str:
     distribution, version = runtime.distribution, runtime.version
     if not version:
         return distribution
-    if plugins.parted(version)[1]:
-        return f"{distribution} {plugins.in_words(version)}"
-    return engines.of(runtime).in_words(runtime)
+    if plugins.split_pair(version)[1]:
+        return f"{distribution} {plugins.describe_version(version)}"
+    return engines.engine_of(runtime).describe(runtime)
 
 
 def runtime_before(old: Runtime, new: Runtime) -> str:

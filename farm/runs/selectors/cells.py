@@ -95,7 +95,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
 def _precision(
     precision: str, dtypes: Mapping[str, int] | None, operators: Mapping[str, int] | None, is_quantised: bool | None
 ) -> str:
-    return recipes.precision_words(precision, uploaded=recipes.uploaded_words(dtypes, operators, is_quantised))
+    return recipes.describe_precision(precision, uploaded=recipes.describe_uploaded(dtypes, operators, is_quantised))
 
 
 def _says(word: str, field: str | None) -> Q:

@@ -37,7 +37,7 @@ def compatibility_of(version: Version) -> list[Row]:
     known, learnt = runtimes_offered(team=version.model.team, uploader=version.uploaded_by)
     more = [release for name in known if (release := _release(name))]
     measured, executed = _measured(version), _executed(version)
-    return compatibility.table(stamps, more=more, measured=measured, executed=executed, learnt=learnt)
+    return compatibility.compatibility_rows(stamps, more=more, measured=measured, executed=executed, learnt=learnt)
 
 
 def _measured(version: Version) -> dict[str, Reason | None]:

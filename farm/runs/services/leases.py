@@ -133,7 +133,7 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
         ACCURACIES: (f"the accuracy metric {metric!r}", metric not in FIRST_METRICS),
         SCENARIOS: (
             f"the scenario {work.scenario!r}",
-            work.scenario != SINGLE and not scenarios.of(order.cell).seconds,
+            work.scenario != SINGLE and not scenarios.of_cell(order.cell).seconds,
         ),
     }
     for word, (what, is_asked) in asked.items():
@@ -169,7 +169,7 @@ def _arm_order(
         reference=cell.preparation.reference_ref,
         tolerance=preset_for(spec.recipe.precision, uploaded[spec.artifact_sha256]).tolerance,
         evaluation=evaluation,
-        prompts=prompts.get(scenarios.of(spec).prompts_sha256 or ""),
+        prompts=prompts.get(scenarios.of_cell(spec).prompts_sha256 or ""),
         wheels=wheels_of(spec.runtime),
     )
 
@@ -288,7 +288,7 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
 
 def _not_offered(arm: ArmOrder) -> str:
     runtime = arm.cell.runtime
-    own, index = indexes.parted(runtime.version)
+    own, index = indexes.split_index(runtime.version)
     return f"{runtime.distribution} {own} is not on the index {index} of this farm." if index and not arm.wheels else ""
 
 

@@ -117,7 +117,7 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
         raise _implausible(f"trace round {report.trace_round} was never asked for")
     if len(report.operators) > MAX_OPERATORS:
         raise _implausible(f"the trace has {len(report.operators)} operators")
-    if report.prompt is not None and not scenarios.of(block.arms[report.arm].spec).takes_prompts:
+    if report.prompt is not None and not scenarios.of_cell(block.arms[report.arm].spec).takes_prompts:
         raise _implausible(f"arm {report.arm} has the trace of a prompt, which its scenario has none of")
     if report.prompt is not None and len(report.prompt.operators) > MAX_OPERATORS:
         raise _implausible(f"the trace of the prompt has {len(report.prompt.operators)} operators")
@@ -167,12 +167,12 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     spec = block.arms[place.arm].spec
     if place.sample.phases and scenarios.is_plain(spec):
         raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
-    if len(place.sample.tokens) != scenarios.of(spec).tokens:
+    if len(place.sample.tokens) != scenarios.of_cell(spec).tokens:
         raise _implausible(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
     problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
     if problem is not None:
         raise _implausible(f"arm {place.arm}: {problem}")
-    if scenarios.of(spec).is_open:
+    if scenarios.of_cell(spec).is_open:
         # latencies overlap: waiting counts for all who wait
         return place.sample.n / place.sample.throughput if place.sample.throughput else 0.0
     return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
@@ -185,7 +185,7 @@ def _generation_problems(sample: Sample) -> Iterator[str]:
         yield "scores of a given text were not asked for"
     elif sample.forced is not None:
         try:
-            forced.unpacked(sample.forced)
+            forced.unpack_scores(sample.forced)
         except forced.ScoresProblem as problem:
             yield str(problem)
 

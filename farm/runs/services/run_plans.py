@@ -28,7 +28,7 @@ from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix, count_points
-from farm.rules.matrices.settings import read_wish
+from farm.rules.matrices.settings import read_fraction
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.models import ModelFacts
@@ -54,7 +54,7 @@ def read_matrix(declared: Declared) -> Matrix:
     if isinstance(declared, Matrix):
         return declared
     if declared is None:
-        return matrices.default()
+        return matrices.default_matrix()
     try:
         return matrices.parse(declared, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem as problem:
@@ -95,7 +95,7 @@ def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
     if wish is None:
         return matrix
     try:
-        return replace(matrix, wish=read_wish(wish))
+        return replace(matrix, wish=read_fraction(wish))
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="wish") from problem
 

@@ -41,7 +41,7 @@ def _shortest(model: onnx.ModelProto, inputs: list[Port]) -> Found:
 def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
     """Rows of tables that positions are looked up in."""
     sizes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer if tensor.dims}
-    places = {port["name"] for port in inputs if decoders.is_positions(port["name"])}
+    places = {port["name"] for port in inputs if decoders.is_position_input(port["name"])}
     for node in model.graph.node:
         if node.op_type in _PASSED and node.input and node.input[0] in places:
             places.update(node.output[:1])
@@ -64,5 +64,5 @@ def _axis(node: onnx.NodeProto) -> int:
 def _of_mask(inputs: list[Port]) -> Iterator[Found]:
     for port in inputs:
         last = (port["shape"] or [""])[-1]
-        if decoders.is_mask(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
+        if decoders.is_mask_input(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
             yield last, f"the fixed length of {shown(port['name'])}"

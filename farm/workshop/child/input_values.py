@@ -107,7 +107,7 @@ def _read(text: str, port: signature.Port) -> Fill:
         fill = fills.parse(text)
     except MatrixProblem as problem:
         raise Problem("bad_input", str(problem)) from problem
-    if (why := fills.misfit(fill, port["dtype"])) is not None:
+    if (why := fills.misfit_reason(fill, port["dtype"])) is not None:
         raise Problem("bad_input", f"The input {shown(port['name'])!r} takes {port['dtype']}: {why}")
     return fill
 
@@ -178,7 +178,7 @@ def _length(port: signature.Port, facts: signature.Signature) -> str:
 
 def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit | None) -> str:
     if signature.kind_of(port) not in ("f", "i", "u"):
-        return fills.plain_of(port["dtype"])
+        return fills.default_fill(port["dtype"])
     if limit in (bounds.COUNT, bounds.SIDE):
         return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
     if limit is None or not roles.is_whole(port):
@@ -194,4 +194,4 @@ def _by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
     if codes := roles.codes(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
     reach = 0 if roles.is_whole(port) else roles.reach_of(port, model)
-    return f"0..{reach}" if reach else fills.plain_of(port["dtype"])
+    return f"0..{reach}" if reach else fills.default_fill(port["dtype"])

@@ -54,7 +54,7 @@ def _vocabulary(folder: Path, main: str) -> int:
     """How many tokens the model scores, and its configuration for onnxruntime-genai knows."""
     facts = signature.of(model_file.read(folder, main))
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
-    if problem := decoders.problem_of(inputs, outputs):
+    if problem := decoders.generation_problem(inputs, outputs):
         raise _bad(f"Prompts are for models that generate: {problem}")
     found = decoders.decoder_of(inputs, outputs)
     assert found is not None

@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from farm.rules.runtimes.opsets import ONNX_DOMAINS, natural_ir
+from farm.rules.runtimes.opsets import ONNX_DOMAINS, ir_of_opset
 from farm.workshop import options
 from farm.workshop.child import quantised, reference, stamps, storage
 from farm.workshop.problems import Problem, first_line, shown
@@ -100,7 +100,7 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
     if was != now:
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp
-    after.ir_version = max(before.ir_version, natural_ir(now or 0)) if was != now else before.ir_version
+    after.ir_version = max(before.ir_version, ir_of_opset(now or 0)) if was != now else before.ir_version
     check_loads(before, after, doing="quantising")
     return after, history
 

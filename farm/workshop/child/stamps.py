@@ -27,7 +27,7 @@ def strip_unused(model: onnx.ModelProto) -> list[str]:
 
 def lower_ir(model: onnx.ModelProto) -> list[str]:
     """Lowers an IR version that is higher than the operators need; what was done, in sentences."""
-    wanted = max(opsets.natural_ir(opset_of(model) or 0), _needed_ir(model))
+    wanted = max(opsets.ir_of_opset(opset_of(model) or 0), _needed_ir(model))
     if model.ir_version <= wanted:
         return []
     was, model.ir_version = model.ir_version, wanted

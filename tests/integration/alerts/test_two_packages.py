@@ -16,7 +16,7 @@ from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.runtimes.listings import Listing
-from farm.rules.runtimes.plugins import parted
+from farm.rules.runtimes.plugins import split_pair
 from tests.acceptance.release_index import ReleaseIndex
 from tests.acceptance.watched_farm import OTHER_SOURCES
 from tests.integration.alerts.driving import MATRIX, Lab, make_watch, offer
@@ -50,7 +50,7 @@ def slow_with(*, own: str = "", core: str = "") -> Any:
     """A latency that steps up with a release of one of the two packages."""
 
     def latency(spec: CellSpec) -> float:
-        its_own, its_core = parted(spec.runtime.version)
+        its_own, its_core = split_pair(spec.runtime.version)
         return 1.24 if its_own == own or its_core == core else 1.0
 
     return latency
@@ -91,7 +91,7 @@ def test_since_when_is_looked_for_among_the_releases_of_the_package_that_moved(w
     offer("0.2.0", "0.2.1", "0.3.0", distribution=GGML)
 
     def latency(spec: CellSpec) -> float:
-        return 1.24 if parted(spec.runtime.version)[0] in ("0.2.1", "0.3.0") else 1.0
+        return 1.24 if split_pair(spec.runtime.version)[0] in ("0.2.1", "0.3.0") else 1.0
 
     Lab(node, p50_ms=latency).live()
     since = Alert.objects.get().investigations.get(kind="since_when")

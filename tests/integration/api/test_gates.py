@@ -23,7 +23,7 @@ from tests.integration.registry.uploading import File, part_of, upload_and_inspe
 pytestmark = pytest.mark.django_db
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PAIR = {"matrix": {"runtime": ["1.29.0"], "batch": [1]}, "models": ["cnn_dyn@1"]}
-SAID = {"model": "cnn_dyn", "branch": "faster", "commit": COMMIT}
+NO_DEFAULT = {"model": "cnn_dyn", "branch": "faster", "commit": COMMIT}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def sent(client: Client, file: File, said: dict[str, str], **fields: File) -> An
     return client.post("/api/v1/uploads", {"files": [part_of(file)], **said, **form})
 
 
-def branch_version(client: Client, file: File, said: dict[str, str] = SAID) -> Version:
+def branch_version(client: Client, file: File, said: dict[str, str] = NO_DEFAULT) -> Version:
     answer = sent(client, file, said)
     assert answer.status_code in (200, 202), answer.json()
     services.inspect_version(answer.json()["id"])
@@ -104,7 +104,7 @@ def test_a_gate_uploads_what_a_branch_has_measures_it_and_reads_its_run_alone(
 def test_a_gate_uploads_nothing_else(
     gate: Client, own: Version, models: Path, said: dict[str, str], status: int, code: str
 ) -> None:
-    answer = sent(gate, models / "relu_op13_ir7.onnx", SAID | said)
+    answer = sent(gate, models / "relu_op13_ir7.onnx", NO_DEFAULT | said)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert (Version.objects.count(), Model.objects.count()) == (1, 1)
 
@@ -119,7 +119,7 @@ def test_a_gate_of_one_team_finds_nothing_of_its_persons_other_teams(
     order = {"version": version.pk, "matrix": {"matrix": PAIR["matrix"]}}
     assert [post_json(gate, path, order).status_code for path in ("plan", "runs")] == [404, 404]
     assert gate.get(f"/api/v1/versions/{version.pk}").status_code == 404
-    assert sent(gate, ("a.onnx", b"x"), SAID | {"team": "other"}).status_code == 403
+    assert sent(gate, ("a.onnx", b"x"), NO_DEFAULT | {"team": "other"}).status_code == 403
     elsewhere = client_of(issue_token(member, [Scope.GATE], team="other")[1])
     assert post_json(elsewhere, "runs", {"version": own.pk}).status_code == 404
     begun = {"Tus-Resumable": "1.0.0", "Upload-Length": "3", "Upload-Metadata": "filename YS5vbm54"}
@@ -145,7 +145,7 @@ def test_labelled_data_of_a_branch_stay_with_its_version(
     labelled = ("evaluation.npz", b"not looked at here")
     measured = upload_and_inspect(member_api, models / "cnn_dyn.onnx", evaluation=labelled)
     before = EvaluationData.objects.get(version=measured)
-    answer = sent(gate, models / "cnn_dyn.onnx", SAID | {"recipe": "top5"}, evaluation=labelled)
+    answer = sent(gate, models / "cnn_dyn.onnx", NO_DEFAULT | {"recipe": "top5"}, evaluation=labelled)
     assert Version.objects.get(pk=answer.json()["id"]).branch == "faster"
     before.refresh_from_db()
     assert before.recipe_json == EvaluationData.objects.get(version=measured).recipe_json
@@ -171,7 +171,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
 
 def test_a_branch_that_sends_the_same_again_has_one_version_of_it(gate: Client, own: Version, models: Path) -> None:
     first = branch_version(gate, models / "relu_op13_ir7.onnx")
-    again = branch_version(gate, models / "relu_op13_ir7.onnx", SAID | {"branch": "other", "commit": "e" * 40})
+    again = branch_version(gate, models / "relu_op13_ir7.onnx", NO_DEFAULT | {"branch": "other", "commit": "e" * 40})
     assert (again.pk, again.branch, again.commit) == (first.pk, "other", "e" * 40)
     assert first.sent_at is not None
     assert again.sent_at is not None

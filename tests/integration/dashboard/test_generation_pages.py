@@ -39,7 +39,7 @@ class Generating(rows.MadeUpNode):
     """Made up too: the newer release takes longer over the prompt alone, and its fifth token is another."""
 
     def _sample(self, spec: CellSpec) -> reports.Sample:
-        told = scenarios.of(spec)
+        told = scenarios.of_cell(spec)
         assert isinstance(told, Generate)
         first = told.prompt * 0.1 * self.slow.get(str(spec.runtime), 1.0)
         made = super()._sample(

@@ -22,7 +22,7 @@ from tests.unit.rules.making import make_check, make_reason
 
 pytestmark = pytest.mark.django_db
 ONE = {0: 1.0, 1: 1.0, 2: 1.0}
-SAID = "Cancelled by member. 3 rounds were measured before."
+NO_DEFAULT = "Cancelled by member. 3 rounds were measured before."
 
 
 def stopped(run: Run, node: Node, by: User, *, rounds: int) -> Block:
@@ -46,10 +46,10 @@ def test_rounds_that_were_reported_stay_with_no_verdict_of_too_few(run: Run, nod
     assert (block.rounds, run.outcome, run.sentence) == (3, RunOutcome.CANCELLED, "Cancelled by member.")
     document = selectors.document(run)
     assert {(cell.status.value, len(cell.samples_ms)) for cell in document.cells} == {("done", 3)}
-    assert {cell.reason.text for cell in document.cells if cell.reason} == {SAID}
+    assert {cell.reason.text for cell in document.cells if cell.reason} == {NO_DEFAULT}
     assert {pair.verdict for pair in document.comparisons} == {"undecided"}
-    assert set(run.cells.values_list("status", "reason_text")) == {("done", SAID)}
-    assert csv_of(document).count(SAID) == 3
+    assert set(run.cells.values_list("status", "reason_text")) == {("done", NO_DEFAULT)}
+    assert csv_of(document).count(NO_DEFAULT) == 3
 
 
 def test_enough_rounds_have_their_verdict_and_say_that_they_were_stopped(run: Run, node: Node, member: User) -> None:
@@ -88,7 +88,7 @@ def test_pages_and_the_api_say_one_word_while_it_is_settled_and_afterwards(
         assert f"/runs/{run.pk}/cancel/" not in shown
         words.append(told)
     assert words == ["settling", "cancelled"]
-    assert SAID in shown
+    assert NO_DEFAULT in shown
 
 
 def test_a_cancelled_run_measures_more_rounds_where_a_person_asks_for_them_alone(
@@ -112,7 +112,7 @@ def test_a_cancelled_run_that_goes_on_and_is_cancelled_again_is_cancelled(run: R
     services.cancel_run(run=run, by=member)
     run.refresh_from_db()
     assert run.outcome == RunOutcome.CANCELLED
-    assert {cell.reason.text for cell in selectors.document(run).cells if cell.reason} == {SAID}
+    assert {cell.reason.text for cell in selectors.document(run).cells if cell.reason} == {NO_DEFAULT}
     services.more_rounds(run=run, by=member, rounds=5, blocks=[1])
     block = stopped(run, node, member, rounds=2)
     said = {cell.reason.text for cell in selectors.document(run).cells if cell.reason}

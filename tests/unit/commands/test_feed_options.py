@@ -54,7 +54,7 @@ def test_the_newest_of_all_is_not_asked_for_beside_runtimes_that_are_named() -> 
 
 def test_without_a_matrix_the_default_one_is_measured_with_these_sizes() -> None:
     found = matrix.parse(fed(None, ["seq=64"]))
-    assert {**found.axes, "shapes": ()} == {**matrix.default().axes, "shapes": ()}
+    assert {**found.axes, "shapes": ()} == {**matrix.default_matrix().axes, "shapes": ()}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}
 
 
 def a_plan(**options: object) -> Plan:
-    matrix = matrices.from_options(matrices.default(), **options)
+    matrix = matrices.from_options(matrices.default_matrix(), **options)
     return planner.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
 
 
@@ -44,7 +44,7 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
 def test_a_plan_says_which_noise_it_had_to_assume() -> None:
     assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
     known = NodeOffer(id="1", noise=0.007)
-    assert warnings(planner.plan(matrices.default(), FACTS, [known], seed=0)) == []
+    assert warnings(planner.plan(matrices.default_matrix(), FACTS, [known], seed=0)) == []
 
 
 def test_a_plan_of_nothing_says_so() -> None:

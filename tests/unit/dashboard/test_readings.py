@@ -20,7 +20,7 @@ from tests.unit.dashboard.conftest import address
 
 
 def test_only_axes_that_vary_name_a_cell(document: Document, by_id: dict[str, Cell]) -> None:
-    shared = axes.varying(document.cells)
+    shared = axes.varying_axes(document.cells)
     assert axes.name_of(by_id["b1-a6"], shared) == "CPU · batch 8 · int8-dynamic · 1.29.0"
     assert axes.name_of(by_id["b1-a0"], []) == "1.29.0"
 
@@ -28,14 +28,14 @@ def test_only_axes_that_vary_name_a_cell(document: Document, by_id: dict[str, Ce
 def test_hardware_that_follows_from_the_provider_is_no_axis_of_its_own(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"]
     gpu = one.model_copy(update={"provider": "CUDAExecutionProvider", "hardware": "cuda"})
-    assert [axis.name for axis in axes.varying([one, gpu])] == ["provider"]
+    assert [axis.name for axis in axes.varying_axes([one, gpu])] == ["provider"]
     arm = one.model_copy(update={"hardware": "arm", "node": "pi"})
-    assert [axis.name for axis in axes.varying([one, arm])] == ["hardware"]
+    assert [axis.name for axis in axes.varying_axes([one, arm])] == ["hardware"]
 
 
 def test_versions_sort_by_number() -> None:
     names = ["onnxruntime==1.31.1", "onnxruntime-gpu==1.20.0", "onnxruntime==1.9.0", "onnxruntime==1.31.0rc1"]
-    ordered = [str(runtime) for runtime in sorted(map(Runtime.of, names), key=axes.version_key)]
+    ordered = [str(runtime) for runtime in sorted(map(Runtime.of, names), key=axes.runtime_sort_key)]
     assert (ordered[0], ordered[-1]) == ("onnxruntime==1.9.0", "onnxruntime-gpu==1.20.0")
 
 

@@ -7,11 +7,13 @@ import pytest
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes
-from farm.rules.cells.axis import SAID, Axis, Declared, own
+from farm.rules.cells.axis import NO_DEFAULT, Axis, Declared, declare_from_field
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import words_of
+from farm.rules.cells.values import format_value
 
-PATTERN = Axis("memory-pattern", "Memory pattern", default=True, declared=own("memory-pattern", "session"))
+PATTERN = Axis(
+    "memory-pattern", "Memory pattern", default=True, declared=declare_from_field("memory-pattern", "session")
+)
 
 
 def declared(axis: Axis) -> Declared:
@@ -26,7 +28,7 @@ def with_field(**fields: Any) -> Cell:
 @pytest.mark.parametrize(("written", "read"), [(True, True), (False, False), ("true", True), ("false", False)])
 def test_a_flag_is_read_from_files_and_from_the_command_line(written: object, read: bool) -> None:
     assert declared(PATTERN).read(written) is read
-    assert declared(PATTERN).read(words_of(read)) is read
+    assert declared(PATTERN).read(format_value(read)) is read
 
 
 @pytest.mark.parametrize("written", [1, "yes", None, [True], "True"])
@@ -49,13 +51,13 @@ def test_a_name_of_two_words_is_a_field_with_an_underscore() -> None:
 
 
 def test_kinds_know_examples_of_their_values() -> None:
-    kinds = (own("threads", "session"), own("optimization", "session"), declared(PATTERN))
+    kinds = (declare_from_field("threads", "session"), declare_from_field("optimization", "session"), declared(PATTERN))
     assert [axis.example for axis in kinds] == ["1, 2", "disable, basic, extended, all", "true, false"]
 
 
 def test_an_axis_without_a_default_always_says_its_value() -> None:
-    axis = Axis("n", "N", declared=own("threads", "session"))
-    assert axis.default is SAID
+    axis = Axis("n", "N", declared=declare_from_field("threads", "session"))
+    assert axis.default is NO_DEFAULT
     assert not axis.is_default(with_field(n=1))
     assert axis.short(with_field(n=None)) == ""
 
@@ -70,4 +72,4 @@ def test_every_axis_of_a_matrix_has_one_place_in_each_order(order: tuple[str, ..
 def test_an_axis_that_an_order_does_not_name_stands_before_its_last_ones() -> None:
     known = tuple(axis.name for axis in axes.AXES if axis.declared)
     first, last = known[:3], known[-2:]
-    assert axes.placed(first, last) == (*first, *known[3:-2], *last)
+    assert axes.order_axes(first, last) == (*first, *known[3:-2], *last)

@@ -12,7 +12,7 @@ from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Work
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import axes, label
-from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
+from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, NO_DEFAULT, Axis
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
@@ -63,8 +63,8 @@ def test_a_value_reads_the_same_wherever_it_stands_on_its_own(axis: Axis) -> Non
 @every_axis
 def test_two_cells_that_differ_along_an_axis_are_told_apart_by_it_on_pages(axis: Axis) -> None:
     cells = [cell(), other(axis)]
-    assert axis in pages.varying(cells)
-    assert OTHERS[axis.name][1] in label.along(cells[1], pages.varying(cells))
+    assert axis in pages.varying_axes(cells)
+    assert OTHERS[axis.name][1] in label.label_along(cells[1], pages.varying_axes(cells))
     assert len(pages.places(cells, [axis])) == 2
 
 
@@ -76,7 +76,7 @@ def test_an_axis_reads_fields_that_a_document_has(axis: Axis) -> None:
 
 def test_what_goes_without_saying_is_not_said() -> None:
     usual = cell(batch=None)
-    assert label.described(usual, AXES, without=("model", "node", "hardware")) == (
+    assert label.describe_cell(usual, AXES, without=("model", "node", "hardware")) == (
         "CPU, fp32, opset 17, 1 thread, 1.29.0"
     )
     assert BY_NAME["session"].is_default(cell(session={}))
@@ -96,9 +96,9 @@ def test_a_comparison_along_an_axis_names_its_sides_by_it(axis: Axis) -> None:
 @pytest.mark.parametrize("axis", label.WORKLOAD, ids=[axis.name for axis in label.WORKLOAD])
 def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) -> None:
     said = OTHERS[axis.name][1]
-    assert said in label.workload(other(axis)).split(", ")
+    assert said in label.workload_label(other(axis)).split(", ")
     assert said in cell_pairs.series_label(other(axis)).split(", ")
-    assert said not in label.workload(other(axis), without=axis.name)
+    assert said not in label.workload_label(other(axis), without=axis.name)
     assert said in sentences.cell_sentence(other(axis))
 
 
@@ -138,7 +138,7 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
     )  # fmt: skip
     assert set(matrix_of([spec])) == set(MATRIX_AXES)
     assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {
-        axis.name for axis in AXES if axis.is_setting and axis.default is SAID and axis.name != "model"
+        axis.name for axis in AXES if axis.is_setting and axis.default is NO_DEFAULT and axis.name != "model"
     }
 
 
@@ -158,4 +158,4 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
     ],
 )
 def test_lengths_of_a_decoder_are_said_in_words(sizes: dict[str, int], words: str) -> None:
-    assert axes.sizes_words(sizes) == words
+    assert axes.format_sizes(sizes) == words

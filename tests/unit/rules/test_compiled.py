@@ -48,8 +48,8 @@ def test_code_that_lies_beside_the_model_is_refused_everywhere():
 
 
 def test_by_what_it_was_compiled_is_said_as_far_as_the_model_says_it():
-    assert compiled.in_words(CompiledFacts(by=("QNN", "theirs"))) == "QNN and theirs"
-    assert compiled.in_words(QNN) == "QNN, SDK 2.38.0, for v73"
+    assert compiled.describe_compiled(CompiledFacts(by=("QNN", "theirs"))) == "QNN and theirs"
+    assert compiled.describe_compiled(QNN) == "QNN, SDK 2.38.0, for v73"
 
 
 @pytest.mark.parametrize(

@@ -147,18 +147,18 @@ def test_what_is_missing_is_said_in_one_sentence(inputs: list[Port], outputs: li
 
 
 def test_words_say_what_it_is_or_why_not_or_nothing() -> None:
-    assert decoders.words_of([IDS, *PASTS], [LOGITS, *PRESENTS]).startswith("a decoder with past: 2 layers")
-    assert decoders.words_of([IDS], [LOGITS]) == ""
+    assert decoders.describe_generation([IDS, *PASTS], [LOGITS, *PRESENTS]).startswith("a decoder with past: 2 layers")
+    assert decoders.describe_generation([IDS], [LOGITS]) == ""
     said = "not as a decoder with past: The names of the past inputs say no layer: call them past_key_values.0.key"
-    assert decoders.words_of([IDS, cache("past")], [LOGITS]) == f"{said} and so on."
+    assert decoders.describe_generation([IDS, cache("past")], [LOGITS]) == f"{said} and so on."
 
 
 def test_why_a_model_cannot_generate_is_one_sentence_and_empty_where_it_can() -> None:
-    assert decoders.problem_of([IDS, *PASTS], [LOGITS, *PRESENTS]) == ""
-    assert decoders.problem_of([IDS], [LOGITS]).startswith("The model has no past among its inputs")
-    assert decoders.problem_of([IDS, *PASTS], PRESENTS).startswith("No single output scores the tokens")
+    assert decoders.generation_problem([IDS, *PASTS], [LOGITS, *PRESENTS]) == ""
+    assert decoders.generation_problem([IDS], [LOGITS]).startswith("The model has no past among its inputs")
+    assert decoders.generation_problem([IDS, *PASTS], PRESENTS).startswith("No single output scores the tokens")
     open_end = Port("logits", "float32", ("batch", "sequence", "vocabulary"))
-    assert decoders.problem_of([IDS, *PASTS], [open_end, *PRESENTS]) == (
+    assert decoders.generation_problem([IDS, *PASTS], [open_end, *PRESENTS]) == (
         "The shape of logits does not say how many tokens it scores: export it with that number."
     )
 
@@ -173,8 +173,8 @@ def test_one_token_stands_behind_a_longer_past_so_that_the_whole_stays() -> None
 
 
 def test_group_query_attention_is_known_by_its_operator() -> None:
-    assert decoders.is_grouped({"MatMul": 3, "com.microsoft.GroupQueryAttention": 2})
-    assert not decoders.is_grouped({"MatMul": 3, "com.microsoft.MultiHeadAttention": 2})
+    assert decoders.has_grouped_attention({"MatMul": 3, "com.microsoft.GroupQueryAttention": 2})
+    assert not decoders.has_grouped_attention({"MatMul": 3, "com.microsoft.MultiHeadAttention": 2})
 
 
 @pytest.mark.parametrize(
@@ -194,5 +194,9 @@ def test_any_other_model_keeps_its_sizes(inputs: list[Port], sizes: dict[str, in
 
 
 def test_inputs_that_say_places_and_those_that_mask_them_are_told_by_their_names() -> None:
-    assert [decoders.is_positions(name) for name in ("position_ids", "positions", "input_ids")] == [True, True, False]
-    assert [decoders.is_mask(name) for name in ("attention_mask", "mask", "masked")] == [True, True, False]
+    assert [decoders.is_position_input(name) for name in ("position_ids", "positions", "input_ids")] == [
+        True,
+        True,
+        False,
+    ]
+    assert [decoders.is_mask_input(name) for name in ("attention_mask", "mask", "masked")] == [True, True, False]

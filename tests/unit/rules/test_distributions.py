@@ -71,7 +71,7 @@ from tests.unit.rules.making import make_model
 )
 def test_a_member_cannot_name_a_package_of_their_choice_however_it_is_spelled(text: str) -> None:
     with pytest.raises(RuntimeProblem):
-        distributions.read(text)
+        distributions.parse_runtime(text)
     with pytest.raises(MatrixProblem):
         matrix.parse({"runtime": [text]})
     with pytest.raises(MatrixProblem):
@@ -94,17 +94,17 @@ def test_a_member_cannot_name_a_package_of_their_choice_however_it_is_spelled(te
     ],
 )
 def test_a_release_has_one_spelling_whoever_writes_it(text: str, read: str) -> None:
-    assert str(distributions.read(text)) == read
+    assert str(distributions.parse_runtime(text)) == read
 
 
 def test_a_package_beyond_the_list_is_read_where_it_is_allowed_by_its_name() -> None:
     allowed = distributions.read_names("my_ort, Onnxruntime-Training,")
     assert allowed == {"my-ort", "onnxruntime-training"}
-    assert str(distributions.read("My.ORT==0.3", allowed=allowed)) == "my-ort==0.3"
+    assert str(distributions.parse_runtime("My.ORT==0.3", allowed=allowed)) == "my-ort==0.3"
     with pytest.raises(RuntimeProblem, match=r"Unknown distribution 'evil-package'.*allowed by its name"):
-        distributions.read("evil-package==0.3", allowed=allowed)
+        distributions.parse_runtime("evil-package==0.3", allowed=allowed)
     with pytest.raises(RuntimeProblem, match="not one version"):
-        distributions.read("my-ort>=0.3", allowed=allowed)
+        distributions.parse_runtime("my-ort>=0.3", allowed=allowed)
 
 
 @pytest.mark.parametrize("names", ["my ort", "https://a.example/b.whl", "-r", "*", "óver", "a" * 65, "my-ort==1"])

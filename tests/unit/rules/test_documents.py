@@ -363,5 +363,5 @@ def test_a_cell_says_what_the_numbers_of_its_model_are() -> None:
     block = make_block(runtime="1.31.1", precision="fp32,int8-dynamic")
     document = assemble(record_of(block, [], model=make_model(uploaded="fp16")))
     assert {cell.precision: cell.uploaded for cell in document.cells} == {"fp32": "fp16", "int8-dynamic": ""}
-    (varying,) = label.varying(document.cells)
+    (varying,) = label.varying_axes(document.cells)
     assert {varying.label(cell) for cell in document.cells} == {"as uploaded: fp16", "int8-dynamic"}

@@ -73,12 +73,12 @@ def test_a_text_that_says_nothing_is_told_what_can_be_written(text: str, words: 
     ],
 )
 def test_numbers_that_a_type_does_not_hold_are_told(text: str, dtype: str, words: str) -> None:
-    assert words in str(fills.misfit(fills.parse(text), dtype))
+    assert words in str(fills.misfit_reason(fills.parse(text), dtype))
 
 
 def test_a_type_holds_its_own_usual_numbers() -> None:
     for dtype in ("float32", "float16", "bfloat16", "int8", "uint8", "int64", "uint16", "bool", "string"):
-        assert fills.misfit(fills.parse(fills.plain_of(dtype)), dtype) is None
+        assert fills.misfit_reason(fills.parse(fills.default_fill(dtype)), dtype) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_type_holds_its_own_usual_numbers() -> None:
     ],
 )
 def test_how_values_were_made_is_said_in_words(text: str, words: str) -> None:
-    assert fills.words(text, seed=3) == words
+    assert fills.describe_fill(text, seed=3) == words
 
 
 def test_a_matrix_says_how_inputs_are_made_and_reads_it_back() -> None:
@@ -122,4 +122,4 @@ def test_a_text_of_a_strangers_process_is_checked(text: str, words: str) -> None
 
 
 def test_a_matrix_without_inputs_tolerances_and_a_wish_has_none() -> None:
-    assert (fills.read_fills(None), settings.read_tolerances(None), settings.read_wish(None)) == ({}, {}, None)
+    assert (fills.read_fills(None), settings.read_tolerances(None), settings.read_fraction(None)) == ({}, {}, None)

@@ -7,7 +7,7 @@ import pytest
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.cells import commands
-from farm.rules.cells.axes import version_key
+from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
@@ -34,7 +34,7 @@ def refusal_of(axes: dict[str, Any], model: ModelFacts) -> Reason:
 
 @pytest.mark.parametrize("text", ["torch==2.13.0", "torch == 2.13.0", "torch==2.13.0+compile"])
 def test_pytorch_is_a_runtime_that_nobody_has_to_allow(text):
-    runtime = distributions.read(text)
+    runtime = distributions.parse_runtime(text)
     assert distributions.refusal(runtime) is None
     assert releases.unknown_sentence(runtime) is None
     assert frameworks.installed_as(runtime) == EAGER
@@ -44,7 +44,7 @@ def test_pytorch_is_a_runtime_that_nobody_has_to_allow(text):
 @pytest.mark.parametrize(("version", "program"), [("2.13.0", "eager"), ("2.13.0+compile", "compile")])
 def test_a_node_is_told_what_is_done_with_the_program(version, program):
     runtime = Runtime(distribution="torch", version=version)
-    engine = engines.of(runtime)
+    engine = engines.engine_of(runtime)
     is_compiled = program == "compile"
     assert (engine.program(runtime), engine.starts_processes(runtime)) == (program, is_compiled)
     assert engine.check_s(runtime) == (frameworks.COMPILED_S if is_compiled else 0.0)
@@ -60,7 +60,7 @@ def test_another_runtime_is_installed_as_it_is():
 @pytest.mark.parametrize("text", ["torch==2.13.0+cpu", "torch==2.13.0+cu130", "torch==2.13.0+compile.cpu"])
 def test_a_build_of_pytorch_is_no_release(text):
     with pytest.raises(RuntimeProblem, match="names a build, which the package index of each machine decides"):
-        distributions.read(text)
+        distributions.parse_runtime(text)
     stored = Runtime(distribution="torch", version=text.partition("==")[2])
     assert "write `torch==2.13.0` (eager)" in (distributions.refusal(stored) or "")
 
@@ -185,11 +185,11 @@ def test_the_newest_opset_of_a_runtime_leaves_a_program_as_it_is():
 def test_pytorch_stands_behind_onnx_runtime_in_lists_and_is_named_with_what_it_does():
     assert titles.runtime(Runtime.of("torch==2.13.0+compile")) == "torch 2.13.0+compile"
     order = [
-        version_key(Runtime.of(text)) for text in ("onnxruntime==1.31.1", "torch==2.13.0", "torch==2.13.0+compile")
+        runtime_sort_key(Runtime.of(text)) for text in ("onnxruntime==1.31.1", "torch==2.13.0", "torch==2.13.0+compile")
     ]
     assert order == sorted(order)
-    assert frameworks.in_words("2.13.0") == "PyTorch 2.13.0 (eager)"
-    assert frameworks.in_words("2.13.0+compile") == "PyTorch 2.13.0 (torch.compile)"
+    assert frameworks.describe_version("2.13.0") == "PyTorch 2.13.0 (eager)"
+    assert frameworks.describe_version("2.13.0+compile") == "PyTorch 2.13.0 (torch.compile)"
 
 
 def test_the_command_that_repeats_a_cell_names_its_program():

@@ -26,11 +26,11 @@ def planned(told: GenaiFacts | None = TOLD, **axes: Any) -> Plan:
 
 
 def test_both_of_its_releases_are_written_and_a_pinned_one_stands_beside_it_where_none_is():
-    runtime = distributions.read(BESIDE)
+    runtime = distributions.parse_runtime(BESIDE)
     assert runtime == Runtime(distribution="onnxruntime-genai", version="0.13.2+onnxruntime.1.29.0")
-    assert plugins.written(runtime) == BESIDE
+    assert plugins.format_runtime(runtime) == BESIDE
     assert [str(one) for one in plugins.packages_of(runtime)] == ["onnxruntime-genai==0.13.2", "onnxruntime==1.29.0"]
-    assert str(plugins.core_of(distributions.read("onnxruntime-genai==0.13.2"))) == "onnxruntime==1.31.1"
+    assert str(plugins.core_of(distributions.parse_runtime("onnxruntime-genai==0.13.2"))) == "onnxruntime==1.31.1"
     assert distributions.refusal(runtime) is None
     assert releases.unknown_sentence(runtime) is None
     assert genai.is_genai(runtime)
@@ -56,7 +56,7 @@ def test_which_of_the_two_moved_is_said():
     ],
 )
 def test_a_release_that_cannot_be_had_is_refused_in_one_sentence(text: str, sentence: str):
-    found = releases.unknown_sentence(distributions.read(f"onnxruntime-genai=={text}")) or ""
+    found = releases.unknown_sentence(distributions.parse_runtime(f"onnxruntime-genai=={text}")) or ""
     assert found.startswith(sentence)
 
 

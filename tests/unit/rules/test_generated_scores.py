@@ -28,7 +28,7 @@ def scores(*rows: Sequence[float]) -> ForcedScores:
 
 
 def compared(one: ForcedScores, other: ForcedScores) -> forced.Forced:
-    found = forced.compared(one, other, tolerance=1e-4)
+    found = forced.compare_scores(one, other, tolerance=1e-4)
     assert found is not None
     return found
 
@@ -58,8 +58,8 @@ def test_what_is_no_number_is_beyond_and_equal_infinities_are_not() -> None:
 
 
 def test_other_places_or_tokens_are_not_compared() -> None:
-    assert forced.compared(scores([1.0]), scores([1.0], [2.0]), tolerance=1e-4) is None
-    assert forced.compared(scores([1.0]), scores([1.0, 2.0]), tolerance=1e-4) is None
+    assert forced.compare_scores(scores([1.0]), scores([1.0], [2.0]), tolerance=1e-4) is None
+    assert forced.compare_scores(scores([1.0]), scores([1.0, 2.0]), tolerance=1e-4) is None
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_other_places_or_tokens_are_not_compared() -> None:
 )
 def test_scores_that_are_no_scores_are_refused(places: tuple[int, ...], text: str, words: str) -> None:
     with pytest.raises(forced.ScoresProblem, match=words):
-        forced.unpacked(ForcedScores(places=places, scores=text))
+        forced.unpack_scores(ForcedScores(places=places, scores=text))
 
 
 def test_scores_are_read_the_same_on_a_machine_that_writes_them_the_other_way_round() -> None:
-    own = forced.unpacked(scores([1.0, 2.0]))
-    turned = forced.unpacked(scores([1.0, 2.0]), machine="big")
+    own = forced.unpack_scores(scores([1.0, 2.0]))
+    turned = forced.unpack_scores(scores([1.0, 2.0]), machine="big")
     for one in turned:
         one.byteswap()
     assert turned == own

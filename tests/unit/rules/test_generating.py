@@ -37,7 +37,7 @@ TOLD = {"tpot_ms": 0.25, "ttft_ms": 4.0, "tokens_per_s": 1234.0}
     ],
 )
 def test_generating_has_one_text_however_it_is_written(written: object, text: str) -> None:
-    assert scenarios.read(written) == scenarios.read(text) == text
+    assert scenarios.normalise_text(written) == scenarios.normalise_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_generating_has_one_text_however_it_is_written(written: object, text: st
 )
 def test_other_options_are_refused_in_one_sentence(written: object, words: str) -> None:
     with pytest.raises(MatrixProblem) as refused:
-        scenarios.read(written)
+        scenarios.normalise_text(written)
     assert words in str(refused.value)
 
 
@@ -67,7 +67,7 @@ def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> No
     cell = spec(scenario="generate:prompt=16:new=8", seed=7)
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
     assert scenarios.label("generate:prompt=16:new=8") == "prompt 16, 8 new"
-    assert (scenarios.is_plain(cell), scenarios.is_single_stream(cell), scenarios.of(cell).takes_prompts) == (
+    assert (scenarios.is_plain(cell), scenarios.is_single_stream(cell), scenarios.of_cell(cell).takes_prompts) == (
         False,
         True,
         True,

@@ -89,7 +89,7 @@ def test_of_one_version_no_more_files_are_kept_than_an_order_takes() -> None:
 def test_a_build_names_its_index_in_its_version(own: str, version: str) -> None:
     ((found, _),) = page({"files": [entry(filename=f"onnxruntime-{own}-py3-none-any.whl")]}).items()
     assert found == version
-    assert indexes.parted(version) == (own, "nightly")
+    assert indexes.split_index(version) == (own, "nightly")
     assert titles.runtime(Runtime.of(f"onnxruntime=={version}")) == f"{own} from nightly"
     assert titles.runtime(Runtime.of(f"onnxruntime-gpu=={version}")) == f"gpu {own} from nightly"
     assert titles.runtime_in_words(Runtime.of(f"onnxruntime=={version}")) == f"ONNX Runtime {own} from nightly"
@@ -99,8 +99,8 @@ def test_a_build_names_its_index_in_its_version(own: str, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.33.0", "1.33.0+sha3f2a91b", "1.33.0+attic.x", "1.33.0+at.Nightly", "1.33.0+at"])
 def test_other_versions_are_of_the_usual_index(version: str) -> None:
-    assert indexes.parted(version) == (version, "")
-    assert indexes.in_words(version) == version
+    assert indexes.split_index(version) == (version, "")
+    assert indexes.describe_version(version) == version
 
 
 @pytest.mark.parametrize("distribution", ["onnxruntime", "onnxruntime-gpu", "torch"])
@@ -146,7 +146,7 @@ def test_an_address_that_is_none_or_holds_a_secret_is_refused_without_repeating_
 @pytest.mark.parametrize("address", ["https://feed.example/simple", " https://feed.example/simple/ "])
 def test_an_address_ends_with_a_slash(address: str) -> None:
     assert indexes.read_address(address) == "https://feed.example/simple/"
-    assert indexes.page_of("https://feed.example/simple/", "onnxruntime") == ADDRESS
+    assert indexes.page_address("https://feed.example/simple/", "onnxruntime") == ADDRESS
 
 
 def test_this_machine_alone_is_asked_without_encryption_and_by_nobody_else() -> None:
@@ -159,8 +159,8 @@ def test_this_machine_alone_is_asked_without_encryption_and_by_nobody_else() -> 
 
 def test_several_indexes_of_ones_own_are_read_from_one_text() -> None:
     text = "nightly=https://feed.example/simple, own=http://localhost:1/"
-    assert indexes.read_several(text) == {"nightly": "https://feed.example/simple/", "own": "http://localhost:1/"}
-    assert indexes.read_several(" ") == {}
+    assert indexes.read_addresses(text) == {"nightly": "https://feed.example/simple/", "own": "http://localhost:1/"}
+    assert indexes.read_addresses(" ") == {}
     for wrong in ("nightly", "https://feed.example/", "a=https://b.example/,a=https://c.example/"):
         with pytest.raises(IndexProblem):
-            indexes.read_several(wrong)
+            indexes.read_addresses(wrong)

@@ -122,13 +122,13 @@ def test_of_two_entries_of_one_key_the_first_has_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_those_of_packages_stand_where_they_are_told() -> None:
-    told = [kind.key for kind in kinds.in_order([WAITS, replace(WAITS, key="other", before="failed")])]
+    told = [kind.key for kind in kinds.sort_kinds([WAITS, replace(WAITS, key="other", before="failed")])]
     assert [*told[:4], told[-1]] == ["parity", "accuracy", "other", "failed", "waits"]
 
 
 def test_a_metric_that_alerts_as_no_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     judging = ALERTING["session_ms"]
-    kinds.warn_of_unknown({"session_ms": judging, "acme_wait_ms": replace(judging, alerts_as="waits")}, KEYS)
+    kinds.warn_of_unknown_kinds({"session_ms": judging, "acme_wait_ms": replace(judging, alerts_as="waits")}, KEYS)
     assert [record.args for record in caplog.records] == [("acme_wait_ms", "waits")]
 
 
@@ -142,6 +142,6 @@ def test_a_comparison_that_breaks_leaves_its_kind_undecided(
     points = [EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in ("one", "two")]
     broken, fine = kinds.GROUP.read(points).entries
     pair = Pair(make_cell("c1"), make_cell("c2"))
-    assert [change.verdict for change in checks.changes(broken, pair, allowed=0.0)] == ["undecided"]
-    assert [change.verdict for change in checks.changes(fine, pair, allowed=0.0)] == ["well"]
+    assert [change.verdict for change in checks.find_changes(broken, pair, allowed=0.0)] == ["undecided"]
+    assert [change.verdict for change in checks.find_changes(fine, pair, allowed=0.0)] == ["well"]
     assert "'waits' broke" in caplog.text

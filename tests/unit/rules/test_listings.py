@@ -9,7 +9,7 @@ from farm.rules.runtimes.releases import unknown_sentence, yanked_sentence
 
 FILES = "http://u:****@index.example/files"
 TAGS = "cp311-cp311-manylinux_2_28_x86_64.whl"
-SAID = f"""1 location(s) to search for versions of onnxruntime:
+NO_DEFAULT = f"""1 location(s) to search for versions of onnxruntime:
   Found link {FILES}/onnxruntime-1.29.0-{TAGS}#sha256=00 (from http://index.example/simple/), version: 1.29.0
   Skipping link: yanked for reason: broken: see http://x/y : {FILES}/onnxruntime-1.30.0-{TAGS}#sha256=00 (from http://i/)
   Skipping link: yanked for reason: another word: {FILES}/onnxruntime-1.30.0-cp312-{TAGS} (from http://i/)
@@ -24,11 +24,11 @@ YANKED = {"1.30.0": "broken: see http://x/y", "2.0+local": "", "1.14.0": ""}
 
 
 def test_offered_and_yanked_releases_are_told_apart() -> None:
-    assert read_listing(SAID + LISTED) == Listing(("1.29.0", "1.28.0"), YANKED)
+    assert read_listing(NO_DEFAULT + LISTED) == Listing(("1.29.0", "1.28.0"), YANKED)
 
 
 def test_an_index_where_all_is_yanked_has_answered() -> None:
-    assert read_listing(SAID) == Listing((), {**YANKED, "1.29.0": "one file of two"})
+    assert read_listing(NO_DEFAULT) == Listing((), {**YANKED, "1.29.0": "one file of two"})
 
 
 @pytest.mark.parametrize("said", ["", "ERROR: No matching distribution found for onnxruntime"])

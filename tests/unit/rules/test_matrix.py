@@ -96,7 +96,7 @@ def test_equal_values_of_an_axis_stay_two_points():
 
 
 def test_the_default_matrix_is_the_documented_one():
-    assert matrix.default().as_plain() == {
+    assert matrix.default_matrix().as_plain() == {
         "budget": "quick",
         "fail-fast": False,
         "matrix": {
@@ -110,7 +110,7 @@ def test_the_default_matrix_is_the_documented_one():
 
 
 def test_options_of_a_command_line_replace_axes_and_leave_the_rest():
-    read = matrix.from_options(matrix.default(), runtime="1.30.0", batch=[2, 4], threads=None, budget="standard")
+    read = matrix.from_options(matrix.default_matrix(), runtime="1.30.0", batch=[2, 4], threads=None, budget="standard")
     assert read.budget is Budget.STANDARD
     assert [str(one) for one in read.axes["runtime"]] == ["onnxruntime==1.30.0"]
     assert read.axes["batch"] == (2, 4)

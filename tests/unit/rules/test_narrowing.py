@@ -4,8 +4,8 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.points import expand, narrowed, point_at, unpaired_sentence, with_runtimes
-from farm.rules.runtimes.order import goes_back, is_prerelease, release_order
+from farm.rules.matrices.points import expand, narrow_matrix, point_at, unpaired_sentence, with_runtimes
+from farm.rules.runtimes.order import is_downgrade, is_prerelease, release_order
 
 
 def ort(version: str) -> Runtime:
@@ -46,10 +46,12 @@ def test_a_narrowed_matrix_holds_the_points_that_were_asked_for() -> None:
         {"batch": [1, 8, 16], "precision": ["fp32", "int8-dynamic"], "exclude": [{"batch": 8, "precision": "fp32"}]}
     )
     asked = [{"batch": 0, "precision": 1}, {"batch": 1, "precision": 1}]
-    found = narrowed(matrix, asked, runtimes=[ort("1.29.0"), ort("1.31.1")])
+    found = narrow_matrix(matrix, asked, runtimes=[ort("1.29.0"), ort("1.31.1")])
     assert len(expand(found).points) == 4
     assert found.exclude == ()
-    wider = narrowed(matrix, [{"batch": 0, "precision": 0}, {"batch": 1, "precision": 1}], runtimes=[ort("1.29.0")])
+    wider = narrow_matrix(
+        matrix, [{"batch": 0, "precision": 0}, {"batch": 1, "precision": 1}], runtimes=[ort("1.29.0")]
+    )
     assert len(wider.exclude) == 1
     assert matrices.parse(found.as_plain()) == found
 
@@ -57,7 +59,7 @@ def test_a_narrowed_matrix_holds_the_points_that_were_asked_for() -> None:
 def test_a_point_that_an_include_added_can_be_narrowed_to() -> None:
     matrix = matrices.parse({"batch": [1], "include": [{"batch": 32, "threads": 2}]})
     point = expand(matrix).points[-1]
-    found = narrowed(matrix, [point.positions], runtimes=[ort("1.29.0")])
+    found = narrow_matrix(matrix, [point.positions], runtimes=[ort("1.29.0")])
     assert (found.axes["batch"], found.axes["threads"]) == ((32,), (2,))
 
 
@@ -76,5 +78,5 @@ def test_a_matrix_that_could_compare_no_releases_is_told_why() -> None:
 
 
 def test_a_release_that_stands_before_the_one_it_is_held_against_goes_back() -> None:
-    assert goes_back("1.31.1", "1.29.0")
-    assert not goes_back("1.29.0", "1.31.1")
+    assert is_downgrade("1.31.1", "1.29.0")
+    assert not is_downgrade("1.29.0", "1.31.1")

@@ -63,10 +63,10 @@ def test_one_that_is_malformed_is_left_out_in_one_sentence(
 
 @pytest.mark.usefixtures("_installed")
 def test_it_is_named_planned_and_believed_as_its_package_says() -> None:
-    engine = engines.of(RUNTIME)
+    engine = engines.engine_of(RUNTIME)
     assert titles.runtime_in_words(RUNTIME) == "Acme 1.0"
     assert releases.unknown_sentence(RUNTIME) is None
-    assert (engine.spent_s(scenarios.parsed("single")), engine.check_s(RUNTIME)) == (0.5, 0.0)
+    assert (engine.scenario_launch_s(scenarios.parse("single")), engine.check_s(RUNTIME)) == (0.5, 0.0)
     assert (engine.installed_as(RUNTIME), engine.program(RUNTIME), engine.starts_processes(RUNTIME)) == (
         RUNTIME,
         None,
@@ -78,5 +78,5 @@ def test_it_is_named_planned_and_believed_as_its_package_says() -> None:
 @pytest.mark.usefixtures("_installed")
 def test_what_it_cannot_do_is_refused_by_the_scenario() -> None:
     spec = CellSpec(artifact_sha256="0" * 64, runtime=RUNTIME, workload=Workload(scenario="generate:prompt=4:new=8"))
-    found = scenarios.of(spec).refusals(spec, make_model(), shape_problem=lambda name, size: None)
+    found = scenarios.of_cell(spec).refusals(spec, make_model(), shape_problem=lambda name, size: None)
     assert "acme-engine==1.0 is not measured generating yet: leave generate out for it." in list(found)

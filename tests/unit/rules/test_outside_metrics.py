@@ -31,7 +31,7 @@ PAUSED = Entry(name="paused", module="acme_paused", label="with pauses", metrics
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
     """What importing the table gives where the package is installed."""
-    whole = outside_metrics.beside(metrics.OWN, [one.metric for one in PAUSED.metrics])
+    whole = outside_metrics.merge_tables(metrics.OWN, [one.metric for one in PAUSED.metrics])
     monkeypatch.setattr(metrics, "METRICS", whole)
     monkeypatch.setattr(metrics, "BY_NAME", {metric.name: metric for metric in whole})
     monkeypatch.setattr(metric_changes, "BY_NAME", metrics.BY_NAME)
@@ -119,19 +119,19 @@ def test_words_and_digits_follow_the_unit_and_what_is_better(declared: Measure, 
 
 def test_one_whose_name_our_table_has_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     theirs = [replace(WORST, name="instructions"), WORST, WORST]
-    table = outside_metrics.beside(metrics.OWN, [measure.metric for measure in theirs])
+    table = outside_metrics.merge_tables(metrics.OWN, [measure.metric for measure in theirs])
     assert [metric.name for metric in table[len(metrics.OWN) :]] == ["paused_worst_ms"]
     assert caplog.text.count("is left out: the name is taken.") == 2
 
 
 def test_the_table_is_our_own_where_no_package_adds_to_it() -> None:
     assert metrics.METRICS[: len(metrics.OWN)] == metrics.OWN
-    assert outside_metrics.beside(metrics.OWN, ()) == metrics.OWN
+    assert outside_metrics.merge_tables(metrics.OWN, ()) == metrics.OWN
 
 
 def test_an_entry_whose_metrics_are_well_formed_is_taken_with_them() -> None:
-    assert list(outside_metrics.malformed(PAUSED.metrics)) == []
-    assert list(outside_metrics.malformed([WORST, replace(DRIFT, unit="", note="", margin=0)])) == []
+    assert list(outside_metrics.find_problems(PAUSED.metrics)) == []
+    assert list(outside_metrics.find_problems([WORST, replace(DRIFT, unit="", note="", margin=0)])) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_one_that_is_an_entry_itself_is_of_any_launch_and_may_alert(monkeypatch:
     names = ("one", "two", "one again")
     points = [EntryPoint(name, f"acme_meter:{name.split()[0]}", outside_metrics.GROUP.name) for name in names]
     found = outside_metrics.GROUP.read(points)
-    (metric,) = outside_metrics.of_any_launch(found.entries)
+    (metric,) = outside_metrics.metrics_of_no_scenario(found.entries)
     assert set(found.refused) == {"two", "one again"}
     judging = metric.judging
     assert judging is not None

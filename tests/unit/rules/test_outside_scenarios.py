@@ -87,13 +87,18 @@ def spec(scenario: str) -> CellSpec:
 
 @pytest.mark.usefixtures("_installed")
 def test_it_is_spelled_told_and_ordered_as_our_own() -> None:
-    assert scenarios.read("paused") == scenarios.read({"paused": None}) == scenarios.read("paused:ms=5") == "paused"
-    assert scenarios.read({"paused": {"ms": 20}}) == "paused:ms=20"
+    assert (
+        scenarios.normalise_text("paused")
+        == scenarios.normalise_text({"paused": None})
+        == scenarios.normalise_text("paused:ms=5")
+        == "paused"
+    )
+    assert scenarios.normalise_text({"paused": {"ms": 20}}) == "paused:ms=20"
     assert scenarios.label("paused:ms=20") == "with pauses (ms 20)"
     assert scenarios.label("paused") == "with pauses"
     assert scenarios.as_order(spec("paused:ms=20")) == {"kind": "paused", "seed": 3, "made": {}, "ms": 20.0}
     assert not scenarios.is_plain(spec("paused"))
-    assert scenarios.parsed("paused").launch_s(None, timed_s=0.3) == 2.0
+    assert scenarios.parse("paused").launch_s(None, timed_s=0.3) == 2.0
     declared = {"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "paused"]}
     plan = planner.plan(matrix.parse(declared), make_model())
     assert [{arm.spec.workload.scenario for arm in block.arms} for block in plan.blocks] == [{"single"}, {"paused"}]
@@ -115,7 +120,7 @@ def test_it_is_spelled_told_and_ordered_as_our_own() -> None:
 )
 def test_what_it_does_not_take_is_refused_in_one_sentence(written: object, words: str) -> None:
     with pytest.raises(MatrixProblem) as refused:
-        scenarios.read(written)
+        scenarios.normalise_text(written)
     assert str(refused.value).startswith(words)
 
 

@@ -15,7 +15,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.identity import fields_of
-from farm.rules.cells.values import plain_of, words_of
+from farm.rules.cells.values import format_value, plain_of
 from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix
 from onnxfarm.commands.bench import bench
@@ -48,7 +48,7 @@ def test_a_matrix_gives_it_to_the_cell_which_has_another_digest_by_it(axis: Decl
 def test_a_matrix_reads_back_what_it_writes_under_the_key_of_its_schema(axis: Declared) -> None:
     declared = matrix.parse({axis.name: [plain(axis)]})
     assert matrix.parse(json.dumps(declared.as_plain())) == declared
-    assert matrix.parse({axis.field: words_of(plain(axis))}) == declared
+    assert matrix.parse({axis.field: format_value(plain(axis))}) == declared
     assert axis.name in matrix.json_schema()["properties"]["matrix"]["properties"]
     excluded = matrix.parse(
         {axis.name: [plain(axis)], "batch": [1, 2], "exclude": [{axis.field: plain(axis), "batch": 2}]}
@@ -62,7 +62,7 @@ def test_copied_matrices_and_the_repeat_command_say_it(axis: Declared) -> None:
     assert digests(cells_of(copied([spec]))) == digests([spec])
     assert f"{axis.name}:" in matrix_text([(spec, "")])
     words = shlex.split(repeat_command(spec, "m.onnx"))
-    assert words[words.index(f"--{axis.name}") + 1] == words_of(plain(axis))
+    assert words[words.index(f"--{axis.name}") + 1] == format_value(plain(axis))
 
 
 @every_own_axis
@@ -84,8 +84,8 @@ def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
 def test_the_form_of_a_matrix_has_a_field_for_it(axis: Declared) -> None:
     form = new_run.form_of(json.dumps({axis.name: [plain(axis)]}))
     (field,) = [one for one in form.fields if one.name == axis.name]
-    assert (field.value, field.is_text) == (words_of(plain(axis)), True)
-    assert words_of(plain(axis)) in watches.matrix_words({axis.name: [plain_of(plain(axis))]})
+    assert (field.value, field.is_text) == (format_value(plain(axis)), True)
+    assert format_value(plain(axis)) in watches.matrix_words({axis.name: [plain_of(plain(axis))]})
 
 
 @every_own_axis

@@ -18,7 +18,7 @@ DIGEST = "c" * 64
 
 
 def test_the_default_matrix_is_one_block_of_eight_arms_in_order_of_their_neighbours():
-    plan = planner.plan(matrix.default(), make_model())
+    plan = planner.plan(matrix.default_matrix(), make_model())
     (block,) = plan.blocks
     assert [arm.labels["runtime"][-6:] for arm in block.arms] == ["1.29.0", "1.31.1"] * 4
     assert [arm.labels["batch"] for arm in block.arms] == ["1"] * 4 + ["8"] * 4

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.axes import version_key
+from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.runtimes import allowances, distributions, plugins, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
 from farm.rules.wording import titles
@@ -26,14 +26,14 @@ THEIRS = allowances.read_names("their-ep+onnxruntime>=1.25,<1.28")
     ],
 )
 def test_a_plug_in_stands_beside_the_named_runtime_or_the_newest_that_it_takes(text, version, core):
-    runtime = distributions.read(text, allowed=GGML)
+    runtime = distributions.parse_runtime(text, allowed=GGML)
     assert (runtime.version, plugins.core_of(runtime).version) == (version, core)
     assert distributions.refusal(runtime, allowed=GGML) is None
-    assert distributions.read(plugins.written(runtime), allowed=GGML) == runtime
+    assert distributions.parse_runtime(plugins.format_runtime(runtime), allowed=GGML) == runtime
 
 
 def test_an_allowance_says_which_onnx_runtime_a_package_takes():
-    runtime = distributions.read("their-ep==3.1", allowed=THEIRS)
+    runtime = distributions.parse_runtime("their-ep==3.1", allowed=THEIRS)
     assert str(runtime) == "their-ep==3.1+onnxruntime.1.27.0"
     assert plugins.packages_of(runtime) == (
         Runtime(distribution="their-ep", version="3.1"),
@@ -44,8 +44,8 @@ def test_an_allowance_says_which_onnx_runtime_a_package_takes():
 
 
 def test_a_package_that_is_allowed_by_its_name_alone_is_a_build_unless_a_runtime_is_named_beside_it():
-    alone = distributions.read("my-ort==1.0", allowed={"my-ort"})
-    beside = distributions.read("my-ort==1.0+onnxruntime==1.29.0", allowed={"my-ort"})
+    alone = distributions.parse_runtime("my-ort==1.0", allowed={"my-ort"})
+    beside = distributions.parse_runtime("my-ort==1.0+onnxruntime==1.29.0", allowed={"my-ort"})
     assert plugins.plugin_of(alone) is None
     assert plugins.packages_of(alone) == (alone,)
     assert plugins.core_of(beside).version == "1.29.0"
@@ -66,12 +66,12 @@ def test_a_package_that_is_allowed_by_its_name_alone_is_a_build_unless_a_runtime
 )
 def test_a_runtime_that_cannot_stand_beside_a_package_is_refused_in_one_sentence(text, sentence):
     with pytest.raises(RuntimeProblem, match=sentence):
-        distributions.read(text, allowed=GGML)
+        distributions.parse_runtime(text, allowed=GGML)
 
 
 def test_a_plug_in_that_nobody_allowed_says_who_may():
     with pytest.raises(RuntimeProblem) as raised:
-        distributions.read("onnxruntime-ggml==0.2.0")
+        distributions.parse_runtime("onnxruntime-ggml==0.2.0")
     assert str(raised.value) == (
         "onnxruntime-ggml is other people's code, which has to be allowed by its name: by a farm's admin "
         "(ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)."
@@ -104,7 +104,7 @@ def test_nonsense_in_an_allow_list_is_one_sentence(text, sentence):
 def test_the_commas_of_a_range_do_not_end_an_allowance():
     found = allowances.read_names("a-b, onnxruntime_ggml+onnxruntime>=1.29,<1.31 ,c")
     assert found == {"a-b", "onnxruntime-ggml+onnxruntime<1.31,>=1.29", "c"}
-    assert allowances.names_of(found) == {"a-b", "onnxruntime-ggml", "c"}
+    assert allowances.package_names(found) == {"a-b", "onnxruntime-ggml", "c"}
 
 
 def test_both_versions_of_a_plug_in_have_an_order_and_are_said():
@@ -113,7 +113,7 @@ def test_both_versions_of_a_plug_in_have_an_order_and_are_said():
         for own in ("0.2.0", "0.10.0")
         for core in ("1.9.0", "1.30.0")
     ]
-    assert sorted(reversed(runtimes), key=version_key) == runtimes
+    assert sorted(reversed(runtimes), key=runtime_sort_key) == runtimes
     assert titles.runtime(runtimes[1]) == "ggml 0.2.0 on 1.30.0"
 
 
@@ -157,9 +157,9 @@ def test_only_its_own_provider_comes_with_a_known_plug_in_of_other_people():
 
 
 def test_a_provider_that_only_a_plug_in_knows_has_its_own_name():
-    entry = providers.of("theirs")
+    entry = providers.provider_of("theirs")
     assert (entry.name, entry.tag, entry.takes_any_option) == ("theirs", "theirs", True)
-    assert providers.of("openvino") is providers.resolve("openvino")
+    assert providers.provider_of("openvino") is providers.resolve("openvino")
 
 
 @pytest.mark.parametrize("runtime", ["1.31.1", "onnxruntime-ggml==0.2.0"])

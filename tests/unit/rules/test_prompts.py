@@ -79,7 +79,7 @@ def test_prompts_of_another_digest_or_length_are_refused_in_a_sentence() -> None
         "prompt of generate is 8 and each row of prompts.npz has 37 tokens: leave `prompt` out."
     )
     with pytest.raises(MatrixProblem, match="given of generate is 'mine': write the SHA-256 digest"):
-        scenarios.read("generate:given=mine")
+        scenarios.normalise_text("generate:given=mine")
 
 
 def test_a_cell_says_what_it_was_given_in_its_label_its_command_and_its_inputs() -> None:
@@ -87,7 +87,7 @@ def test_a_cell_says_what_it_was_given_in_its_label_its_command_and_its_inputs()
     assert scenarios.label(spec.workload.scenario) == "given prompt of 37, 8 new"
     assert "--prompts prompts.npz" in repeat_command(spec, "model.onnx")
     assert scenarios.as_order(spec)["given"] == GIVEN
-    (told,) = scenarios.of(spec).inputs(spec.workload)
+    (told,) = scenarios.of_cell(spec).inputs(spec.workload)
     assert (told.shape, told.made_by) == ([1, 37], "token ids that were given (prompts.npz)")
     drawn = planned("generate:prompt=16:new=8").blocks[0].arms[0].spec
     assert "--prompts" not in repeat_command(drawn, "model.onnx")

@@ -39,7 +39,10 @@ def test_every_precision_is_planned_as_it_is_written_and_reads_back(text):
     assert matrix.parse(read.as_plain()) == read
     assert matrix.parse(json.dumps(read.as_plain())) == read
     (choice,) = read.axes["precision"]
-    assert recipes.read_text(recipes.as_text(choice.precision, choice.options)) == (choice.precision, choice.options)
+    assert recipes.read_text(recipes.format_precision(choice.precision, choice.options)) == (
+        choice.precision,
+        choice.options,
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_calibration_data_tell_recipes_apart_and_random_ones_are_named():
     assert drawn != given
     assert recipes.label(drawn) == "int8-qdq:activation=uint8, random calibration data"
     assert recipes.label(given) == "int8-qdq:activation=uint8, calibration data dddddddd"
-    assert recipes.for_tools(drawn) == recipes.for_tools(given) == {"activation": "uint8"}
+    assert recipes.variant_options(drawn) == recipes.variant_options(given) == {"activation": "uint8"}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ def test_a_recipe_in_words(recipe, words):
 def test_an_upload_is_called_what_its_numbers_are(
     dtypes: dict[str, int], operators: list[str], is_quantised: bool, words: str
 ) -> None:
-    assert recipes.uploaded_words(dtypes, operators, is_quantised=is_quantised) == words
+    assert recipes.describe_uploaded(dtypes, operators, is_quantised=is_quantised) == words
 
 
 @pytest.mark.parametrize(
@@ -205,4 +208,4 @@ def test_an_upload_is_called_what_its_numbers_are(
     ],
 )
 def test_a_precision_that_changes_nothing_is_the_uploads(precision: str, uploaded: str, words: str) -> None:
-    assert recipes.precision_words(precision, uploaded=uploaded) == words
+    assert recipes.describe_precision(precision, uploaded=uploaded) == words

@@ -49,8 +49,8 @@ from tests.unit.rules.test_cell_matrices import cells_of
     ],
 )
 def test_a_scenario_has_one_text_however_it_is_written(written: object, text: str) -> None:
-    assert scenarios.read(written) == text
-    assert scenarios.read(text) == text
+    assert scenarios.normalise_text(written) == text
+    assert scenarios.normalise_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
 )
 def test_what_is_no_scenario_is_refused_in_one_sentence(written: object, words: str) -> None:
     with pytest.raises(MatrixProblem) as refused:
-        scenarios.read(written)
+        scenarios.normalise_text(written)
     assert words in str(refused.value)
     with pytest.raises(MatrixProblem):
         matrix.parse({"runtime": "1.31.1", "scenario": [written]})
@@ -123,7 +123,7 @@ def test_streams_are_a_closed_loop_and_the_same_cell_however_they_are_spelled() 
     (old,) = cells_of({"runtime": "1.31.1", "concurrency": 4})
     (new,) = cells_of({"runtime": "1.31.1", "scenario": "load:closed=4"})
     assert old == new
-    assert scenarios.of(new).text == scenarios.text_of(new.workload) == "load:closed=4"
+    assert scenarios.of_cell(new).text == scenarios.text_of(new.workload) == "load:closed=4"
     assert (scenarios.as_order(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
     assert (scenarios.as_order(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
 
@@ -163,7 +163,7 @@ SEVERAL = ["single", "load:closed=2", "load:rate=50", "fresh", "sustained:1"]
 def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never_compared() -> None:
     declared = matrix.parse({"runtime": ["1.29.0", "1.31.1"], "scenario": SEVERAL})
     plan = planner.plan(declared, make_model())
-    kinds = [{scenarios.of(arm.spec).kind for arm in block.arms} for block in plan.blocks]
+    kinds = [{scenarios.of_cell(arm.spec).kind for arm in block.arms} for block in plan.blocks]
     assert kinds == [{"single", "load"}, {"load"}, {"fresh"}, {"sustained"}]
     assert [block.sustained_s for block in plan.blocks] == [0.0, 0.0, 0.0, 60.0]
     # one release with more streams is compared as it always was
@@ -286,20 +286,20 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
         "kind": "load", "rate": None, "bound_ms": 20.0, "streams": 4, "sessions": "each", "rates": [], "seed": 3,
         "made": {},
     }  # fmt: skip
-    assert scenarios.of(loaded).looks_for_a_rate
-    assert not scenarios.of(spec(scenario="load:rate=5:bound=20ms")).looks_for_a_rate
+    assert scenarios.of_cell(loaded).looks_for_a_rate
+    assert not scenarios.of_cell(spec(scenario="load:rate=5:bound=20ms")).looks_for_a_rate
     assert (scenarios.is_plain(loaded), scenarios.is_single_stream(loaded)) == (False, False)
     refused = threads.refusal(loaded, cores=2)
     assert refused.text.startswith("4 streams of 1 thread on a machine of 2 cores")
 
 
 def test_each_scenario_answers_for_itself() -> None:
-    loaded, generating, plain = map(scenarios.parsed, ("load:bound=20ms", "generate:new=8", "single"))
+    loaded, generating, plain = map(scenarios.parse, ("load:bound=20ms", "generate:new=8", "single"))
     assert (loaded.bound_ms, generating.bound_ms, plain.bound_ms) == (20.0, None, None)
     assert generating.answers == "of the later generations of a launch"
     assert generating.short == "prompt 128, 8 new"
     assert (loaded.tokens, generating.tokens, plain.tokens) == (0, 8, 0)
-    drawing = scenarios.parsed("generate:new=8:sampling=top-k=40")
+    drawing = scenarios.parse("generate:new=8:sampling=top-k=40")
     assert [(one.draws, one.drawn_tokens) for one in (plain, generating, drawing)] == [
         (False, 0),
         (False, 0),
@@ -325,7 +325,7 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
     assert block("20ms").minutes == pytest.approx(block("20ms", latency_ms=2.0).minutes, rel=0.01)
     assert block("20ms").minutes < block("2s").minutes / 4
     # a search beside the checks and traces, and limits that leave room for rates that are driven again
-    launch_s = scenarios.parsed("load:bound=20ms").search_s(2.0)
+    launch_s = scenarios.parse("load:bound=20ms").search_s(2.0)
     plain = planner.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"]}), make_model(latency_ms=2.0)).blocks[0]
     loaded = block("20ms", latency_ms=2.0)
     assert loaded.once_s - plain.once_s == pytest.approx(launch_s + estimates.LAUNCH_S)
@@ -346,8 +346,8 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
 )
 def test_a_load_is_told_in_a_sentence(text: str, told: dict[str, Any], p99_ms: float | None, words: str) -> None:
     figures = {name: Figure(value=value, low=low, high=high) for name, (value, low, high) in told.items()}
-    assert words in scenarios.parsed(text).found(figures, p99_ms=p99_ms)
-    assert scenarios.parsed("load:rate=50").found({}, p99_ms=None) == ""
+    assert words in scenarios.parse(text).found(figures, p99_ms=p99_ms)
+    assert scenarios.parse("load:rate=50").found({}, p99_ms=None) == ""
 
 
 def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_allow() -> None:
@@ -359,7 +359,7 @@ def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_a
 def test_what_a_load_found_reaches_the_document() -> None:
     summary = summarise([make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})])
     driven = [CellPhase(name="", launches=8, metrics={"rate_per_s": rate}) for rate in (400.0, 812.0, 900.0)]
-    searched = scenarios.parsed("load:bound=20ms")
+    searched = scenarios.parse("load:bound=20ms")
     for rates, words in [
         ([], "up to"),
         (driven, "up to"),
@@ -367,5 +367,5 @@ def test_what_a_load_found_reaches_the_document() -> None:
         (driven[:1], "up to at least"),
     ]:
         assert phases.text_of(summary, searched, rates) == f"Keeps its p99 within 20 ms {words} 812 requests per s."
-    assert phases.text_of(summary, scenarios.parsed("single"), driven) == ""
+    assert phases.text_of(summary, scenarios.parse("single"), driven) == ""
     assert phases.text_of(None, searched, []) == ""

@@ -12,7 +12,7 @@ MINUTES = [60.0 * number for number in range(8)]
 
 
 def said(*p50s: float) -> tuple[float | None, str]:
-    found = sustained.throttling(MINUTES[: len(p50s)], p50s)
+    found = sustained.find_throttling(MINUTES[: len(p50s)], p50s)
     return (found.after_s if found else None), sustained.sentence(found, total_s=60.0 * len(p50s))
 
 

@@ -273,7 +273,7 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document = pair()
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
-    (found,) = cell_pairs.pairs(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
+    (found,) = cell_pairs.pair_cells(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
     assert (found.old.id, found.new.id) == ("c1", "c2")
     assert cell_pairs.series_of(cell("x", OLD)) == cell_pairs.series_of(cell("y", NEW, session={"name": "1 other"}))
     assert cell_pairs.series_of(cell("x", OLD)) != cell_pairs.series_of(cell("x", OLD, batch=8))

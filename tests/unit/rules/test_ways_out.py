@@ -14,7 +14,7 @@ from farm.rules.planning.resolution import Request
 from farm.rules.planning.ways_out import MAX_REASONS, WAYS, taken
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.models import CompiledFacts, ModelFacts
-from farm.rules.runtimes.releases import nearest_to, newest_beside
+from farm.rules.runtimes.releases import nearest_release, newest_release
 from tests.unit.rules.making import make_model, plan_of
 
 NEWER = make_model(opsets={"": 22}, ir_version=10)
@@ -182,13 +182,13 @@ def test_a_browsers_release_has_no_command_of_this_machine() -> None:
 
 def test_releases_beside_one_that_is_not_on_offer() -> None:
     asked, newer = Runtime.of("onnxruntime==1.31.9"), Runtime.of("onnxruntime==1.33.0")
-    assert newest_beside(asked) == Runtime.of(NEWEST)
+    assert newest_release(asked) == Runtime.of(NEWEST)
     assert (
-        newest_beside(asked, extra=[newer, Runtime.of("onnxruntime==1.34.0rc1"), Runtime.of("torch==9.0.0")]) == newer
+        newest_release(asked, extra=[newer, Runtime.of("onnxruntime==1.34.0rc1"), Runtime.of("torch==9.0.0")]) == newer
     )
-    assert newest_beside(asked, yanked=[Runtime.of(NEWEST)]) == Runtime.of(NEW)
-    assert nearest_to(asked) == Runtime.of(NEW)
-    assert nearest_to(asked, yanked=[Runtime.of(NEW), Runtime.of(NEWEST)]) == Runtime.of("onnxruntime==1.31.0")
+    assert newest_release(asked, yanked=[Runtime.of(NEWEST)]) == Runtime.of(NEW)
+    assert nearest_release(asked) == Runtime.of(NEW)
+    assert nearest_release(asked, yanked=[Runtime.of(NEW), Runtime.of(NEWEST)]) == Runtime.of("onnxruntime==1.31.0")
 
 
 def test_the_owner_of_a_node_that_would_take_it_is_asked_before_anything_is_changed() -> None:
@@ -218,7 +218,7 @@ def test_a_node_that_may_try_a_provider_takes_its_cells_beside_others() -> None:
 
 
 def test_a_node_may_find_out_about_public_builds_of_ours_alone() -> None:
-    known = {provider.short: providers.is_triable(provider) for provider in providers.PROVIDERS}
+    known = {provider.short: providers.can_be_probed(provider) for provider in providers.PROVIDERS}
     assert [known[name] for name in ("openvino", "cuda", "coreml")] == [True] * 3
     assert [known[name] for name in ("cpu", "xnnpack", "wasm")] == [False] * 3
 

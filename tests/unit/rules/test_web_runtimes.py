@@ -83,7 +83,7 @@ def test_a_machine_that_measures_by_itself_is_no_browser():
     ],
 )
 def test_a_release_is_known_newer_than_known_or_answered_with_the_nearest(version, words):
-    sentence = releases.unknown_sentence(distributions.read(f"{web.DISTRIBUTION}=={version}"))
+    sentence = releases.unknown_sentence(distributions.parse_runtime(f"{web.DISTRIBUTION}=={version}"))
     assert sentence is None if words is None else words in (sentence or "")
 
 
@@ -93,7 +93,7 @@ def test_no_node_installs_it_with_python():
 
 
 def test_a_dated_build_is_read_as_npm_writes_it_and_stands_before_its_release():
-    assert distributions.read(f"{web.DISTRIBUTION}=={BUILD}").version == BUILD
+    assert distributions.parse_runtime(f"{web.DISTRIBUTION}=={BUILD}").version == BUILD
     assert order.is_prerelease(BUILD)
     assert sorted(["1.26.0", BUILD, "1.25.1"], key=order.release_order) == ["1.25.1", BUILD, "1.26.0"]
     assert distributions.refusal(Runtime(distribution=web.DISTRIBUTION, version=BUILD)) is None
@@ -102,7 +102,7 @@ def test_a_dated_build_is_read_as_npm_writes_it_and_stands_before_its_release():
 @pytest.mark.parametrize("text", [f"onnxruntime=={BUILD}", f"{web.DISTRIBUTION}==1.26.0-dev.x-b7804b056c"])
 def test_elsewhere_such_a_number_is_no_version(text):
     with pytest.raises(distributions.RuntimeProblem, match="one version"):
-        distributions.read(text)
+        distributions.parse_runtime(text)
 
 
 def test_a_browser_with_an_adapter_takes_webgpu_where_its_tag_says_so():
@@ -119,7 +119,7 @@ def test_software_in_a_gpus_place_is_asked_for_by_its_own_tag():
 
 
 def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_not():
-    runtime = distributions.read(WEB)
+    runtime = distributions.parse_runtime(WEB)
     sentence = releases.unknown_sentence(runtime, yanked={Runtime.of(WEB): "broken on Arm"})
     assert "yanked from the package index (broken on Arm): the nearest that was not is 1.29.0" in sentence
 
@@ -132,12 +132,12 @@ def test_the_files_of_a_release_are_those_that_its_browsers_load(version, files)
 @pytest.mark.parametrize("version", web.RELEASES)
 def test_of_every_known_release_the_wheel_has_the_digest_of_each_file(version):
     assert set(web.pins_of(version)) == set(web.files_of(version))
-    assert web.unlike_sentence(version, web.pins_of(version)) is None
+    assert web.mismatch_sentence(version, web.pins_of(version)) is None
 
 
 def test_a_file_that_is_not_the_known_one_is_named_with_both_digests():
     files = {**web.pins_of("1.30.0"), web.MODULE: "0" * 64}
-    sentence = web.unlike_sentence("1.30.0", files) or ""
+    sentence = web.mismatch_sentence("1.30.0", files) or ""
     assert sentence.startswith(
         f"{web.MODULE} of onnxruntime-web 1.30.0 is not the one that this farm knows (000000000000…"
     )
@@ -148,7 +148,7 @@ def test_a_release_that_the_wheel_does_not_know_is_unpinned():
     assert web.is_unpinned(Runtime.of(f"{web.DISTRIBUTION}=={BUILD}"))
     assert not web.is_unpinned(Runtime.of(WEB))
     assert not web.is_unpinned(Runtime.of("onnxruntime==1.31.1"))
-    assert web.unlike_sentence(BUILD, {web.MODULE: "0" * 64}) is None
+    assert web.mismatch_sentence(BUILD, {web.MODULE: "0" * 64}) is None
 
 
 def test_webnn_that_no_browser_has_proven_is_refused_in_words():

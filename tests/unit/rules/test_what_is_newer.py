@@ -31,7 +31,8 @@ def test_every_list_of_releases_lets_a_newer_one_be_planned_that_the_index_has(p
     wanted = {plugins.core_of(asked), *plugins.packages_of(asked), asked}
     entry = next(entry for entry in providers.PROVIDERS if package in entry.packages)
     plan = plan_of(
-        {"runtime": plugins.written(asked), "provider": entry.short, "allowed": GGML}, known=Known(releases=[*wanted])
+        {"runtime": plugins.format_runtime(asked), "provider": entry.short, "allowed": GGML},
+        known=Known(releases=[*wanted]),
     )
     assert ([point.reason.text for point in plan.refused], plan.cells) == ([], 1)
 
@@ -97,7 +98,7 @@ def test_the_range_of_a_plug_in_is_about_the_releases_that_it_was_written_for() 
 @pytest.mark.parametrize("range_", [">=1.99", ">1.98", "==1.99.*", "~=1.99.0", ">=1.99,<2"])
 def test_an_allowance_may_begin_after_every_known_release(range_: str) -> None:
     allowed = allowances.read_names(f"their-ep+onnxruntime{range_}")
-    runtime = distributions.read(f"their-ep==3.1+onnxruntime=={FUTURE}", allowed=allowed)
+    runtime = distributions.parse_runtime(f"their-ep==3.1+onnxruntime=={FUTURE}", allowed=allowed)
     assert plugins.core_of(runtime).version == FUTURE
     with pytest.raises(RuntimeProblem, match=r"name the one beside it, `their-ep==3\.1\+onnxruntime==…`"):
-        distributions.read("their-ep==3.1", allowed=allowed)
+        distributions.parse_runtime("their-ep==3.1", allowed=allowed)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes.allowances import names_of
+from farm.rules.runtimes.allowances import package_names
 from worker.agent.installation.requirements import Recipe
 
 VERSION = 1
@@ -36,7 +36,7 @@ def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = 
     `own`: packages that the machine's owner allows by name, whose builds may be the owner's: no hash is asked of them.
     """
     hashes, environments = _read()
-    own = names_of(own)
+    own = package_names(own)
     lines = recipe.requirements
     if recipe.with_dependencies and runtime.distribution not in own:
         lines = tuple(environments.get(str(runtime), lines))

@@ -45,7 +45,7 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
     """
-    engine = engines.of(runtime)
+    engine = engines.engine_of(runtime)
     if engine.stands_alone:
         return Recipe(requirements=(str(engine.installed_as(runtime)), NUMPY_2), with_dependencies=True)
     core = plugins.core_of(runtime)

@@ -92,7 +92,7 @@ class RuntimeStore:
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # what is done with a framework does not change what is installed
-        runtime, *keep = (engines.of(asked).installed_as(asked) for asked in (runtime, *keep))
+        runtime, *keep = (engines.engine_of(asked).installed_as(asked) for asked in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked(runtime):
             found = self._read(self._place(runtime))
@@ -136,11 +136,11 @@ class RuntimeStore:
         return found if found.python.exists() and self._place(found.runtime) == place else None
 
     def _not_allowed(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
-        index = indexes.parted(runtime.version)[1]
+        index = indexes.split_index(runtime.version)[1]
         if not files or index in self._indexes:
             return None
         return (
-            f"{runtime.distribution} {indexes.in_words(runtime.version)} is a build that the farm's admin chose, and "
+            f"{runtime.distribution} {indexes.describe_version(runtime.version)} is a build that the farm's admin chose, and "
             f"this machine's owner has not allowed its index: --allow-index {index or 'NAME'}."
         )
 
@@ -155,7 +155,7 @@ class RuntimeStore:
             python = self._choose_python(
                 wheels.supported_python_range(wheel) if wheel else requirements.supported_python_range(runtime)
             )
-            recipe, module = requirements.make_recipe(runtime, wheel=wheel), engines.of(runtime).module
+            recipe, module = requirements.make_recipe(runtime, wheel=wheel), engines.engine_of(runtime).module
             facts = installer.make_environment(
                 place,
                 python=python,
@@ -199,7 +199,7 @@ class RuntimeStore:
                 raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
 
     def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
-        reason = _failure(runtime, why + engines.of(runtime).install_hint(plugins.core_of(runtime)))
+        reason = _failure(runtime, why + engines.engine_of(runtime).install_hint(plugins.core_of(runtime)))
         self._failure_file(runtime).write_text(reason.model_dump_json())
         return reason
 
@@ -233,5 +233,5 @@ def measure_disk_bytes(folder: Path) -> int:
 
 
 def _failure(runtime: Runtime, why: str) -> Reason:
-    text = f"{plugins.written(runtime)} could not be installed: {why}"
+    text = f"{plugins.format_runtime(runtime)} could not be installed: {why}"
     return Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])

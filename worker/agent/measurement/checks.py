@@ -31,7 +31,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
 def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
     """What every pass is told."""
     cell = arm.order.cell
-    engine = engines.of(cell.runtime)
+    engine = engines.engine_of(cell.runtime)
     return {
         "version": RUNNER_ORDER_VERSION,
         "kind": kind,

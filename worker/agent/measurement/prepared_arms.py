@@ -45,7 +45,7 @@ class PreparedArm:
 
     @property
     def is_session(self) -> bool:
-        return engines.of(self.order.cell.runtime).is_session
+        return engines.engine_of(self.order.cell.runtime).is_session
 
     @property
     def is_variant(self) -> bool:

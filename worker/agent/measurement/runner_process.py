@@ -138,7 +138,7 @@ class Launcher:
             read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
             read_write=(work_dir, arm.engines) if left_files.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
-            processes=engines.of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),
+            processes=engines.engine_of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )
 

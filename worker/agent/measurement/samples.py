@@ -50,7 +50,7 @@ class LoadRates:
     def look(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
         """Search by a launch that is no sample, where that is asked for and no arm before had an answer."""
         key = _without_runtime(arm)
-        if not scenarios.of(arm.order.cell).looks_for_a_rate or key in self._found:
+        if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
             return
         answer = launch()
         try:
@@ -216,7 +216,7 @@ def _is_on_host(arm: PreparedArm) -> bool:
     cell = arm.order.cell
     # OpenVINO is one provider on several devices
     is_elsewhere = cell.provider_options.get("device_type", "CPU").upper() != "CPU"
-    return providers.of(cell.provider).device == "cpu" and not is_elsewhere and scenarios.is_plain(cell)
+    return providers.provider_of(cell.provider).device == "cpu" and not is_elsewhere and scenarios.is_plain(cell)
 
 
 def _is_disturbed(taken: ArmSample) -> bool:

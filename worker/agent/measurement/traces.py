@@ -119,7 +119,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
-    if scenarios.of(arm.order.cell).takes_prompts:
+    if scenarios.of_cell(arm.order.cell).takes_prompts:
         order["scenario"] = scenarios.as_order(arm.order.cell)
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:
