@@ -108,7 +108,6 @@ def card_of(user: Anyone, distribution: str, version: str, *, against: str = "")
 
 
 def alerts_about(runtime: Runtime) -> Q:
-    """Alerts that found the release, or whose bisection named it."""
     return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
 
 
@@ -135,7 +134,6 @@ def _rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
 
 
 def _runs(user: Anyone) -> QuerySet[Run]:
-    """Those of models that are there, without what the farm searches by itself, and without branches."""
     rows = Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
     return rows.exclude(reason__in=SEARCHES)
 

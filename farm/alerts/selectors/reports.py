@@ -89,7 +89,6 @@ def _row(run: Run, *names: str) -> CellRow:
 
 
 def _cell_name(run: Run, name: str) -> str:
-    """The cell behind an arm's name; arms of one cell in several blocks have names of their own."""
     arm = Arm.objects.filter(named(run, name)).select_related("cell").first()
     return arm.cell.name if arm is not None else name
 

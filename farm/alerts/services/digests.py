@@ -98,7 +98,6 @@ def false_alarm_rate(team: Team) -> tuple[float, int]:
 
 
 def _called_invalid(team: Team, *, since: datetime) -> int:
-    """Alerts that somebody called invalid since then and that are still so, whenever they were opened."""
     events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
     return events.filter(at__gte=since).values("alert").distinct().count()
 

@@ -104,7 +104,6 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
 
 
 def _server(farm: EmbeddedFarm) -> str:
-    """Where this machine reaches the farm: itself, unless its pages are https:// alone."""
     return farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
 
 

@@ -49,12 +49,10 @@ class Finding:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a fresh block has to show it again."""
         return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
     def what(self) -> str:
-        """What tells it from others of its pair."""
         return f"{self.check} {self.metric}".strip()
 
 
@@ -76,7 +74,6 @@ class GateAnswer:
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """What fails the gate."""
         return tuple(finding for finding in self.findings if finding.is_failure and not self.infra)
 
     @property
@@ -86,7 +83,6 @@ class GateAnswer:
 
     @property
     def verdict(self) -> str:
-        """In a word or two."""
         return "not measured" if self.infra else "passed" if self.is_passed else "failed"
 
 
@@ -160,12 +156,10 @@ def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> Gate
 
 
 def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
-    """Failures that a fresh block has to show again before the gate fails on them."""
     return [finding for finding in answer.failures if finding.is_noisy]
 
 
 def cell_label(cell: Cell) -> str:
-    """A cell by what it runs on and with."""
     return f"{cell.runtime}, {point_label(cell)}"
 
 

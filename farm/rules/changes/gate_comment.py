@@ -60,7 +60,6 @@ class Row:
 
     @property
     def order(self) -> tuple[bool, float]:
-        """What fails comes first, then what changed most."""
         return not self.failures, -self.line.change.size if self.line else 0.0
 
 

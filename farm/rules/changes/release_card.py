@@ -73,7 +73,6 @@ class Place:
 
     @property
     def weight(self) -> tuple[int, float]:
-        """What leads comes first."""
         return rank(self.kind), -abs(log(self.size or 1.0))
 
     @property
@@ -92,12 +91,10 @@ class Row:
     waits: bool = False
 
     def at(self, node: str) -> Place:
-        """What stands on a node, also where it was not measured."""
         return self.places.get(node) or Place(sign_of("running" if self.waits else "not_measured"))
 
     @property
     def worst(self) -> Place | None:
-        """What somebody must look at first."""
         return min((place for place in self.places.values() if place.kind), key=lambda one: one.weight, default=None)
 
     @property
@@ -118,7 +115,6 @@ class Card:
 
     @property
     def nodes(self) -> list[str]:
-        """Those that measured anything, by name."""
         return sorted({node for row in self.rows for node in row.places})
 
     @property
@@ -224,7 +220,6 @@ def _confirmed(raised: Raised) -> Place:
 
 
 def _sign(kind: Kind, words: str) -> Sign:
-    """The kind's own; of the latency by how much."""
     return replace(kind.title, word=words or kind.title.word)
 
 

@@ -70,7 +70,6 @@ class Case:
 
     @property
     def comparison(self) -> Comparison | None:
-        """Both cells compared; None where one of them did not run."""
         return compared(self.document, self.old.id, self.new.id)
 
 
@@ -97,7 +96,6 @@ def name_of(case: Case) -> str:
 
 
 def timings_name(side: str) -> str:
-    """The file of a side's timings."""
     return f"timings-{side}.csv"
 
 

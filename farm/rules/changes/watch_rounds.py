@@ -77,7 +77,6 @@ class Rule(Message):
         return cls.model_validate(rule)
 
     def words(self) -> list[str]:
-        """What alerts, a line for each kind."""
         found = [(KINDS[kind], share(self.allowed(kind))) for kind in self.kinds]
         return [kind.alerts_on.format(limit=limit) + (CONFIRMED if kind.is_noisy else "") for kind, limit in found]
 
@@ -101,12 +100,10 @@ class Finding:
 
     @property
     def place(self) -> tuple[Key, str, str | None]:
-        """What a fresh block has to show again."""
         return self.kind, self.series, self.node
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a fresh block has to show it again."""
         return KINDS[self.kind].is_noisy
 
 

@@ -42,7 +42,6 @@ def levels(place: int, *, share: float = 1.0) -> Levels:
 
 
 def spent(rounds: int) -> int:
-    """How many looks so many rounds have had."""
     return sum(look <= rounds for look in LOOKS)
 
 
@@ -53,7 +52,6 @@ def sentence(rounds: int) -> str:
 
 
 def too_few(rounds: int, *, least: int = LOOKS[0]) -> str:
-    """Of rounds before the first look."""
     some = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
     return f"{some} nothing: a verdict takes at least {least}."
 

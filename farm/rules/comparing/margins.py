@@ -85,7 +85,6 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
 
 
 def false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
-    """The live false-alarm rate from the verdicts of A/A comparisons; None when there are none."""
     return rate_of(sum(map(is_change, verdicts)), len(verdicts))
 
 

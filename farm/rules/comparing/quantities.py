@@ -51,12 +51,10 @@ class Change:
 
     @property
     def unit(self) -> str:
-        """What a decided word is of, where it is no time: ` items/s`, ` rate`."""
         return _UNITS.get(self.quantity, "") if self.is_decided else ""
 
     @property
     def words(self) -> numbers.Words:
-        """What more of its quantity is called, and less."""
         return _WORDS[self.quantity]
 
     @property
@@ -74,23 +72,19 @@ class Change:
 
     @property
     def interval(self) -> str:
-        """Between which changes it lies: `18–21 %`."""
         is_directed = self.is_decided
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words, is_directed=is_directed)
 
     @property
     def size(self) -> float:
-        """How large it is, up or down alike."""
         return abs(log(self.ratio)) if self.ratio else 0.0
 
     @property
     def is_decided(self) -> bool:
-        """Whether one of the two sides is known to be better."""
         return is_change(self.word)
 
     @property
     def is_gain(self) -> bool:
-        """Whether the candidate is the better one."""
         return self.word in GAINS
 
 

@@ -11,7 +11,6 @@ BySides = Mapping[tuple[str, str], Comparison]
 
 
 def by_sides(comparisons: Iterable[Comparison]) -> BySides:
-    """Comparisons by (baseline, candidate)."""
     return {(comparison.baseline, comparison.candidate): comparison for comparison in comparisons}
 
 
@@ -25,7 +24,6 @@ def between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
 
 
 def compared(document: Document, baseline: str, candidate: str) -> Comparison | None:
-    """The same for two cells of a document."""
     return between(by_sides(document.comparisons), baseline, candidate)
 
 

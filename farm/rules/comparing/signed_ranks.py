@@ -20,7 +20,6 @@ def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -
 
 
 def too_few(launches: int) -> str:
-    """Of launches that give no interval."""
     some = "1 launch decides" if launches == 1 else f"{launches} launches decide"
     return f"{some} nothing: {AT_LEAST}."
 

@@ -30,7 +30,6 @@ class SlowLaunches:
 
     @property
     def is_finding(self) -> bool:
-        """Whether the share of slow launches differs between the arms."""
         return self.p < LEVEL
 
 

@@ -67,7 +67,6 @@ class _Look(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many rounds each comparison has at this look."""
         return len(self.ratios[0])
 
 
@@ -110,7 +109,6 @@ def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) ->
 
 
 def is_decided(comparison: Comparison) -> bool:
-    """Whether more rounds of the same block would change nothing."""
     return comparison.verdict != "undecided"
 
 

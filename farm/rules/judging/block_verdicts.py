@@ -76,7 +76,6 @@ class Judged:
 
     @property
     def is_decided(self) -> bool:
-        """Whether more rounds would change nothing."""
         return self.verdict != "undecided"
 
     @property
@@ -117,7 +116,6 @@ class BlockJudge:
 
     @property
     def rounds(self) -> int:
-        """How many rounds were measured."""
         return len(self.evidence.rounds)
 
     @property
@@ -173,7 +171,6 @@ class BlockJudge:
         return [(old[number], new[number]) for number in counted]
 
     def _dropped(self, planned: PlannedComparison) -> int:
-        """Rounds that gave this comparison no pair."""
         return self.rounds - len(self.paired(planned).deciding)
 
     def arms_to_explain(self) -> tuple[int, ...]:
@@ -295,7 +292,6 @@ def _judged(
 
 
 def _asked_first(judged: Judged) -> tuple[int, bool, float]:
-    """Sorts by the axis that is asked for first, then what is slower, then the larger change."""
     size = 0.0 if judged.figures is None else abs(log(judged.figures.ratio))
     return ASKED_ORDER.index(judged.planned.axis), judged.verdict != "slower", -size
 

@@ -48,7 +48,6 @@ class Paired:
 
     @property
     def deciding(self) -> list[Pair]:
-        """The pairs that the verdict rests on."""
         return self.processor if self.verdict_from == "processor" else self.wall
 
     def until(self, counted: int) -> "Paired":
@@ -153,7 +152,6 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
 
 
 def unrepeated(*, is_out_of_time: bool) -> str:
-    """Why a metric that a repeat decides has no verdict after one round."""
     return f"One round has it on both sides: a verdict takes a second.{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 

@@ -46,7 +46,6 @@ def pairs_of(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pa
 
 
 def headline_of(judged: Judged) -> Metric:
-    """The metric that the comparison's own verdict is about."""
     return RATE if judged.verdict_from == "rate" else JUDGED
 
 

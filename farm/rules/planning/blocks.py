@@ -68,7 +68,6 @@ def _families(
 
 
 def capacity_for(arm_s: float, *, most: int) -> int:
-    """How many arms of so many seconds fit a block."""
     return max(MIN_ARMS, min(most, int(MAX_BLOCK_S // arm_s)))
 
 

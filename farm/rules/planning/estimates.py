@@ -94,7 +94,6 @@ def search_s(scenario: Scenario, latency_ms: float | None) -> float:
 
 
 def engine_launch_s(cells: Iterable[CellSpec]) -> float:
-    """What launching each of these cells takes beyond ONNX Runtime's."""
     return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 

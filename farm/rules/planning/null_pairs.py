@@ -19,7 +19,6 @@ class NullPairs:
         self._since: dict[str, float] = {node.id: _since(node) for node in (*(fleet or ()), _ANY)}
 
     def is_due(self, nodes: Sequence[NodeOffer]) -> bool:
-        """Whether the next block of these nodes should carry a pair."""
         is_eighth = any(self._since[node.id] >= NULL_PAIR_EVERY - 1 for node in nodes or (_ANY,))
         return is_eighth or self.is_first_day(nodes)
 

@@ -292,7 +292,6 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
 
 
 def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
-    """What launching each of these cells takes beyond `single`."""
     timed_s = ROUNDS[matrix.budget].shortest_s
     return sum(scenarios.of_cell(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 

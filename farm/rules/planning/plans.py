@@ -180,6 +180,5 @@ class Plan(Message):
 
 
 def positions_of(blocks: Iterable[PlannedBlock], refused: Iterable[RefusedPoint]) -> dict[str, Mapping[str, int]]:
-    """Where each cell of a plan stands in its matrix."""
     measured: dict[str, Mapping[str, int]] = {arm.id: arm.positions for block in blocks for arm in block.arms}
     return measured | {point.id: point.positions for point in refused}

@@ -147,7 +147,6 @@ def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """What the engine cannot do with this model, session or scenario."""
     named = plugins.format_runtime(spec.runtime)
     return next(engines.engine_of(spec.runtime).refusals(spec, about.model, scenarios.of_cell(spec), named=named), None)
 
@@ -234,7 +233,6 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def stamps_of(model: ModelFacts) -> Stamps:
-    """What of the model as it was uploaded decides where it loads."""
     return Stamps(model.opsets, model.ir_version, model.custom_domains, model.unused_opsets)
 
 

@@ -195,7 +195,6 @@ class Resolver:
 
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
-    """Whether the node can run the cell, and has a core for each of its threads."""
     return _can_run(node, spec) and (node.cores is None or threads.needed_cores(spec) <= node.cores)
 
 

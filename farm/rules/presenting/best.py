@@ -77,7 +77,6 @@ def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> To
 
 
 def _longest(cell: Cell) -> float:
-    """The upper end of its latency; of too few launches for an interval the p50."""
     return cell.p50_ci_ms[1] if cell.p50_ci_ms is not None else cell.p50_ms or 0.0
 
 
@@ -104,6 +103,5 @@ class LeftOut:
 
 
 def left_out(measured: Iterable[Measured]) -> LeftOut | None:
-    """What was left out; None where nothing was."""
     others = [setting for setting in measured if not _is_right(setting.cell)]
     return LeftOut(len(others), min(others, key=lambda setting: setting.cell.p50_ms or 0.0)) if others else None

@@ -11,7 +11,6 @@ from farm.rules.wording.vocabulary import is_change
 
 
 def called_operators(comparison: Comparison) -> list[OperatorChange]:
-    """Those that became slower or faster, the largest change in µs first."""
     called = [change for change in comparison.operators if is_change(change.verdict)]
     return sorted(called, key=lambda change: -abs(change.moved_us))
 

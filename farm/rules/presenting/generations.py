@@ -21,12 +21,10 @@ class Generation:
 
     @property
     def whole_ms(self) -> float:
-        """All of it."""
         return self.prompt_ms + self.decoding_ms + self.choosing_ms
 
     @property
     def tokens_per_s(self) -> float:
-        """Over the whole of it."""
         return 1000.0 * self.tokens / self.whole_ms
 
 

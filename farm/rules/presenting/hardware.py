@@ -49,7 +49,6 @@ class Measured:
 
     @property
     def are_items_of_processor(self) -> bool:
-        """Whether its items per second are of processor time too."""
         return self.is_processor and items_of_processor_time(self.cell) is not None
 
     @property
@@ -80,7 +79,6 @@ class Wish:
 
     @property
     def is_asked(self) -> bool:
-        """Whether it asks for anything."""
         return self.budget_ms is not None or self.loss is not None
 
 
@@ -191,7 +189,6 @@ def _rank(target: Target, goal: Goal) -> tuple[float, ...]:
 
 
 def _cost(cell: Cell, goal: Goal) -> float:
-    """What is to be small."""
     return -(cell.throughput or 0.0) if goal == "items" else cell.p50_ms or 0.0
 
 

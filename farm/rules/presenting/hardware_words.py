@@ -47,7 +47,6 @@ def time(measured: Measured) -> str:
 
 
 def items_heading(measured: Sequence[Measured]) -> str:
-    """What heads the items per second of these settings."""
     by = [own.are_items_of_processor for own in measured]
     return heading_of("items/s", by) if any(own.is_processor for own in measured) else "items/s"
 

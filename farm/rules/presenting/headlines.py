@@ -119,7 +119,6 @@ def named(some: Collection[Cell], among: Collection[Cell]) -> str:
 
 
 def axis_rank(axis: str) -> tuple[int, str]:
-    """Where an axis stands among those that a reader asks for first."""
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 

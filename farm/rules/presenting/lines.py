@@ -138,7 +138,6 @@ def is_other_model(comparison: Comparison, cell: Cell | None) -> bool:
 
 
 def is_by_processor(comparison: Comparison) -> bool:
-    """Whether the verdict rests on processor time."""
     return comparison.verdict_from == "processor"
 
 
@@ -200,7 +199,6 @@ def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) 
 
 
 def _headline(comparison: Comparison) -> MetricChange | None:
-    """The metric that the comparison's own figures are about; documents of before have none."""
     name = metric_changes.headline_of(comparison)
     return next((metric for metric in comparison.metrics if metric.name == name), None)
 

@@ -32,12 +32,10 @@ def with_headline(comparison: Comparison, verdict: MetricVerdict) -> list[Metric
 
 
 def headline_of(comparison: Comparison) -> str:
-    """The name of the metric that the comparison's own verdict is about."""
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 
 def further(comparison: Comparison) -> list[MetricChange]:
-    """All but the headline."""
     return [change for change in comparison.metrics if change.name != headline_of(comparison)]
 
 
@@ -78,12 +76,10 @@ def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChang
 
 
 def of_memory(comparison: Comparison) -> list[MetricChange]:
-    """Those in bytes."""
     return [change for change in comparison.metrics if change.unit == "bytes"]
 
 
 def of(name: str, comparison: Comparison) -> MetricChange | None:
-    """The one of this name."""
     return next((change for change in comparison.metrics if change.name == name), None)
 
 
@@ -125,7 +121,6 @@ def is_gain(change: MetricChange) -> bool:
 
 
 def is_loss(change: MetricChange) -> bool:
-    """Whether the candidate is decided to be worse in it."""
     return is_change(change.verdict) and not is_gain(change)
 
 
@@ -140,7 +135,6 @@ def title(change: MetricChange) -> str:
 
 
 def figures(change: MetricChange) -> tuple[float, float, float]:
-    """Ratio and its interval, of one that has them."""
     return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
@@ -208,7 +202,6 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
 
 
 def _is_in_sentence(metric: Metric | None) -> bool:
-    """Whether the run's sentence speaks of it; of those that only another farm knows it does."""
     return metric is None or (metric.judging is not None and metric.judging.is_told)
 
 

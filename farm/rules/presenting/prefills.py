@@ -14,7 +14,6 @@ ITEMS_NOTE = "new tokens of all sequences, worked out from the time of one, with
 
 
 def is_generated(cell: Cell) -> bool:
-    """Whether its launches answer prompts."""
     return scenarios.of_text(cell.scenario).takes_prompts
 
 

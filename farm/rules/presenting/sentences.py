@@ -310,7 +310,6 @@ def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]
 
 
 def _shared(axis: str, cell: Cell) -> str:
-    """What both sides have in common, apart from the model."""
     runtime = "" if axis in ("runtime", TWIN) else _named_side("runtime", cell)
     return ", ".join(text for text in (label.workload_label(cell, without=axis), runtime) if text)
 

@@ -22,7 +22,6 @@ LEVELS: Mapping[str, str] = {
 
 
 def level_line(level: str) -> str:
-    """The line that sets a level of optimisation."""
     return f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{LEVELS[level]}"
 
 

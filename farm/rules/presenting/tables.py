@@ -82,7 +82,6 @@ class Column(Generic[Row]):
 
     @property
     def head(self) -> Head:
-        """As the table shows it."""
         return Head(self.text, isinstance(self, Number), isinstance(self, Prose), self.note, self.order)
 
     @property
@@ -157,18 +156,15 @@ def with_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
 
 
 def verdict_entry(verdict: str, soft: str = "") -> Entry:
-    """A verdict or state with its sign, sortable by its word."""
     sign = sign_of(verdict)
     return Entry(sign=sign, value=sign.word, soft=soft)
 
 
 def written(value: float | None, write: Callable[[float | None], str] = numbers.plain) -> Entry:
-    """A figure in words, sortable by itself."""
     return Entry(write(value), value)
 
 
 def counted(number: int) -> Entry:
-    """A whole number as it is."""
     return Entry(str(number), number)
 
 

@@ -58,7 +58,6 @@ class AccuracyMetric:
         return f"{self.value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.value(high)}"
 
     def difference(self, found: "Accuracy") -> str:
-        """`−0.19 points (−0.93 to +0.53)`; empty where there is no other cell."""
         if found.difference is None:
             return ""
         shown = self._signed(found.difference) + (" points" if self.is_share else "")

@@ -52,7 +52,6 @@ def parse_recipe(text: str) -> EvaluationRecipe:
 
 
 def recipe_text(recipe: EvaluationRecipe) -> str:
-    """The recipe as `parse_recipe` reads it."""
     step = f"threshold={recipe.threshold:g}" if recipe.apply == "threshold" else recipe.apply
     return (f"{step}+" if step else "") + recipe.metric + (f"@{recipe.output}" if recipe.output else "")
 

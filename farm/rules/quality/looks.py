@@ -75,7 +75,6 @@ class Divergence:
     looks: tuple[tuple[str, bool], ...]
 
     def sentence(self) -> str:
-        """The answer in words."""
         node = self.node.name or self.tensor
         text = f"The first tensor beyond tolerance is {self.tensor}, made by {node} ({self.node.op_type})"
         if self.part_parity is None:

@@ -40,7 +40,6 @@ class Preset:
 
     @property
     def tolerance(self) -> Tolerance:
-        """The element-wise part, as a node is told it."""
         if self.min_cosine is not None:
             return Tolerance(atol=_NO_TOLERANCE, rtol=0.0)
         return Tolerance(atol=self.atol, rtol=self.rtol)
@@ -87,7 +86,6 @@ def preset_for(precision: Precision, uploaded: str = "") -> Preset:
 
 
 def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
-    """Presets of the outputs that have a tolerance of their own."""
     return {name: Preset(OWN, atol=tolerance.atol, rtol=tolerance.rtol) for name, tolerance in tolerances.items()}
 
 

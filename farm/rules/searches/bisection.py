@@ -44,7 +44,6 @@ class Answer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether one single release is to blame."""
         return len(self.suspects) == 1
 
     @property

@@ -72,7 +72,6 @@ def document_of(race: Race, asked: Asked) -> Found:
 
 
 def plain_settings(contender: Contender) -> dict[str, object]:
-    """Its point of the matrix, as a file writes it."""
     return {axis: plain_of(value) for axis, value in contender.values.items()}
 
 
@@ -215,7 +214,6 @@ def _tail(race: Race, outcome: Outcome) -> list[str]:
 
 
 def _gain(cost: Cost, goal: Goal) -> str:
-    """How much better the answer is, from what the other takes against it."""
     return words_of(cost._replace(ratio=1.0 / cost.ratio, low=1.0 / cost.high, high=1.0 / cost.low), goal)
 
 

@@ -138,7 +138,6 @@ class Race(Search[Measured, Outcome]):
         return Experiment(self.among(asked, budget), title, {"rounds": rounds, "settings": settings})
 
     def among(self, some: Sequence[Contender], budget: Budget = Budget.QUICK) -> Matrix:
-        """The points of these settings alone."""
         return replace(self.matrix, axes={}, exclude=(), include=tuple(each.values for each in some), budget=budget)
 
     # what was measured
@@ -193,7 +192,6 @@ class Race(Search[Measured, Outcome]):
         return [each for each in self.contenders if each.digest not in self.gone]
 
     def _classes(self) -> tuple[list[Contender], list[Contender]]:
-        """Those that may be the answer, and those whose outputs nobody can judge."""
         unproven = [each for each in self._alive if self._unproven(each)]
         return [each for each in self._alive if each not in unproven], unproven
 

@@ -48,7 +48,6 @@ class Measured:
     reviewed: frozenset[str] = frozenset()
 
     def narrowed(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
-        """The matrix with the points of these cells alone, measured with these runtimes."""
         places = [self.positions(cell) for cell in dict.fromkeys(cells)]
         return narrow_matrix(self.matrix, places, runtimes=runtimes, hardware=hardware)
 

@@ -215,5 +215,4 @@ def _changes(pair: Pair | None, names: Sequence[str]) -> list[MetricChange]:
 
 
 def _size(change: MetricChange) -> float:
-    """How large it is: by the logarithm of its ratio, or in margins where there is none."""
     return abs(log(change.ratio)) if change.ratio else abs(change.change or 0.0) / change.margin

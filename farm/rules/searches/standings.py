@@ -137,5 +137,4 @@ def words_of(cost: Cost, goal: Goal) -> str:
 
 
 def _t(freedom: int) -> float:
-    """Of the 95 % interval."""
     return float(special.stdtrit(freedom, _UPPER))

@@ -89,7 +89,6 @@ class Line:
         return f"{head}, {told}."
 
     def as_plain(self) -> dict[str, object]:
-        """Plain values for JSON."""
         return {**asdict(self), "sentence": self.sentence()}
 
 

@@ -72,7 +72,6 @@ class Candidate:
 
     @property
     def is_final(self) -> bool:
-        """Whether there is nothing left to part."""
         return self.kind != "optimizers" or len(self.names) == 1
 
 
@@ -217,7 +216,6 @@ def trial_matrix(
 
 
 def session_name(candidate: Candidate, number: int) -> str:
-    """The name of a candidate's session set, at most 64 characters."""
     return f"{number} {candidate.label}"[:64]
 
 

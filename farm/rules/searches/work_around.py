@@ -82,7 +82,6 @@ class WorkAround(Search[Step, Answer]):
 
 
 def trials_of(step: Step) -> list[Trial]:
-    """What a step tried."""
     return TRIALS.validate_python(step.get("trials", ()))
 
 

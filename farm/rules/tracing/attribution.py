@@ -103,7 +103,6 @@ class Attribution:
 
     @property
     def is_enough(self) -> bool:
-        """Whether so many traces can explain a change."""
         return self.traces >= MIN_TRACES
 
 

@@ -56,7 +56,6 @@ def as_counts(counted: Histogram) -> dict[str, dict[str, int]]:
 
 
 def from_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
-    """The histogram that a document has."""
     return Counter({Kernel(provider, op): n for provider, own in counts.items() for op, n in own.items()})
 
 

@@ -35,7 +35,6 @@ class Graph:
 
     @cached_property
     def top(self) -> tuple[GraphNode, ...]:
-        """Nodes of the main graph."""
         return tuple(node for node in self.nodes if not node.path)
 
     @cached_property
@@ -55,7 +54,6 @@ class Graph:
 
     @cached_property
     def producer(self) -> dict[str, GraphNode]:
-        """Which node of the main graph makes a tensor."""
         return {output: node for node in self.top for output in node.outputs if output}
 
     def maker(self, tensor: str) -> GraphNode | None:
@@ -78,7 +76,6 @@ class Graph:
 
     @cached_property
     def materialised(self) -> frozenset[str]:
-        """Tensors that exist when this graph runs."""
         return self.given | self.producer.keys()
 
     @cached_property

@@ -39,7 +39,6 @@ class PlacementChange:
     is_worse: bool
 
     def sentence(self) -> str:
-        """The difference for people."""
         named = ", ".join(self.nodes[:3]) + (f" and {len(self.nodes) - 3} more" if len(self.nodes) > 3 else "")
         if self.kind == "copies":
             return f"{self.after} copies between host and device an inference, {self.before} before."

@@ -45,7 +45,6 @@ class Timeline:
 
     @property
     def in_nodes_us(self) -> float:
-        """Time within nodes, each counted once."""
         return sum(span.self_us for span in self.spans)
 
 

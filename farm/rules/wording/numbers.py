@@ -64,7 +64,6 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def _has_digits(text: str) -> bool:
-    """Whether anything but zeros is left of a number."""
     return any(digit in "123456789" for digit in text)
 
 
@@ -120,7 +119,6 @@ def _factors_between(low: float, high: float) -> float:
 
 
 def _factor(ratio: float) -> float:
-    """How many times as much, or as fast."""
     return ratio if ratio >= 1 or ratio <= 0 else 1 / ratio
 
 
@@ -155,7 +153,6 @@ def signed_percent(fraction: float, decimals: int) -> str:
 
 
 def is_factor(ratio: float) -> bool:
-    """Whether a ratio is so large, or so small, that it is written as a factor."""
     return ratio >= FACTOR_FROM or 0 < ratio <= 1.0 / FACTOR_FROM
 
 

@@ -131,7 +131,6 @@ def signed(word: str) -> str:
 
 
 def is_change(word: str | None) -> bool:
-    """Whether a verdict says that something changed."""
     return word in CHANGES
 
 
@@ -141,6 +140,5 @@ def rank(word: str) -> int:
 
 
 def opposite(word: Word) -> Word:
-    """A verdict as it is from the other side."""
     known = VERDICTS.get(word)
     return cast(Word, known.opposite) if known is not None and known.opposite else word

@@ -99,7 +99,6 @@ class Run(models.Model):
         Event.objects.create(run=self, block_id=block_id, kind=kind, text=text[:1000], facts=facts)
 
     def touch(self) -> None:
-        """Marks the run as changed for readers that ask with an ETag."""
         Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
 
     def start(self) -> bool:

@@ -216,7 +216,6 @@ def held_against_earlier(
 
 
 def _shown(user: Anyone, model: Model) -> QuerySet[Run]:
-    """Runs that the model's page is about: of no branch, and not made for the farm's own searches."""
     runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
     return runs.exclude(reason__in=FARM_MADE)
 

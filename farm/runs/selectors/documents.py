@@ -199,7 +199,6 @@ def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Com
 
 
 def _going_on(run: Run) -> dict[int, int]:
-    """The blocks that measure more rounds than they were settled with, and up to how many."""
     blocks = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
     return dict(blocks.values_list("pk", "max_rounds"))
 

@@ -12,7 +12,6 @@ from farm.runs.models import Block, Run
 
 
 def lock_run(run_id: int) -> Run:
-    """The run, read and locked, but for what may be long. Call inside a transaction."""
     return Run.objects.defer("matrix").select_for_update(no_key=True).get(pk=run_id)
 
 

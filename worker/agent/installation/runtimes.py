@@ -140,8 +140,8 @@ class RuntimeStore:
         if not files or index in self._indexes:
             return None
         return (
-            f"{runtime.distribution} {indexes.describe_version(runtime.version)} is a build that the farm's admin chose, and "
-            f"this machine's owner has not allowed its index: --allow-index {index or 'NAME'}."
+            f"{runtime.distribution} {indexes.describe_version(runtime.version)} is a build that the farm's admin "
+            f"chose, and this machine's owner has not allowed its index: --allow-index {index or 'NAME'}."
         )
 
     def _install(self, runtime: Runtime, files: Sequence[WheelFile]) -> Installed:
