@@ -216,6 +216,11 @@ def test_a_story_and_a_module_that_prove_something_are_there(page: Path) -> None
             assert path.is_dir() or path.with_suffix(".py").is_file() or module.endswith("."), line
 
 
+def test_each_part_of_the_results_names_a_command() -> None:
+    parts = re.split(r"^## ", (DOCS / "results.md").read_text(), flags=re.MULTILINE)[1:]
+    assert [part.splitlines()[0] for part in parts if "`" not in part] == ["What was missed"]
+
+
 def test_the_book_is_short_enough_to_be_read() -> None:
     counts = {named(page): len(page.read_text(encoding="utf-8").split()) for page in WRITTEN}
     assert sum(counts.values()) <= MAX_WORDS, counts
