@@ -186,7 +186,7 @@ def providers(cells: Sequence[Cell], address: Address) -> Figure:
         data=[_shares(name, bars, address) for name in names],
         layout=theme.row_layout(
             len(traced),
-            theme.axis("share of inference time, %", range=[0, 100], dtick=25),
+            theme.axis("share of inference time, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100]),
             barmode="stack",
             showlegend=True,
         ),

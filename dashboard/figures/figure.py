@@ -5,12 +5,15 @@ points are drawn, fewer bars, fewer letters: what stood out still stands out.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from functools import cached_property
 
 from dashboard import axes
-from dashboard.figures.theme import INK, OTHER, SLOTS, Json
+from dashboard.figures import labels
+from dashboard.figures.frame import NARROW, WIDE, Frame, frame
+from dashboard.figures.picture import picture
+from dashboard.figures.theme import DASH_LENGTHS, INK, OTHER, SHAPES, SLOTS, Json
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of
@@ -18,20 +21,6 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.presenting.times import ITEMS, Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
-
-# by Plotly's names, around 0 0, up to 4 away
-_SHAPES: Mapping[str, str] = {
-    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
-    "square": "M-3.5-3.5h7v7h-7z",
-    "diamond": "M0-4.5 4.5 0 0 4.5-4.5 0z",
-    "cross": "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
-    "triangle-up": "M0-4.5 4.5 4h-9z",
-    "triangle-left": "M-4.5 0 4-4.5v9z",
-    "triangle-right": "M4.5 0-4-4.5v9z",
-    "star": "M0-5 1.2-1.5H5L2 .8 3.1 4.5 0 2.2-3.1 4.5-2 .8-5-1.5h3.8z",
-    "x-thin-open": "M-4-4 4 4M4-4-4 4",
-}
-_DASHES: Mapping[str, str] = {"dash": "5 3", "dot": "1.5 2.5", "dashdot": "5 2 1.5 2"}
 
 
 @dataclass(frozen=True)
@@ -58,26 +47,22 @@ def series_of(data: Iterable[Json], layout: Json) -> list[Series]:
     if not layout.get("showlegend"):
         return []
     made = [_entry(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
-    is_reversed = _part(layout, "legend").get("traceorder") == "reversed"
+    is_reversed = layout.get("legend", {}).get("traceorder") == "reversed"
     return made[::-1] if is_reversed else made
 
 
 def _entry(trace: Json) -> Series:
-    marker, line = _part(trace, "marker"), _part(trace, "line")
-    colour = str(marker.get("color") or line.get("color") or INK)
-    symbol = "square" if trace["type"] == "bar" else str(marker.get("symbol", "circle"))
-    has_line = "lines" in str(trace.get("mode", ""))
+    marker, line = trace.get("marker", {}), trace.get("line", {})
+    colour = marker.get("color") or line.get("color") or INK
+    symbol = "square" if trace["type"] == "bar" else marker.get("symbol", "circle")
+    has_line = "lines" in trace.get("mode", "")
     return Series(
-        name=str(trace["name"]),
+        name=trace["name"],
         colour=colour.removeprefix("@"),
-        shape=_SHAPES.get(symbol.removesuffix("-open")) or _SHAPES.get(symbol) or _SHAPES["circle"],
+        shape=SHAPES.get(symbol.removesuffix("-open")) or SHAPES.get(symbol) or SHAPES["circle"],
         is_filled=not symbol.endswith("-open"),
-        dashes=_DASHES.get(str(line.get("dash")), "") if has_line else None,
+        dashes=DASH_LENGTHS.get(line.get("dash"), "") if has_line else None,
     )
-
-
-def _part(whole: Json, name: str) -> Json:
-    return cast(Json, whole.get(name) or {})
 
 
 # from a cell's id to its page
@@ -161,12 +146,45 @@ class Figure:
         """Those of the key that have no colour of their own, where there are more series than colours."""
         return [entry for entry in self.key if entry.is_grey] if len(self.key) > SLOTS else []
 
+    @cached_property
+    def _frame(self) -> Frame:
+        return frame(self.data, self.layout)
+
+    @property
+    def picture(self) -> str:
+        """What stands in the SVG of its first paint, safe inside it."""
+        return picture(self.name, self.data, self._frame)
+
+    @property
+    def room(self) -> str:
+        """The room that this has, and Plotly's drawing after it: properties for a style attribute."""
+        drawn = self._frame
+        sizes = {
+            "high": self.layout["height"],
+            "high-narrow": drawn.narrow_height,
+            "left": drawn.left,
+            "left-narrow": 8 if drawn.rows else drawn.left,
+            "right": self.layout["margin"]["r"],
+            "foot": drawn.foot,
+            "up": drawn.up,
+        }
+        return ";".join(f"--{name}:{pixels:.0f}px" for name, pixels in sizes.items())
+
     @property
     def json(self) -> str:
-        """The drawing for the page's script, safe inside a script element."""
+        """The drawing for the page's script, safe inside a script element. `names`: which names of points have room in
+        a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a narrow one."""
+        drawn = self._frame
+        names = [
+            {
+                place: {"text": [name.text for name in some], "textposition": [name.way for name in some]}
+                for place, some in labels.placed(self.data, drawn, width).items()
+            }
+            for width in (WIDE, NARROW)
+        ]
+        more = {"names": names, "rows": drawn.rows, "up": drawn.up, "gap": 1 - drawn.thickness / drawn.narrow_row}
         # the page draws the key itself
-        layout: Json = {**self.layout, "showlegend": False}
-        return script_json({"data": self.data, "layout": layout})
+        return script_json({"data": self.data, "layout": {**self.layout, "showlegend": False}, **more})
 
 
 def script_json(content: object) -> str:

@@ -228,12 +228,12 @@ def _front(judged: Sequence[Judged]) -> list[int]:
 
 
 def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
-    form = ".4~p" if accuracy_metrics.of(judged[0].accuracy).is_share else ".3~g"
-    values = theme.linear(theme.ends([point.accuracies for point in judged]), from_zero=False)
+    is_share = accuracy_metrics.of(judged[0].accuracy).is_share
+    reached = theme.ends([point.accuracies for point in judged])
     return theme.layout(
         height=380,
         xaxis=theme.axis(xaxis, **theme.linear(theme.ends([point.latencies for point in judged]))),
-        yaxis=theme.axis(metric, tickformat=form, **values),
+        yaxis=theme.axis(metric, **theme.linear(reached, from_zero=False, is_share=is_share)),
         showlegend=showlegend,
     )
 

@@ -51,6 +51,8 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
         return nothing(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
     reached = theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
+    count = len(cell.samples_ms)
+    places = {"range": [0.5, count + 0.5], "tickvals": [*range(1, count + 1, max(1, count // 12))]}
     return Figure(
         name=NAME,
         title=finding(cell, groups),
@@ -61,7 +63,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
         ),
         data=[
             theme.points(
-                range(1, len(cell.samples_ms) + 1),
+                range(1, count + 1),
                 cell.samples_ms,
                 name=titles.runtime(cell.runtime),
                 marker={"color": colours.runtime(cell.runtime), "size": 9},
@@ -70,7 +72,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
         ],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
+            xaxis=theme.axis("process launch, in time order", zeroline=False, **places),
             yaxis=theme.axis(f"{title} of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
             shapes=_shapes(cell, levels),
             annotations=[_note(level) for level in levels],

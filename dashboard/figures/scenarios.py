@@ -178,7 +178,9 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         summary=f"p50 of {numbers.counted(len(ordered), 'shape')}. The table below has every one.",
         data=[cell_lines.of_cell(cell, [phase.name for phase in ordered], p50s, hover="%{x}: %{y:.5~g} ms")],
         layout=theme.layout(
-            height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **theme.linear(p50s))
+            height=240,
+            xaxis=theme.axis("shape", **theme.categories([phase.name for phase in ordered])),
+            yaxis=theme.axis("p50, ms", **theme.linear(p50s)),
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
     )

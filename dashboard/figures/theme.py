@@ -1,9 +1,10 @@
 """The one theme of all figures. Colours are tokens of the stylesheet, looked up in the browser when drawing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import count
 from math import ceil, floor, isfinite, log10
-from typing import Literal
+from typing import Any, Literal
 
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import is_factor
@@ -18,9 +19,22 @@ ACCENT = "@accent"
 # of a verdict's sign: to the right is more
 _MARKS = {"▲": "triangle-right", "▼": "triangle-left", "=": "square", "?": "circle-open", "≠": "x-thin-open"}
 DASHES = ("solid", "dash", "dot", "dashdot")
+# the dashes of a line of the server's drawing, and its marks around 0 0, up to 4 away, all by Plotly's names
+DASH_LENGTHS: Mapping[str, str] = {"dash": "5 3", "dot": "1.5 2.5", "dashdot": "5 2 1.5 2"}
+SHAPES: Mapping[str, str] = {
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "square": "M-3.5-3.5h7v7h-7z",
+    "diamond": "M0-4.5 4.5 0 0 4.5-4.5 0z",
+    "cross": "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "triangle-up": "M0-4.5 4.5 4h-9z",
+    "triangle-left": "M-4.5 0 4-4.5v9z",
+    "triangle-right": "M4.5 0-4-4.5v9z",
+    "star": "M0-5 1.2-1.5H5L2 .8 3.1 4.5 0 2.2-3.1 4.5-2 .8-5-1.5h3.8z",
+    "x-thin-open": "M-4-4 4 4M4-4-4 4",
+}
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
-Json = dict[str, object]
+Json = dict[str, Any]
 # so many steps at most, so that labels of a narrow window stand apart
 MAX_STEPS = 6
 # beyond the outermost ticks, as a part of the axis: a point on the last tick is drawn whole
@@ -91,6 +105,11 @@ def row_layout(rows: int, xaxis: Json, **more: object) -> Json:
 def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
     """How high a figure of so many rows is, in pixels."""
     return max(least, rows * per_row + 88)
+
+
+def categories(names: Sequence[str]) -> Json:
+    """Places side by side in the order of their names."""
+    return {"type": "category", "categoryarray": [*names], "range": [-0.5, len(names) - 0.5]}
 
 
 def named_rows(names: Sequence[str] = ()) -> Json:
@@ -183,7 +202,7 @@ def whiskers(
         "arrayminus": [max(0.0, value - low) for low, value in zip(lows, values, strict=True)],
         "color": colour,
         "thickness": thickness,
-        "width": 4 if thickness > 1 else 3,
+        "width": 0,
     }
 
 
@@ -193,16 +212,46 @@ def ends(intervals: Iterable[tuple[float | None, ...] | None], *values: float | 
     return [number for number in (*reached, *values) if number is not None and isfinite(number)]
 
 
-def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM) -> Json:
+def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM, is_share: bool = False) -> Json:
     """Equal steps, from zero on where bars or sizes are compared; `room`: what is left free beyond, as a part of it."""
     low = 0.0 if from_zero else min(values, default=0.0)
     high = max([*values, *([0.0] if from_zero else [])], default=1.0)
     low, high = (low, high) if high > low else (low - (0.0 if from_zero else 0.5), low + (1.0 if from_zero else 0.5))
     step = _step(high - low)
-    first, last = floor(round(low / step, 6)), ceil(round(high / step, 6))
-    shown = [float(f"{place * step:.6g}") for place in range(first, last + 1)]
+    shown = _multiples(step, floor(round(low / step, 6)), ceil(round(high / step, 6)))
     beyond = room * (shown[-1] - shown[0])
-    return {"range": [shown[0] - (0.0 if from_zero else beyond), shown[-1] + beyond], "tickvals": shown}
+    text = [f"{written} %" for written in texts([100 * tick for tick in shown])] if is_share else texts(shown)
+    ends = [shown[0] - (0.0 if from_zero else beyond), shown[-1] + beyond]
+    return {"range": ends, "tickvals": shown, "ticktext": text}
+
+
+def steps(low: float, high: float) -> list[float]:
+    """Round numbers from the one to the other, equally far apart."""
+    step = _step(high - low)
+    return _multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
+
+
+def _multiples(step: float, first: int, last: int) -> list[float]:
+    return [float(f"{place * step:.6g}") for place in range(first, last + 1)]
+
+
+def texts(ticks: Sequence[float]) -> list[str]:
+    """Ticks with as many decimals as tell each of them."""
+    decimals = next((some for some in range(12) if all(abs(round(t, some) - t) <= 1e-6 * abs(t) for t in ticks)), 12)
+    return [numbers.fixed(tick, decimals) for tick in ticks]
+
+
+def moments(values: Sequence[datetime]) -> Json:
+    """Round moments of a time axis: minutes, hours or days behind a midnight."""
+    first, span = min(values), max(values) - min(values)
+    hours = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760, 17520, 87600)
+    step = next(step for step in (timedelta(hours=some) for some in hours) if span <= MAX_STEPS * step)
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    places = range(ceil((first - midnight) / step), floor((first + span - midnight) / step) + 1)
+    shown, room = [midnight + place * step for place in places], ROOM * span or timedelta(hours=12)
+    form = "%m-%d %H:%M" if step < timedelta(days=1) else "%Y-%m-%d"
+    ends, ticks = ([f"{at:%Y-%m-%d %H:%M:%S}" for at in some] for some in ((first - room, first + span + room), shown))
+    return {"type": "date", "range": ends, "tickvals": ticks, "ticktext": [f"{tick:{form}}" for tick in shown]}
 
 
 def spread(values: Sequence[float], reached: Sequence[float]) -> Json:

@@ -49,7 +49,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         ],
         layout=theme.layout(
             height=320,
-            xaxis=theme.axis("batch", type="category", categoryarray=[str(batch) for batch in batches]),
+            xaxis=theme.axis("batch", **theme.categories([*map(str, batches)])),
             yaxis=theme.axis(
                 times.heading("items/s", NAME, measured),
                 **theme.linear([end for cell in measured for end in _ends(cell)]),

@@ -279,7 +279,7 @@ def placed(trace: Timeline | str) -> Figure:
                 zeroline=False,
                 **theme.linear([sum(stretch.time_us for stretch in stretches[:MAX_STRETCHES])]),
             ),
-            yaxis=theme.axis("", showticklabels=False, showgrid=False, zeroline=False),
+            yaxis=theme.numbered_rows([""]),
             barmode="overlay",
             showlegend=True,
         ),

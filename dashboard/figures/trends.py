@@ -140,7 +140,7 @@ def trend(
         layout=theme.layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
-            xaxis=_axis(releases),
+            xaxis=_axis(releases, [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]),
             yaxis=theme.axis(f"{what} against {reference}, logarithmic", **theme.ratio(_reached(ordered))),
             shapes=[theme.rule("y", 1)],
             showlegend=len(ordered) > 1,
@@ -196,11 +196,10 @@ def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
     return {**dict.fromkeys(own, colours.GREY), wanted[0]: shown}
 
 
-def _axis(releases: Sequence[str]) -> theme.Json:
-    if not releases:
-        return theme.axis("measured, UTC", type="date")
-    ends = [-0.5, len(releases) - 0.5]
-    return theme.axis("release", type="category", categoryorder="array", categoryarray=[*releases], range=ends)
+def _axis(releases: Sequence[str], moments: Sequence[datetime]) -> theme.Json:
+    if releases:
+        return theme.axis("release", **theme.categories(releases))
+    return theme.axis("measured, UTC", **theme.moments(moments))
 
 
 def _reached(lines: Sequence[Line]) -> list[float]:

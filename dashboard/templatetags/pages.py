@@ -11,7 +11,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import documents, markup, places
-from dashboard.figures.figure import Figure
 from farm.alerts.selectors.pages import open_count
 from farm.contract.cells import Runtime
 from farm.rules.cells.commands import submit_command
@@ -227,9 +226,3 @@ def sort_choices(context: template.Context, table: Table) -> SafeString:
         ways += [(head.order, f"{head.text} ↑"), (f"-{head.order}", f"{head.text} ↓")] if head.order else []
     option = '<option value="{}"{}>{}</option>'
     return format_html_join("", option, ((way, " selected" if way == now else "", text) for way, text in ways))
-
-
-@register.simple_tag
-def figure_json(figure: Figure) -> SafeString:
-    """The drawing inside its script element; already escaped for that place."""
-    return mark_safe(figure.json)

@@ -120,5 +120,7 @@ def press_sign_in(page: Page, link: str) -> None:
         page.get_by_role("button", name="Sign in").click()
 
 
-def wait_for_chart(page: Page) -> None:
+def explore(page: Page) -> None:
+    """Has Plotly drawn the first chart in place of the server's picture."""
+    page.locator("[data-explore]").first.click()
     page.wait_for_selector(".chart.ready", timeout=PATIENCE_MS)

@@ -176,7 +176,6 @@ def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, width: 
             expect(page.locator("#graph-says")).to_be_hidden(timeout=120_000)
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-            expect(page.locator(".chart[data-figure]:not(.ready)")).to_have_count(0, timeout=120_000)
             # drawn anew in the other colours within two frames
             page.evaluate("new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))")
             target = out / f"{name}-{width}-{theme}.png"

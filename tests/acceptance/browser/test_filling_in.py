@@ -11,7 +11,7 @@ from farm.alerts.states import RoundState
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Version
-from tests.acceptance.browser.conftest import LAPTOP, Opening, Watch, wait_for_chart
+from tests.acceptance.browser.conftest import LAPTOP, Opening, Watch, explore
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 
@@ -76,11 +76,10 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     anybody = context.new_page()
     watched = Watch(context)
     anybody.goto(path)
-    wait_for_chart(anybody)
     expect(anybody.locator("h1")).to_contain_text("slower than 1.29.0")
     anybody.click("nav.tabs >> text=Operators")
     expect(anybody.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
-    wait_for_chart(anybody)
+    explore(anybody)
     anybody.locator(".chart .point, .chart .bars path").first.click(force=True)
     expect(anybody).to_have_url(re.compile("/shared/"))
     assert anybody.locator("form").count() == 0

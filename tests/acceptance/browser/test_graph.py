@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from farm.registry import services, storage
 from farm.registry.models import Outline, Version
 from farm.runs.models import Run
-from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
+from tests.acceptance.browser.conftest import PHONE, Opening, explore
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.test_closer import read as read_trace
 from tests.integration.dashboard.test_closer import store as store_trace
@@ -75,10 +75,12 @@ def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(ope
     store_trace(finished, gzip.compress(json.dumps(trace()).encode()), digest="e1" * 32)
     read_trace(finished)
     page = opened(f"/runs/{finished.pk}/cells/c1/closer/")
-    wait_for_chart(page)
     chart = page.locator("#chart-timeline")
-    whole = chart.evaluate("(chart) => chart.layout.xaxis.range")
     chart.focus()
+    # Plotly comes with the first key
+    page.keyboard.press("0")
+    page.wait_for_selector("#chart-timeline.ready")
+    whole = chart.evaluate("(chart) => chart.layout.xaxis.range")
     page.keyboard.press("+")
     page.keyboard.press("ArrowRight")
     low, high = chart.evaluate("(chart) => chart.layout.xaxis.range")
@@ -87,7 +89,7 @@ def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(ope
     assert chart.evaluate("(chart) => chart.layout.xaxis.range") == whole
 
     page.goto(f"/runs/{finished.pk}/?chart=latency")
-    wait_for_chart(page)
+    explore(page)
     box = page.locator("#chart-latency .nsewdrag").bounding_box()
     page.mouse.move(box["x"] + 2, box["y"] + 2)
     page.mouse.down()

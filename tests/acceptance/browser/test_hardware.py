@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from farm.accounts.models import User
 from farm.runs.models import CellDocument, Run
-from tests.acceptance.browser.conftest import Opening, wait_for_chart
+from tests.acceptance.browser.conftest import Opening
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.across import measured_across
 
@@ -32,7 +32,7 @@ def test_where_a_model_may_run_is_asked_answered_and_drawn_and_stands_as_cards_o
     page.get_by_role("link", name="Across hardware").first.click()
     expect(page.locator("h1")).to_have_text("encoder across hardware")
     expect(page.locator("#targets tbody tr")).to_have_count(3)
-    wait_for_chart(page)
+    expect(page.locator(".chart .plot")).to_be_visible()
     page.get_by_label("Latency at most, ms").fill("1")
     page.get_by_label("Accuracy loss at most, %").fill("1")
     page.get_by_role("button", name="Show", exact=True).click()
@@ -48,7 +48,6 @@ def test_where_a_model_may_run_is_asked_answered_and_drawn_and_stands_as_cards_o
     expect(page.locator("#targets tbody tr")).to_have_count(3)
     page.set_viewport_size(NARROW)
     page.reload()
-    wait_for_chart(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     card = page.locator("#targets tbody tr").first
     assert card.evaluate("element => getComputedStyle(element).display") == "grid"

@@ -13,7 +13,7 @@ from farm.registry.models import Version
 from farm.rules.presenting.headlines import opening_of
 from farm.runs import selectors
 from farm.runs.models import Run
-from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
+from tests.acceptance.browser.conftest import PHONE, Opening, Watch, explore, press_sign_in
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
 
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 
 def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_scrolling(opened: Opening, finished: Run):
     page = opened(f"/runs/{finished.pk}/")
-    wait_for_chart(page)
     assert_says_who_how_much_how_sure_and_why(page)
     heat = page.locator("table.heat").bounding_box()
     assert heat["y"] + heat["height"] <= 768
@@ -60,7 +59,6 @@ def test_long_names_and_warnings_do_not_push_the_verdict_out_of_the_window(
     node.save()
     run = rows.finished_run(version, node, person, wrong=True)
     page = opened(f"/runs/{run.pk}/")
-    wait_for_chart(page)
     expect(page.locator("h1")).to_contain_text("Wrong outputs")
     words = assert_says_who_how_much_how_sure_and_why(page)
     assert name.strip() in words
@@ -104,7 +102,7 @@ def test_every_page_stays_on_this_machine_and_within_its_policy(
         assert response.status == 200
         assert "script-src 'self'" in response.headers["content-security-policy"]
         if page.locator(".chart").count():
-            wait_for_chart(page)
+            explore(page)
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
@@ -137,23 +135,25 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
 
 def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(opened: Opening, finished: Run) -> None:
     page = opened(f"/runs/{finished.pk}/?chart=latency", scheme="light")
-    wait_for_chart(page)
+    first = page.locator(".plot .rows text").first
+    by_day = first.evaluate("element => getComputedStyle(element).fill")
+    explore(page)
     tick = page.locator(".chart .ytick text").first
-    by_day = tick.evaluate("element => getComputedStyle(element).fill")
+    expect(tick).to_have_css("fill", by_day)
     page.click("[data-theme-toggle]")
     expect(tick).not_to_have_css("fill", by_day)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.reload()
-    wait_for_chart(page)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert tick.evaluate("element => getComputedStyle(element).fill") != by_day
+    expect(first).not_to_have_css("fill", by_day)
 
 
 def test_a_series_chosen_in_the_key_is_set_apart_and_a_narrow_chart_names_its_rows_above_them(
     opened: Opening, finished: Run
 ) -> None:
     page = opened(f"/runs/{finished.pk}/?chart=latency", size=PHONE)
-    wait_for_chart(page)
+    assert page.locator(".plot .rows text").first.bounding_box()["x"] < 48
+    explore(page)
     expect(page.locator(".chart .annotation-text").first).to_be_visible()
     expect(page.locator(".chart .ytick")).to_have_count(0)
     expect(page.locator(".chart .legend")).to_have_count(0)
@@ -197,16 +197,13 @@ def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(opened: 
 
 def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(opened: Opening, finished: Run) -> None:
     page = opened(f"/runs/{finished.pk}/")
-    wait_for_chart(page)
     page.evaluate("window.isSamePage = true")
     page.click("nav.tabs >> text=Operators")
     expect(page.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
-    wait_for_chart(page)
     expect(page).to_have_url(re.compile("chart=operators"))
     assert page.evaluate("window.isSamePage")
     page.select_option("select[name=pair]", index=1)
     page.wait_for_url("**pair=**")
-    wait_for_chart(page)
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from farm.workshop.samples import builders
-from tests.acceptance.browser.conftest import LAPTOP, Watch, press_sign_in, wait_for_chart
+from tests.acceptance.browser.conftest import LAPTOP, Watch, press_sign_in
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.acceptance.conftest import LiveFarm
 
@@ -51,7 +51,6 @@ def test_who_is_slower_by_how_much_how_surely_and_through_what(farm: LiveFarm, p
     document = farm.submit(builders.write_model("transformer", tmp_path), MATRIX)
     comparison = decided(farm, document)
     page.goto(f"{farm.url}/runs/{document['run']}/")
-    wait_for_chart(page)
     words = assert_says_who_how_much_how_sure_and_why(page)
     assert comparison["verdict"] == "slower"
     assert f"{comparison['rounds']} rounds" in words

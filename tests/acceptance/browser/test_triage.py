@@ -9,7 +9,7 @@ from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
 from farm.alerts.states import AlertState
 from farm.registry.models import Version
-from tests.acceptance.browser.conftest import PHONE, Opening, wait_for_chart
+from tests.acceptance.browser.conftest import PHONE, Opening, explore
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 
@@ -102,7 +102,7 @@ def test_a_trend_is_drawn_with_its_shift_and_its_alert_leads_to_it(opened: Openi
     watching.long_series(watch, version, 60, step_at=40)
     alert = watching.bare_alert(watch, version, bad="1.31.1", round=watch.rounds.order_by("pk")[40])
     page = opened("/trends/")
-    wait_for_chart(page)
+    explore(page)
     page.locator(".chart .textpoint").first.wait_for()
     marker = page.locator(".chart .scatterlayer .trace").last.locator(".point").first
     box = marker.bounding_box()

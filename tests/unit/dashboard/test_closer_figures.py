@@ -53,7 +53,7 @@ def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
     spans[777] = span(777, length=9999.0)
     figure = timelines.timeline(traced(*spans))
     assert len(figure.json.encode()) < LIMIT
-    drawn = [length for series in figure.data for length in series["x"]]  # type: ignore[attr-defined]
+    drawn = [length for series in figure.data for length in series["x"]]
     assert len(drawn) == timelines.MAX_BARS
     assert max(drawn) == 9999.0
     assert "18" in figure.summary

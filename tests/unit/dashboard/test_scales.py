@@ -63,9 +63,9 @@ def test_ratios_have_ticks_at_one_and_beyond_both_ends_and_none_hides_another(va
     assert low <= min(1.0, *values)
     assert max(1.0, *values) <= high
     assert 1.0 in axis["tickvals"]
-    places = [log10(tick) for tick in axis["tickvals"]]  # type: ignore[attr-defined]
+    places = [log10(tick) for tick in axis["tickvals"]]
     assert all(after - before >= 0.1 * (places[-1] - places[0]) for before, after in pairwise(places))
-    assert axis["ticktext"][axis["tickvals"].index(1.0)] == "0 %"  # type: ignore[attr-defined]
+    assert axis["ticktext"][axis["tickvals"].index(1.0)] == "0 %"
 
 
 def test_no_value_at_all_still_makes_an_axis() -> None:

@@ -72,7 +72,7 @@ def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
         ("p50", [100.0, 200.0], [1.0, 2.0]),
         ("p99", [100.0, 200.0], [5.0, 30.0]),
     ]
-    assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]  # type: ignore[attr-defined]
+    assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]
     assert [row[2].text for row in figure.table.rows] == ["5.00", "30.0"]
     assert [line["y"] for line in (*goodput.data, *processor.data)] == [[100.0, 100.0], [1.0, 1.0]]
     assert goodput.layout["shapes"] == [

@@ -1,5 +1,6 @@
-// Draws the figures of a page. A figure's JSON names colours as tokens ("@series-1", "@ink/40" for 40 % of it) of the
-// stylesheet; they are looked up when drawing, and again when the theme changes, so that light and dark follow at once.
+// Every figure of a page was drawn by the server. Who points at one, taps it or presses one of its buttons gets Plotly in
+// its place, of the same size, from the same figure. Its JSON names colours as tokens ("@series-1", "@ink/40" for 40 % of
+// it) of the stylesheet, which are looked up when drawing, and again when the theme changes.
 const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
 const FONTS = { "@words": "--words", "@figures": "--figures" };
 
@@ -27,77 +28,27 @@ const addressOf = (custom) => [custom].flat().find((value) => typeof value === "
 const leads = (figure) => figure.data.some(({ customdata }) => addressOf(customdata?.[0]));
 const canBrush = matchMedia("(pointer: fine)").matches;
 
-// Plotly's megabytes come when there is something to draw, and after the page itself was painted.
 const library = document.querySelector("script[data-plotly]").dataset.plotly;
 let coming;
-const plotly = () => coming ??= new Promise((done, failed) => requestAnimationFrame(() => {
+const plotly = () => coming ??= new Promise((done, failed) => {
   const script = Object.assign(document.createElement("script"), { src: library });
   script.addEventListener("load", done);
   script.addEventListener("error", () => { coming = undefined; failed(); });
   document.head.append(script);
-}));
+});
 
 // In a narrow window a row's name stands above its bar or point, so that the drawing has the whole width.
 const isNarrow = (chart) => chart.clientWidth < 560;
-const fitted = ({ data, layout }, chart) => {
-  if (!isNarrow(chart) || layout.yaxis?.type !== "category") return { data, layout };
-  const rows = [...new Set(data.flatMap(({ y }) => y))];
-  const row = layout.barmode === "group" ? 60 : 44;
-  const names = rows.map((text) => ({
-    text, y: text, yshift: row / 2 - 6, xref: "paper", x: 0, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont,
+const fitted = ({ data, layout, names, rows, up, gap }, chart) => {
+  const narrow = isNarrow(chart), labels = names[Number(narrow)];
+  const drawn = data.map((trace, at) => ({ ...trace, ...labels[at] }));
+  const own = { ...layout, height: chart.clientHeight };
+  if (!narrow || rows.length === 0) return { data: drawn, layout: own };
+  const above = rows.map((text, y) => ({
+    text, y, yshift: up, xref: "paper", x: 0, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont,
   }));
   const yaxis = { ...layout.yaxis, showticklabels: false, showgrid: false };
-  const annotations = [...layout.annotations ?? [], ...names];
-  return { data, layout: { ...layout, yaxis, annotations, bargap: 0.6, height: rows.length * row + 64 } };
-};
-
-// Names of points in a chart, so that none lies over another: each stands above its point, else below or beside it, and
-// where no place is free it is left out, which the table and a pointer on the point make up for.
-const HIGH = 16, PER_LETTER = 6.6, AWAY = 6;
-const WAYS = [["top center", 0, -1], ["bottom center", 0, 1], ["middle right", 1, 0], ["middle left", -1, 0]];
-
-const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-
-// where a drawing of this width puts a value, nearly: the axis' own title and ticks take the rest
-const scale = ({ range }, from, to) => (value) => from + (to - from) * (value - range[0]) / (range[1] - range[0]);
-
-const boxAt = (x, y, text, size, [, right, down]) => {
-  const wide = PER_LETTER * text.length, away = size / 2 + AWAY;
-  const middle = { x: x + right * (away + wide / 2), y: y + down * (away + HIGH / 2) };
-  return { left: middle.x - wide / 2, right: middle.x + wide / 2, top: middle.y - HIGH / 2, bottom: middle.y + HIGH / 2 };
-};
-
-const isLinear = (axis) => typeof axis?.range?.[0] === "number" && ["linear", undefined].includes(axis.type);
-
-// `width`: of the drawing. A figure without names, or without plain axes, stays as it is.
-const placed = ({ data, layout }, width) => {
-  const named = data.filter(({ mode }) => mode?.includes("text"));
-  if (named.length === 0 || !isLinear(layout.xaxis) || !isLinear(layout.yaxis)) return { data, layout };
-  const inner = { left: 72, right: width - 16, top: 8, bottom: (layout.height ?? 400) - 56 };
-  const across = scale(layout.xaxis, inner.left, inner.right), up = scale(layout.yaxis, inner.bottom, inner.top);
-  const sizeOf = ({ marker }, at) => (Array.isArray(marker?.size) ? marker.size[at] : marker?.size ?? 10);
-  const taken = named.flatMap((trace) => trace.x.map((x, at) => {
-    const [left, top, half] = [across(x), up(trace.y[at]), sizeOf(trace, at) / 2];
-    return { left: left - half, right: left + half, top: top - half, bottom: top + half };
-  }));
-  // those drawn last lie above the others and are named first
-  const names = new Map(named.toReversed().map((trace) => {
-    const each = trace.x.map((x, at) => {
-      const text = String(trace.text[at]), own = [across(x), up(trace.y[at]), text, sizeOf(trace, at)];
-      for (const way of WAYS) {
-        const box = boxAt(...own, way);
-        if (box.left < 0 || box.right > width || taken.some((other) => overlap(box, other))) continue;
-        taken.push(box);
-        return [text, way[0]];
-      }
-      return ["", WAYS[0][0]];
-    });
-    return [trace, each];
-  }));
-  const drawn = data.map((trace) => (names.has(trace)
-    ? { ...trace, text: names.get(trace).map(([text]) => text), textposition: names.get(trace).map(([, way]) => way) }
-    : trace));
-  return { data: drawn, layout };
+  return { data: drawn, layout: { ...own, yaxis, annotations: [...layout.annotations ?? [], ...above], bargap: gap } };
 };
 
 // Series that were chosen in the key above the chart: the others fade.
@@ -117,24 +68,25 @@ const emphasised = (chart, figure) => {
 
 const draw = async (chart) => {
   const known = JSON.parse(document.getElementById(chart.dataset.figure).textContent);
-  const figure = emphasised(chart, placed(fitted(resolved(known), chart), chart.clientWidth));
+  const figure = emphasised(chart, fitted(resolved(known), chart));
   chart.dataset.narrow = isNarrow(chart);
   figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
   await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
   chart.classList.add("ready");
 };
 
-const start = async (chart) => {
-  if (chart.dataset.started) return;
-  chart.dataset.started = "yes";
+const begin = async (chart) => {
   try {
     await plotly();
   } catch {
-    delete chart.dataset.started;
-    chart.textContent = "The chart did not load; its numbers are in the table. Reload the page to try again.";
+    chart.after(Object.assign(document.createElement("p"), {
+      className: "note", role: "status", textContent: "The chart to explore did not load. Reload the page to try again.",
+    }));
     return;
   }
-  chart.textContent = "";
+  const { title, desc } = Object.fromEntries([...chart.querySelectorAll("title, desc")].map((said) => [said.localName, said.textContent]));
+  if (!chart.role) Object.assign(chart, { role: "img", ariaLabel: `${title}. ${desc}` });
+  chart.replaceChildren();
   await draw(chart);
   chart.on("plotly_click", ({ points }) => {
     const address = addressOf(points[0]?.customdata);
@@ -145,10 +97,16 @@ const start = async (chart) => {
     chart.dispatchEvent(new CustomEvent("brushed", { bubbles: true, detail }));
   });
 };
+const begun = new WeakMap();
+const start = (chart) => {
+  if (!begun.has(chart)) begun.set(chart, begin(chart));
+  return begun.get(chart);
+};
 
-const startAll = () => document.querySelectorAll(".chart[data-figure]").forEach(start);
-startAll();
-document.addEventListener("htmx:load", startAll);
+document.addEventListener("pointerover", ({ target, pointerType }) => {
+  const chart = target.closest?.(".chart");
+  if (chart && pointerType === "mouse") start(chart);
+});
 document.addEventListener("themechange", () => document.querySelectorAll(".chart.ready").forEach(draw));
 window.addEventListener("resize", () => {
   for (const chart of document.querySelectorAll(".chart.ready")) {
@@ -189,20 +147,23 @@ const zoom = (chart, move) => {
   window.Plotly.relayout(chart, { "xaxis.range": [start, start + span] });
 };
 
-document.addEventListener("keydown", (event) => {
+document.addEventListener("keydown", async (event) => {
   const chart = event.target.closest?.("[data-zoom]"), move = KEYS[event.key];
-  if (!chart?.layout || !move || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!chart || !move || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
+  await start(chart);
   zoom(chart, move);
 });
 
-document.addEventListener("click", ({ target }) => {
-  const button = target.closest?.("[data-series], [data-picture], [data-zoom-by]");
-  const chart = document.getElementById(button?.closest("[data-of]").dataset.of);
-  if (!chart?.classList.contains("ready")) return;
-  const { picture, zoomBy } = button.dataset;
-  if (zoomBy) return zoom(chart, zoomBy);
-  if (picture) return savePicture(chart, picture);
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest?.("[data-explore], [data-series], [data-picture], [data-zoom-by]");
+  const chart = button ? document.getElementById(button.closest("[data-of]").dataset.of) : target.closest?.(".chart");
+  if (!chart) return;
+  await start(chart);
+  const { series, picture, zoomBy } = button?.dataset ?? {};
+  if (zoomBy) zoom(chart, zoomBy);
+  if (picture) savePicture(chart, picture);
+  if (!series) return;
   button.ariaPressed = String(button.ariaPressed !== "true");
   draw(chart);
 });

@@ -1,0 +1,148 @@
+"""Where a figure's axes put a value, and how much room its words take: what the server's drawing and the page's script
+both go by."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from math import log10
+
+from dashboard.figures import theme
+from dashboard.figures.theme import Json
+
+# of the words of a drawing, in pixels
+PER_LETTER, LINE = 6.6, 16
+TOP, TICKS, TITLE = 8, 22, 26
+# the width of a drawing without its margins, on a page and on a phone
+WIDE, NARROW = 520, 280
+MAX_NAME = 44
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis. `names`: the places of a category axis, in their order."""
+
+    axis: Json
+    names: Sequence[str]
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The first and the last of what is shown, from left or from below; of a logarithmic axis powers of ten."""
+        low, high = self.axis.get("range") or [-0.5, len(self.names) - 0.5]
+        if self.axis.get("autorange") == "reversed":
+            low, high = high, low
+        return (_moment(low), _moment(high)) if isinstance(low, str) else (low, high)
+
+    def at(self, value: object) -> float | None:
+        """Where a value stands, from 0 to 1; None for what is none, or lies outside."""
+        number = self._number(value)
+        if number is None:
+            return None
+        place = self._place(number)
+        return self.within(value) if -1e-6 <= place <= 1 + 1e-6 else None
+
+    def within(self, value: object) -> float:
+        """The same of the end of a bar or whisker, which is cut where the axis ends."""
+        number = self._number(value)
+        return 0.0 if number is None else min(1.0, max(0.0, self._place(number)))
+
+    def _place(self, number: float) -> float:
+        return (number - self.ends[0]) / (self.ends[1] - self.ends[0])
+
+    def _number(self, value: object) -> float | None:
+        if self.names:
+            return self._places.get(str(value))
+        if isinstance(value, str):
+            return _moment(value)
+        if not isinstance(value, int | float):
+            return None
+        if self.axis.get("type") == "log":
+            return log10(value) if value > 0 else None
+        return float(value)
+
+    @cached_property
+    def _places(self) -> dict[str, float]:
+        return {name: float(place) for place, name in enumerate(self.names)}
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        steps = () if self.names else self.axis.get("tickvals") or theme.steps(*self.ends)
+        texts = self.names or self.axis.get("ticktext") or theme.texts(steps)
+        placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]
+        return [(place, text) for place, text in placed if place is not None]
+
+    @property
+    def title(self) -> str:
+        return str(self.axis["title"]["text"])
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def wide(text: str) -> float:
+    return PER_LETTER * max(map(len, text.split("<br>")))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A figure's axes, and the pixels that its rows, bars and margins have. `groups`: bars beside each other in a row,
+    0 where there are points only. `rows`: their names, the first at the top; none where y is no list of names."""
+
+    layout: Json
+    x: Scale
+    y: Scale
+    groups: int
+
+    @cached_property
+    def rows(self) -> list[str]:
+        names = [text for _, text in self.y.ticks] if self.y.ends[0] > self.y.ends[1] else []
+        return names if any(names) else []
+
+    @property
+    def foot(self) -> int:
+        return TICKS + (TITLE if self.x.title else 0)
+
+    @property
+    def left(self) -> int:
+        widest = max((min(wide(text), MAX_NAME * PER_LETTER) for _, text in self.y.ticks), default=0.0)
+        return round(widest) + 12 + (20 if self.y.title else 0)
+
+    @property
+    def drawn(self) -> float:
+        return float(self.layout["height"]) - TOP - self.foot
+
+    @property
+    def thickness(self) -> float:
+        """How thick the bars of a row are together, or the room of its points."""
+        row = self.drawn / abs(self.y.ends[1] - self.y.ends[0])
+        return row * (1 - self.layout.get("bargap", 0.2)) if self.groups else 12.0
+
+    @property
+    def up(self) -> float:
+        """How far above its row a name stands in a narrow window, where it has no room beside."""
+        return self.thickness / 2 + LINE / 2 * self._lines + 2
+
+    @property
+    def narrow_row(self) -> float:
+        return self.thickness + LINE * self._lines + 10
+
+    @property
+    def narrow_height(self) -> float:
+        return len(self.rows) * self.narrow_row + TOP + self.foot if self.rows else self.layout["height"]
+
+    @property
+    def _lines(self) -> int:
+        return max((text.count("<br>") + 1 for text in self.rows), default=1)
+
+
+def frame(data: Sequence[Json], layout: Json) -> Frame:
+    """The frame of a figure that has data."""
+    bars = sum(trace["type"] == "bar" for trace in data)
+    x, y = (_scale(layout[f"{along}axis"], (value for trace in data for value in trace[along])) for along in "xy")
+    return Frame(layout, x, y, groups=bars if layout.get("barmode") == "group" else min(bars, 1))
+
+
+def _scale(axis: Json, values: Iterable[object]) -> Scale:
+    names = [*axis.get("categoryarray", ()), *map(str, values)] if axis.get("type") == "category" else []
+    return Scale(axis, list(dict.fromkeys(names)))
