@@ -64,7 +64,7 @@ def _ticks(frame: Frame) -> Iterator[str]:
     ]
     yield f'<g text-anchor="middle" transform="translate(0 {TICKS - 6})">{"".join(below)}</g>'
     beside = "".join(_row(_percent(1 - place), text) for place, text in frame.y.ticks)
-    yield f'<g class="{"rows" if frame.rows else "ticks"}">{beside}</g>'
+    yield f'<g class="{"rows" if frame.rows else "values"}">{beside}</g>'
     yield _text(frame.x.title, "50%", "100%", f'dy="{TICKS + TITLE - 8}" text-anchor="middle"')
     turned = f'transform="translate({14 - frame.left}) rotate(-90)" text-anchor="middle"'
     yield f'<svg y="50%">{_text(frame.y.title, "0", "0", turned)}</svg>'

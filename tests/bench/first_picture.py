@@ -6,7 +6,7 @@ Each page of a seeded farm in headless Chromium with an empty cache, in a window
 is the web process as the embedded farm starts it. Bytes are those that the browser's network counted, headers included:
 of the page with its pictures, and once *Explore* has loaded Plotly. The shift is that of both together, also of what
 follows a click. On a line of 400 kbit/s with 150 ms of round trip: until the heading was painted, which is the answer,
-and until the first picture was. Exit 1 where a limit is passed. Each page is told on standard error once it is measured.
+and until the first picture was. Exit 1 where a limit is passed. Each page is told on standard error as it is measured.
 """
 
 import json
@@ -90,7 +90,7 @@ def measured(browser: Browser, url: str, session: str, path: str) -> dict[str, A
     slow.page.goto(url + path, wait_until="load", timeout=1000 * LIMIT_S)
     wanted = ("answer", "picture") if has_picture else ("answer",)
     for name in wanted:
-        slow.wait(lambda name=name: slow.page.evaluate(f"window.painted.{name}"), name)  # type: ignore[misc]
+        slow.wait(lambda name=name: slow.page.evaluate(f"window.painted.{name}"), name)
         found[f"{name}_ms"] = round(slow.page.evaluate(f"window.painted.{name}"))
     slow.context.close()
     limits = {

@@ -13,7 +13,7 @@ from farm.registry.models import Version
 from farm.rules.presenting.headlines import opening_of
 from farm.runs import selectors
 from farm.runs.models import Run
-from tests.acceptance.browser.conftest import PHONE, Opening, Watch, explore, press_sign_in
+from tests.acceptance.browser.conftest import LAPTOP, PHONE, Opening, Watch, explore, press_sign_in, sign_in
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
 
@@ -164,6 +164,29 @@ def test_a_series_chosen_in_the_key_is_set_apart_and_a_narrow_chart_names_its_ro
     chosen.click()
     page.wait_for_function("document.querySelector('.chart').data.every(one => one.opacity === undefined)")
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
+
+
+def test_a_picture_needs_no_script_and_plotly_takes_its_place_without_a_shift(
+    opened: Opening, finished: Run, browser: Browser, live_server: object, person: User
+) -> None:
+    bare = browser.new_context(java_script_enabled=False, base_url=str(live_server))
+    sign_in(bare, person, str(live_server))
+    still = bare.new_page()
+    still.goto(f"/runs/{finished.pk}/?chart=operators")
+    expect(still.locator(".plot rect").first).to_be_visible()
+    expect(still.locator("[data-explore]").first).to_be_hidden()
+    bare.close()
+    for size in (LAPTOP, PHONE):
+        page = opened(f"/runs/{finished.pk}/?chart=operators", size=size)
+        page.evaluate("""window.shifted = 0; new PerformanceObserver((list) => {
+            for (const { value } of list.getEntries()) window.shifted += value;
+        }).observe({ type: "layout-shift", buffered: true })""")
+        high = page.locator(".chart").bounding_box()["height"]
+        assert not [url for url in page.watch.requests if "plotly" in url]  # type: ignore[attr-defined]
+        explore(page)
+        assert page.locator(".chart").bounding_box()["height"] == high
+        assert page.evaluate("window.shifted") <= 0.05
+        assert page.locator(".chart .main-svg").first.bounding_box()["height"] == high
 
 
 def test_the_keyboard_reaches_search_pages_and_help(opened: Opening) -> None:

@@ -48,7 +48,8 @@ const fitted = ({ data, layout, names, rows, up, gap }, chart) => {
     text, y, yshift: up, xref: "paper", x: 0, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont,
   }));
   const yaxis = { ...layout.yaxis, showticklabels: false, showgrid: false };
-  return { data: drawn, layout: { ...own, yaxis, annotations: [...layout.annotations ?? [], ...above], bargap: gap } };
+  const margin = { ...layout.margin, t: 16 };
+  return { data: drawn, layout: { ...own, margin, yaxis, annotations: [...layout.annotations ?? [], ...above], bargap: gap } };
 };
 
 // Series that were chosen in the key above the chart: the others fade.
