@@ -1,7 +1,8 @@
 """The operators of compared cells beside each other: the same of the model's own nodes in one row, what moved marked.
 
 Runtimes fuse differently, so executed operators are joined into the smallest groups of own nodes that every cell
-executes completely, as attributions do (farm.rules.tracing.attribution). Times are of traces, in µs per inference.
+executes completely, as attributions do (farm.rules.tracing.attribution). Times are of traces, in µs per inference: of
+two cells of one block medians over its traces, with the change that their comparison says.
 """
 
 from collections.abc import Sequence
@@ -13,12 +14,14 @@ from django.urls import reverse
 
 from dashboard.figures import timelines
 from dashboard.figures.figure import end_of, script_json
+from dashboard.figures.operators import APART
 from dashboard.reading.side import Chosen, names
 from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import between, by_sides
+from farm.rules.presenting.called_operators import operator_sides
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.tracing.executions import joint_groups
 from farm.rules.wording import numbers, titles
@@ -52,17 +55,31 @@ class Side:
 class Group:
     """Own nodes that at least one cell executes together, and each cell's side, the base first.
 
-    `moved`: a sign for each cell but the base where its time moved.
+    `moved`: a sign for each cell but the base where its time moved. `pairs`: what the comparison of two cells says of
+    exactly these nodes.
     """
 
     node: str
     covers: tuple[str, ...]
     sides: tuple[Side, ...]
     moved: tuple[Sign | None, ...] = ()
+    pairs: OperatorChange | None = None
 
     def change_us(self, place: int) -> float:
         """How much longer a cell takes for it than the base; what is not executed takes no time."""
+        if self.pairs is not None:
+            return self.pairs.moved_us
         return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
+
+    def time(self, place: int) -> str:
+        """A cell's time as it is written; empty where it is apart from the base's otherwise than the pairs."""
+        time_us = self.sides[place].time_us
+        if time_us is None:
+            return "not executed"
+        if self.pairs is None:
+            return numbers.plain(time_us)
+        sides = operator_sides(self.pairs)
+        return sides[place] if sides else ""
 
     @property
     def size(self) -> float:
@@ -87,7 +104,22 @@ def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> lis
     for node, group in group_of.items():
         members.setdefault(group, []).append(node)
     made = [_group(sides, members[group]) for group, sides in known.items()]
+    if len(cells) == 2 and paired[0] is not None:
+        made = [_of_pairs(group, paired[0]) for group in made]
     return sorted(marked(made, cells, paired), key=lambda one: (-one.size, one.node))
+
+
+def _of_pairs(group: Group, known: Comparison) -> Group:
+    """The group by what the comparison says of it, where that is of the same nodes."""
+    own = _measured_change(group, known)
+    if own is None or {own.node, *own.covers} != {group.node, *group.covers}:
+        return group
+    times = own.baseline_us, own.candidate_us
+    sides = [
+        side if side.time_us is None else replace(side, time_us=time)
+        for side, time in zip(group.sides, times, strict=True)
+    ]
+    return replace(group, sides=tuple(sides), pairs=own)
 
 
 def marked(made: Sequence[Group], cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> list[Group]:
@@ -189,18 +221,19 @@ def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
 
 
 def _row(one: Group, longest: float) -> tuple[Entry, ...]:
-    entries = [Entry(one.node, is_name=True), Entry(_as(one)), _time(one.sides[0], longest)]
+    entries = [Entry(one.node, is_name=True), Entry(_as(one)), _time(one, 0, longest)]
     for place, sign in enumerate(one.moved, 1):
         change = one.change_us(place)
-        entries += [_time(one.sides[place], longest), Entry(numbers.signed(change), change)]
+        entries += [_time(one, place, longest), Entry(numbers.signed(change), change)]
         entries.append(Entry(sign=sign, value=sign.word) if sign else Entry())
     return (*entries, Entry(numbers.listed(one.covers, most=4), is_name=True))
 
 
-def _time(side: Side, longest: float) -> Entry:
-    if side.time_us is None:
-        return Entry("not executed")
-    return Entry(numbers.plain(side.time_us), side.time_us, share=side.time_us / (longest or 1.0))
+def _time(group: Group, place: int, longest: float) -> Entry:
+    time_us, text = group.sides[place].time_us, group.time(place)
+    if time_us is None:
+        return Entry(text)
+    return Entry(text, time_us, share=time_us / (longest or 1.0), title="" if text else APART)
 
 
 def _as(one: Group) -> str:
@@ -249,9 +282,9 @@ def notes(found: Sequence[Group]) -> str:
 
 
 def _both(one: Group) -> str:
-    base, other = (side.time_us for side in one.sides[:2])
-    old, new = (numbers.plain(time) if time is not None else "not executed" for time in (base, other))
-    return f"{old} → {new} µs ({numbers.signed(one.change_us(1))})"
+    old, new = one.time(0), one.time(1)
+    change = numbers.signed(one.change_us(1))
+    return f"{old} → {new} µs ({change})" if old and new else f"{change} µs"
 
 
 VIEWS = ("operators", "timeline")

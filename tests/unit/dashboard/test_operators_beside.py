@@ -10,6 +10,7 @@ from dashboard.views import compared_operators as reading
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.tracing.timeline import Span, Timeline
+from farm.rules.wording.numbers import MINUS
 
 CPU = "CPUExecutionProvider"
 
@@ -76,13 +77,26 @@ def test_an_interval_of_the_block_that_reaches_no_change_says_that_nothing_moved
     assert reading.shown([group], every=True, wanted="matmul a") == [group]
 
 
-def test_a_change_of_the_two_traces_against_that_of_the_pairs_is_marked_neither_way(by_id: dict[str, Cell]) -> None:
+def test_two_cells_of_one_block_are_told_by_the_pairs_of_its_traces(by_id: dict[str, Cell]) -> None:
+    """+50 µs of two single traces stood here, and −50 µs of all of them on the page of their comparison."""
     pair = chosen(by_id, [ran("a", 100)], [ran("a", 150)])
     change = OperatorChange(
-        node="a", op_type="MatMul", baseline_us=150, candidate_us=100, change_low_us=-60, change_high_us=-40
-    )
-    [group] = reading.groups(pair, [Comparison.model_construct(operators=[change])])  # type: ignore[call-arg]
-    assert not group.has_moved
+        node="a", op_type="MatMul", baseline_us=150, candidate_us=100, change_us=-49, change_low_us=-60,
+        change_high_us=-40,
+    )  # fmt: skip
+
+    def told(known: OperatorChange) -> tuple[list[str], str]:
+        [group] = reading.groups(pair, [Comparison.model_construct(operators=[known])])  # type: ignore[call-arg]
+        row = reading.table(pair, [group]).rows[0]
+        assert group.moved[0] == reading.SHORTER
+        return [entry.text for entry in row[2:5]], json.loads(reading.notes([group]))["a"]["text"]
+
+    assert told(change) == (["150", "100", f"{MINUS}49.0"], f"150 → 100 µs ({MINUS}49.0)")
+    apart = change.model_copy(update={"candidate_us": 140.0})
+    assert told(apart) == (["", "", f"{MINUS}49.0"], f"{MINUS}49.0 µs")
+    other = change.model_copy(update={"covers": ["b"]})
+    [group] = reading.groups(pair, [Comparison.model_construct(operators=[other])])  # type: ignore[call-arg]
+    assert (group.pairs, group.has_moved, group.change_us(1)) == (None, False, 50)
 
 
 def test_a_cell_without_a_trace_moves_nothing(by_id: dict[str, Cell]) -> None:
