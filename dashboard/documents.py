@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from farm.fleet.own_wheel import ROOT, own_checkout
+from farm.fleet.farm_wheel import ROOT, find_checkout
 
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
@@ -83,7 +83,7 @@ class Document:
 
 def root(code: Path = ROOT) -> Path:
     """The folder that holds the documents of the farm whose code lies there."""
-    checkout = own_checkout(code)
+    checkout = find_checkout(code)
     return INSTALLED if checkout is None else checkout / "docs"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 
-from farm.contract.texts import without_controls
+from farm.contract.texts import replace_control_characters
 from onnxfarm.problems import Usage
 
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
@@ -31,7 +31,7 @@ def read_object(path: Path) -> Mapping[str, object]:
     """The JSON object in a file; Usage when it holds anything else."""
     text = read_text(path)
     try:
-        document = json.loads(without_controls(text.encode()))
+        document = json.loads(replace_control_characters(text.encode()))
     except (ValueError, RecursionError) as problem:
         raise Usage(f"{path} is not a JSON document ({str(problem) or 'nested too deep'}).") from problem
     if not isinstance(document, dict):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.sandbox import unconfined
 from onnxfarm.command_list import COMMANDS
 from onnxfarm.examples import example_of
@@ -39,7 +39,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as problem:
-            problem.message = own_words(problem.message)
+            problem.message = strip_pydantic_prefix(problem.message)
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -88,7 +88,7 @@ def main(
     130 stopped by Ctrl-C.
     """
     # the files are one's own here: where nothing can confine what reads them, that is said and it goes on
-    unconfined.accept(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
+    unconfined.accept_unconfined(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Column, Table
 
-from farm.contract.texts import one_line
+from farm.contract.texts import escape_line_breaks
 from onnxfarm.problems import Usage
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def say(*lines: str, console: Console | None = None) -> None:
     """Print lines for people, on stderr unless a console is given: nothing in one is folded, coloured or a command."""
     shown = console or Console(stderr=True)
     for line in lines:
-        shown.print(one_line(line), highlight=False, markup=False, soft_wrap=True)
+        shown.print(escape_line_breaks(line), highlight=False, markup=False, soft_wrap=True)
 
 
 def table_of(*heads: str | Column) -> Table:

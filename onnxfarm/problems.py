@@ -23,7 +23,7 @@ from typing import Any
 import typer
 from typer.models import CommandFunctionType
 
-from farm.contract.texts import one_line
+from farm.contract.texts import escape_line_breaks
 from onnxfarm.gate_process import INTERNAL
 
 
@@ -73,7 +73,7 @@ def main_guard() -> Iterator[None]:
         yield
     except Problem as problem:
         # the sentence may quote a model, a node or a member, whose signs a terminal would obey, or a pipeline
-        print(f"onnxfarm: {one_line(str(problem))}", file=sys.stderr)
+        print(f"onnxfarm: {escape_line_breaks(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise

@@ -314,7 +314,7 @@ STORIES = (
         "wheel",
         "deploy/build makes the same bytes twice; `bench` from the wheel alone on three Pythons, oldest packages too",
         5,
-        ("pyproject.toml", "requirements", "deploy/build", "farm/fleet/own_wheel.py"),
+        ("pyproject.toml", "requirements", "deploy/build", "farm/fleet/farm_wheel.py"),
         ("tests.acceptance.long_wheel",),
     ),
     Story(

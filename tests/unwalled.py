@@ -10,15 +10,15 @@ from farm.sandbox import confinement, filters, unconfined
 @pytest.fixture
 def no_walls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As where pyseccomp is missing: the levels are tried for real and refused; nobody has accepted that yet."""
-    monkeypatch.setattr(filters, "program", lambda **_: b"")
-    unconfined.refuse()
+    monkeypatch.setattr(filters, "build_seccomp_program", lambda **_: b"")
+    unconfined.refuse_unconfined()
     _forget()
-    assert confinement.available_level() == "none"
+    assert confinement.find_available_level() == "none"
     yield
-    unconfined.refuse()
+    unconfined.refuse_unconfined()
     _forget()
 
 
 def _forget() -> None:
-    confinement.available_level.cache_clear()
-    confinement.reason.cache_clear()
+    confinement.find_available_level.cache_clear()
+    confinement.explain_failure.cache_clear()

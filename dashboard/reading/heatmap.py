@@ -8,7 +8,7 @@ from math import log
 from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_with_unit
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
@@ -231,7 +231,7 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
             ),
         ),
         by_id={cell.id: cell for cell in shown},
-        compared=grouped(comparisons, lambda comparison: comparison.candidate),
+        compared=group_by(comparisons, lambda comparison: comparison.candidate),
         times=Times.of(shown, comparisons),
     )
     return replace(laid, rows=_worst_first(laid)) if laid.is_large else laid

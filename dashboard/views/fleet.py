@@ -16,7 +16,7 @@ from dashboard.views.node import answerable
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
-from farm.fleet.enrolment import joining
+from farm.fleet.enrolment import make_join_commands
 from farm.rules.planning.time_left import about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
@@ -97,7 +97,7 @@ def invite(request: HttpRequest) -> HttpResponse:
         context = {**_fleet(request), "code": "", "team_error": str(refusal)}
         return render(request, "dashboard/fleet.html", context, status=refusal.status)
     row, code = services.invite(team=team, by=user)
-    how = joining(code)
+    how = make_join_commands(code)
     known = {"code": code, "team": team, "expires_at": row.expires_at, "joining": how, "joining_code": code_of(how.tab)}
     return render(request, "dashboard/fleet.html", {**_fleet(request), **known})
 
@@ -125,7 +125,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         "headline": headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,
         "page": nodes,
-        "alarms": selectors.of_fleet(user),
+        "alarms": selectors.fleet_false_alarms(user),
         "queues": Table.of("queues", "What waits for which hardware", COLUMNS, waiting),
         "lendings": offered(request),
         "trials": answerable(selectors.trials_asked_of(user)[:SHOWN], user),

@@ -17,7 +17,7 @@ from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.pages import alert_counts, alerts_in, events_since, releases_since
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
-from farm.registry.confinement import walls
+from farm.registry.confinement import current_confinement
 from farm.registry.selectors import versions_visible_to
 from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
@@ -103,7 +103,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "open_count": open_count,
         "recent": run_table(recent, shown_states(recent)) if recent else None,
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
-        "walls": walls(),
+        "walls": current_confinement(),
         "headline": headline(
             alerts=counts["open"], runs=open_count, searches=searches, online=online, nodes=node_count
         ),

@@ -15,7 +15,7 @@ from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import removed, shown, what_goes
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
-from farm.registry.intake import StoredUpload
+from farm.registry.upload_handler import StoredUpload
 
 if TYPE_CHECKING:
     from farm.registry.models import Model, Version
@@ -130,7 +130,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
 
 
 def _chosen(request: HttpRequest, rows: list["Model"]) -> HttpResponse:
-    lines = [{"model": row, "words": what_goes(selectors.removal_of(row))} for row in rows]
+    lines = [{"model": row, "words": what_goes(selectors.estimate_removal(row))} for row in rows]
     return render(request, "dashboard/models_chosen.html", {"models": lines})
 
 

@@ -24,8 +24,8 @@ from farm.alerts.selectors.pages import watched_among
 from farm.base.refusals import Refusal
 from farm.contract import document_comparisons as doc_comparisons
 from farm.registry import selectors, services
-from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
+from farm.registry.upload_handler import StoredUpload
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers, titles
@@ -310,8 +310,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
 
 def _goes(model: "Model", version: "Version | None") -> dict[str, object]:
     """What deleting the model, or the version that is shown, would take away."""
-    of_version = what_goes(selectors.removal_of(model, version=version)) if version else ""
-    return {"what_goes": what_goes(selectors.removal_of(model)), "version_goes": of_version}
+    of_version = what_goes(selectors.estimate_removal(model, version=version)) if version else ""
+    return {"what_goes": what_goes(selectors.estimate_removal(model)), "version_goes": of_version}
 
 
 def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:

@@ -16,7 +16,7 @@ from farm.alerts.selectors.histories import history_of
 from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
 from farm.contract.cells import Runtime
-from farm.fleet.selectors import learnt_on, nodes_listed
+from farm.fleet.selectors import loads_seen_on, nodes_listed
 from farm.fleet.states import NodeHealth
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
@@ -98,7 +98,7 @@ def board(
     """Every release of a distribution that is offered, installed or measured, the newest first."""
     columns = _columns(distribution, nodes)
     prefix = f"{distribution}=="
-    learnt = learnt_on(nodes)
+    learnt = loads_seen_on(nodes)
     installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [

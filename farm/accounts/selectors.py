@@ -8,7 +8,7 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, GroupRole, Invitation, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.states import BACKED_UP
 from farm.base.refusals import Invalid, Missing, NotAllowed
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 
 Anyone = User | AnonymousUser
 # of teams in a sentence
@@ -122,14 +122,14 @@ def tokens_of(user: User) -> QuerySet[Token]:
 
 
 def valid_token(secret: str) -> Token | None:
-    token = Token.objects.select_related("user", "team").filter(digest=digest_of_secret(secret)).first()
+    token = Token.objects.select_related("user", "team").filter(digest=hash_secret(secret)).first()
     return token if token is not None and token.is_valid else None
 
 
 def user_of_sign_in_link(secret: str) -> User:
     """Whom a link would sign in now; looking spends nothing. Raises NotAllowed for a used, late or unknown link."""
     fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
-    link = fresh.filter(digest=digest_of_secret(secret), user__is_active=True).first()
+    link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()
     if link is None:
         raise no_such_link()
     if not opens_here(link):

@@ -18,7 +18,7 @@ from farm.accounts.selectors import (
 )
 from farm.accounts.states import Role, Scope, ShareKind
 from farm.base.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
-from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
+from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, hash_secret, new_secret
 
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
@@ -160,7 +160,7 @@ def issue_token(
         team=team_to_write(user, name=team) if is_gate else None,
         name=name.replace("\x00", "")[:100],
         hint=secret[:HINT_LENGTH],
-        digest=digest_of_secret(secret),
+        digest=hash_secret(secret),
         scopes=wanted,
         expires_at=timezone.now() + life,
     )
@@ -192,7 +192,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
     """
     secret = new_secret(LINK_PREFIX)
     until = timezone.now() + life
-    SignInLink.objects.create(user=user, digest=digest_of_secret(secret), expires_at=until, is_emergency=is_emergency)
+    SignInLink.objects.create(user=user, digest=hash_secret(secret), expires_at=until, is_emergency=is_emergency)
     if is_emergency:
         record(verb="emergency link made", subject=user.username)
     return f"{settings.PUBLIC_URL}/sign-in/{secret}/"
@@ -201,8 +201,8 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 def redeem_sign_in_link(secret: str) -> User:
     """The user the link is for. One conditional UPDATE decides; a used, late or unknown link raises NotAllowed."""
     now = timezone.now()
-    link = SignInLink.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
-    fresh = SignInLink.objects.filter(digest=digest_of_secret(secret), used_at=None, expires_at__gt=now)
+    link = SignInLink.objects.select_related("user").filter(digest=hash_secret(secret)).first()
+    fresh = SignInLink.objects.filter(digest=hash_secret(secret), used_at=None, expires_at__gt=now)
     if link is None or not link.user.is_active:
         raise no_such_link()
     if not opens_here(link):
@@ -230,7 +230,7 @@ def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: st
     with transaction.atomic():
         share = Share.objects.create(
             team=team, created_by=by, kind=kind, subject=subject, title=title[:200], hint=secret[:HINT_LENGTH],
-            digest=digest_of_secret(secret), expires_at=timezone.now() + timedelta(days=days),
+            digest=hash_secret(secret), expires_at=timezone.now() + timedelta(days=days),
         )  # fmt: skip
         facts = {"share": share.pk, "kind": str(kind), "subject": subject, "days": days}
         record(verb="share link made", subject=share.title, actor=by, team=team, facts=facts)
@@ -254,7 +254,7 @@ def open_share(secret: str) -> Share:
 
     The first opening is in the audit log; later ones are remembered at most once a minute.
     """
-    share = Share.objects.select_related("team", "created_by").filter(digest=digest_of_secret(secret)).first()
+    share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."
     if share is None:
         raise Missing("This share link does not exist.", hint=f"Check that the whole link was copied. {ask}")

@@ -7,7 +7,7 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, openings
-from farm.base.ticks import at_once, do_all
+from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 
 # messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
@@ -27,7 +27,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
 @shared_task(name="alerts.tick")  # type: ignore[untyped-decorator]
 @ticking("alerts.tick")
 def tick() -> None:
-    do_all(DUTIES)
+    run_duties(DUTIES)
 
 
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]
@@ -37,7 +37,7 @@ def look_for_releases() -> None:
 
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]
-@at_once(AT_ONCE)
+@limit_concurrency(AT_ONCE)
 def deliver(delivery_id: int) -> None:
     """Sends one message of the outbox."""
     try:

@@ -78,6 +78,6 @@ api = DescribedAPI(
     auth=[TokenAuth(), BrowserAuth()],
     docs=Swagger(settings={"persistAuthorization": True, "validatorUrl": None}),
 )
-errors.install(api)
+errors.install_error_handlers(api)
 for router in ROUTERS:
     api.add_router("", router)

@@ -20,13 +20,13 @@ from django.utils.http import parse_header_parameters
 
 from farm.accounts.models import User
 from farm.api.auth import check_uploader, sender_of
-from farm.base.asgi import Scope, header_of
-from farm.base.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
+from farm.base.asgi import Scope, read_header
+from farm.base.bodies import Body, ClientGoneError, Receive, declared_length, drain_body, make_too_large, spool_body
 from farm.base.errors import API_ROOT
 from farm.base.refusals import Invalid, NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
-from farm.registry.intake import check_length
-from farm.registry.storage import check_room, incoming_dir
+from farm.registry.storage import check_free_space, incoming_dir
+from farm.registry.upload_handler import check_length
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -79,15 +79,15 @@ class Bridge:
             length = declared_length(scope)
             if length is not None and length <= MAX_STRANGER_BYTES:
                 sender = await self._in_thread(sender_of, _without_body(scope)) if is_slow else None
-                body = await spool(receive, max_bytes=length)
+                body = await spool_body(receive, max_bytes=length)
             else:
                 request = _without_body(scope)
                 sender = await self._in_thread(sender_of, request)
                 body = await self._take_long_body(scope, receive, request, sender)
         except Refusal as refusal:
-            await drain(scope, receive)
+            await drain_body(scope, receive)
             await _refuse(scope, send, refusal)
-        except HungUp:
+        except ClientGoneError:
             return
         else:
             with body.file:
@@ -98,15 +98,15 @@ class Bridge:
         """The whole body of a request. Raises refusals, before much is read where that is known, and HungUp."""
         length = declared_length(scope)
         if sender is None:
-            raise too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
+            raise make_too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
         if UPLOADS.fullmatch(scope["path"]) is None:
             if (length or 0) > MAX_FORM_BYTES:
-                raise too_large(f"{length:,}", MAX_FORM_BYTES)
-            return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_room())
+                raise make_too_large(f"{length:,}", MAX_FORM_BYTES)
+            return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_free_space())
         await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
         # a piece of a resumable upload: docs/uploads.md
-        keeps_part = scope["method"] == "PATCH" and not header_of(scope, b"upload-checksum")
+        keeps_part = scope["method"] == "PATCH" and not read_header(scope, b"upload-checksum")
         return await self._spool_upload(receive, person=sender.pk, keeps_part=keeps_part)
 
     async def _spool_upload(self, receive: Receive, *, person: int, keeps_part: bool) -> Body:
@@ -115,7 +115,7 @@ class Bridge:
         upload, under_way = object(), self._uploading.setdefault(person, {})
 
         def check(size: int) -> None:
-            check_room()
+            check_free_space()
             under_way[upload] = size
             if sum(list(under_way.values())) > max_bytes:
                 detail = f"Your uploads that are under way have more than {max_bytes:,} bytes together."
@@ -133,7 +133,7 @@ class Bridge:
     ) -> Body:
         folder = str(incoming_dir())
         try:
-            return await spool(
+            return await spool_body(
                 receive, max_bytes=max_bytes, folder=folder, check_room=check_room, keeps_part=keeps_part
             )
         except OSError as problem:
@@ -212,7 +212,7 @@ def _without_body(scope: Scope) -> WSGIRequest:
 
 def _check_charset(scope: Scope) -> None:
     """Raises Invalid for a form in another charset, which Django would decode by whatever codec Python has."""
-    kind, options = parse_header_parameters(header_of(scope, b"content-type"))
+    kind, options = parse_header_parameters(read_header(scope, b"content-type"))
     charset = options.get("charset", "utf-8")
     if kind in FORMS and charset.lower().replace("_", "-") not in ("utf-8", "utf8"):
         raise Invalid(f"The form is in {charset[:40]!r}; send it in UTF-8.")

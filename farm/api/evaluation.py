@@ -8,7 +8,7 @@ from farm.api.models import version_out
 from farm.base.refusals import Invalid
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
-from farm.registry.intake import StoredUpload
+from farm.registry.upload_handler import StoredUpload
 from farm.rules.quality.accuracy_metrics import METRICS
 
 router = Router(tags=["registry"])

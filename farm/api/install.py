@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.http import quote_etag
 from django.views.decorators.http import condition, require_safe
 
-from farm.fleet.own_wheel import NAME, NoWheelError, Wheel, own_wheel
+from farm.fleet.farm_wheel import NAME, NoWheelError, Wheel, build_farm_wheel
 
 # asked again each time and answered 304: the next release of the farm has another digest
 FRESH = "no-cache"
@@ -45,6 +45,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 def _wheel() -> Wheel:
     try:
-        return own_wheel()
+        return build_farm_wheel()
     except NoWheelError as problem:
         raise Http404(str(problem)) from problem

@@ -18,9 +18,9 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from farm.accounts.ticks import tick_ages_s
-from farm.base.errors import problem
+from farm.base.errors import problem_response
 from farm.contract.version import CONTRACT_VERSION, DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
-from farm.registry.confinement import walls
+from farm.registry.confinement import current_confinement
 from farm.runs.broker import lengths
 from farm.runs.selectors.backlog import counts, oldest_queued_s, oldest_reported_s, stored_bytes
 
@@ -36,7 +36,7 @@ class FarmCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
-        found = walls()
+        found = current_confinement()
         value = {"level": found.level, "unsandboxed": "accepted" if found.is_accepted else "refused"}
         yield InfoMetricFamily("onnxfarm_sandbox", "What holds whatever reads an upload, on this machine.", value=value)
         yield GaugeMetricFamily(
@@ -67,7 +67,7 @@ class FarmCollector(Collector):
 def metrics(request: HttpRequest) -> HttpResponse:
     """The figures as Prometheus reads them."""
     if not _may_read(request):
-        return problem(401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT)
+        return problem_response(401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(FarmCollector())
     ProcessCollector(registry=registry)

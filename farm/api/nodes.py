@@ -21,7 +21,7 @@ from farm.contract.api.fleet import (
     WorkOut,
 )
 from farm.fleet import selectors, services
-from farm.fleet.enrolment import joining
+from farm.fleet.enrolment import make_join_commands
 from farm.fleet.models import Node
 from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
@@ -82,7 +82,7 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOu
     user = person(request)
     team = team_to_write(user, name=payload.team)
     row, code = services.invite(team=team, by=user)
-    how = joining(code)
+    how = make_join_commands(code)
     return Status(
         201, shaped(NodeInvitationOut, how, code=code, team=team.name, command=how.enroll, expires_at=row.expires_at)
     )

@@ -20,10 +20,10 @@ from farm.api.uploads import origin_of, team_of_upload
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
-from farm.registry.intake import CHUNK_BYTES
 from farm.registry.models import PartialUpload
 from farm.registry.services import resumption
 from farm.registry.states import FileRole, VersionState
+from farm.registry.upload_handler import CHUNK_BYTES
 
 router = Router(tags=["registry"])
 VERSION: Final = "1.0.0"
@@ -118,7 +118,7 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
     """How far an upload is: `Upload-Offset`."""
     _must_speak_tus(request)
     upload = _own(request, key)
-    resumption.must_be_fresh(upload)
+    resumption.check_not_expired(upload)
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
 
 
@@ -133,7 +133,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
     _must_speak_tus(request)
     if request.content_type != PIECE_TYPE:
         raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {(request.content_type or 'nothing')[:60]}.")
-    upload = services.append(
+    upload = services.append_piece(
         upload=_own(request, key),
         offset=_number(request, "Upload-Offset"),
         chunks=iter(lambda: request.read(CHUNK_BYTES), b""),
@@ -147,7 +147,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
 def abandon(request: HttpRequest, key: str) -> HttpResponse:
     """Give an upload up."""
     _must_speak_tus(request)
-    services.abandon(upload=selectors.partial_upload(person(request), key))
+    services.cancel_upload(upload=selectors.partial_upload(person(request), key))
     return _answer(204, {})
 
 
@@ -159,7 +159,7 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
     user = person(request)
     uploads = [_own(request, part.upload) for part in payload.files]
     roles = {upload.name: part.role for upload, part in zip(uploads, payload.files, strict=True) if part.role}
-    version = services.complete(
+    version = services.complete_upload(
         user=user,
         uploads=uploads,
         roles=roles,

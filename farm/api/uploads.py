@@ -10,10 +10,10 @@ from farm.api.models import version_out
 from farm.base.refusals import Invalid, NotAllowed
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
-from farm.registry.intake import StoredUpload, read_body
 from farm.registry.models import Version
 from farm.registry.states import FileRole, VersionState
 from farm.registry.storage import Draft
+from farm.registry.upload_handler import StoredUpload, read_body
 
 router = Router(tags=["registry"])
 # fields whose name says what their file is; any other field's files say it by their own names

@@ -47,17 +47,17 @@ def stored_member(*, team_id: int, sha256: str) -> str:
     return f"store/{team_id}/{sha256[:2]}/{sha256}"
 
 
-def table_of(member: str) -> str | None:
+def parse_table_member(member: str) -> str | None:
     found = _TABLE.fullmatch(member)
     return found[1] if found else None
 
 
-def stored_of(member: str) -> tuple[int, str] | None:
+def parse_stored_member(member: str) -> tuple[int, str] | None:
     found = _STORED.fullmatch(member)
     return (int(found[1]), found[3]) if found else None
 
 
-class Writing:
+class ArchiveWriter:
     """`with Writing(path) as archive`: the file has its name once it is whole, and is its owner's alone.
 
     Raises BackupError where it exists already or cannot be written.
@@ -68,7 +68,7 @@ class Writing:
         self.draft = path.with_name(f"{path.name}.part")
         self.digests: dict[str, str] = {}
 
-    def __enter__(self) -> "Writing":
+    def __enter__(self) -> "ArchiveWriter":
         if self.path.exists():
             raise BackupError(f"{self.path} exists already: name a file that does not, as no backup is written over.")
         try:
@@ -113,7 +113,7 @@ class Writing:
         return BackupError(f"The backup could not be written to {self.path}: {problem.strerror or problem}.")
 
 
-class Reading:
+class ArchiveReader:
     """A backup that is looked through: `check` reads it whole, `members` gives what is in it once more.
 
     Raises BackupError: no backup, cut off, a name that no backup has, another digest than its end says.
@@ -170,7 +170,7 @@ class Reading:
             for info in tar:
                 # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
                 source = tar.extractfile(info) if info.isreg() and not info.issparse() else None
-                is_known = info.name in SMALL or table_of(info.name) or stored_of(info.name)
+                is_known = info.name in SMALL or parse_table_member(info.name) or parse_stored_member(info.name)
                 if source is None or info.name in seen or not is_known:
                     raise BackupError(
                         f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."
@@ -179,7 +179,7 @@ class Reading:
                     raise self._cut_off()
                 left -= info.size
                 seen.add(info.name)
-                self.stored_bytes += info.size if stored_of(info.name) else 0
+                self.stored_bytes += info.size if parse_stored_member(info.name) else 0
                 yield info.name, source
 
     @contextlib.contextmanager

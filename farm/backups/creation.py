@@ -14,7 +14,7 @@ from django.utils import timezone
 from farm.accounts.services import record
 from farm.accounts.states import BACKED_UP
 from farm.backups import archive, database, tables
-from farm.backups.archive import Writing
+from farm.backups.archive import ArchiveWriter
 from farm.backups.problems import BackupError
 from farm.base.refusals import Away
 from farm.registry import storage
@@ -22,7 +22,7 @@ from farm.registry.models import Blob, WebRuntime
 
 
 @dataclass
-class Made:
+class BackupResult:
     """What is in a backup. `missing`, `damaged`: files that the database names and the store has not, or not whole."""
 
     rows: int = 0
@@ -32,11 +32,11 @@ class Made:
     damaged: list[str] = field(default_factory=list)
 
 
-def make_backup(path: Path, *, node_identity: Path | None = None) -> Made:
+def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResult:
     """Writes the database as it is at one moment, and every file that it names. Raises BackupError."""
-    made = Made()
-    with Writing(path) as writing:
-        with database.snapshot():
+    made = BackupResult()
+    with ArchiveWriter(path) as writing:
+        with database.read_in_snapshot():
             writing.add(archive.HEAD, json.dumps(_head()).encode())
             _add_tables(writing, made)
             files = sorted(_files())
@@ -58,11 +58,11 @@ def _head() -> dict[str, object]:
         "taken_at": timezone.now().isoformat(timespec="seconds"),
         "database": connection.vendor,
         "migrations": database.applied_migrations(),
-        "counters": database.counters(),
+        "counters": database.read_last_numbers(),
     }
 
 
-def _add_tables(writing: Writing, made: Made) -> None:
+def _add_tables(writing: ArchiveWriter, made: BackupResult) -> None:
     for model in database.all_models():
         with tempfile.TemporaryFile(dir=writing.path.parent) as draft:
             made.rows += tables.write_rows(model, draft)
@@ -78,10 +78,10 @@ def _files() -> Iterator[tuple[int, str]]:
     yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
 
 
-def _add_file(writing: Writing, made: Made, *, team_id: int, sha256: str) -> None:
+def _add_file(writing: ArchiveWriter, made: BackupResult, *, team_id: int, sha256: str) -> None:
     member = archive.stored_member(team_id=team_id, sha256=sha256)
     try:
-        source = storage.fetched(team_id=team_id, sha256=sha256).open("rb")
+        source = storage.fetch_blob(team_id=team_id, sha256=sha256).open("rb")
     except FileNotFoundError:
         made.missing.append(member)
         return

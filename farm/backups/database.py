@@ -30,7 +30,7 @@ def all_models() -> list[type[Model]]:
 
 
 @contextmanager
-def snapshot() -> Iterator[None]:
+def read_in_snapshot() -> Iterator[None]:
     """Reads within it see the database as it was at the first of them, and hold nobody up who writes."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -58,7 +58,7 @@ def applied_migrations() -> Migrations:
     return sorted(node for node in loader.graph.nodes if node in loader.applied_migrations)
 
 
-def refuse_what_is_not_empty() -> None:
+def check_database_is_empty() -> None:
     """Raises BackupError where any table has a row."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
@@ -72,7 +72,7 @@ def refuse_what_is_not_empty() -> None:
                 )
 
 
-def refuse_foreign(migrations: Iterable[tuple[str, str]]) -> None:
+def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
     """Raises BackupError where a backup knows a migration that this code does not, or the tables know more."""
     loader = MigrationLoader(connection)
     wanted = set(migrations)
@@ -111,14 +111,14 @@ def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
     return models
 
 
-def clear_what_came_with_the_tables() -> None:
+def delete_initial_rows() -> None:
     """The backup brings rows of its own for these, with the numbers that its other rows name."""
     with connection.cursor() as cursor:
         for table in ("auth_permission", "django_content_type"):
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
 
 
-def counters() -> dict[str, int]:
+def read_last_numbers() -> dict[str, int]:
     """The last number that was given out in each table, so that none is given twice after a restore."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -128,7 +128,7 @@ def counters() -> dict[str, int]:
         return {table: last for table, column in _numbered().items() if (last := _last(cursor, table, column))}
 
 
-def set_counters(last: dict[str, int]) -> None:
+def set_last_numbers(last: dict[str, int]) -> None:
     """Goes on counting where the backup's database stood."""
     with connection.cursor() as cursor:
         for table, column in _numbered().items():

@@ -10,14 +10,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from farm.backups import archive, database, tables
-from farm.backups.archive import Reading
+from farm.backups.archive import ArchiveReader
 from farm.backups.problems import BackupError
 from farm.base.refusals import Refusal
 from farm.registry import storage
 
 
 @dataclass
-class Restored:
+class RestoreResult:
     """What was put back. `left_out`: files that the backup itself lacks, or has damaged."""
 
     taken_at: str
@@ -35,23 +35,23 @@ class Places:
     fixed_key: str = ""
 
 
-def restore_backup(path: Path, *, places: Places) -> Restored:
+def restore_backup(path: Path, *, places: Places) -> RestoreResult:
     """Reads the whole backup first; then tables, rows and files, and last the key. Raises BackupError."""
-    reading = Reading(path)
+    reading = ArchiveReader(path)
     reading.check()
     migrations = _migrations(reading)
     _refuse_another_farm(reading, places)
-    database.refuse_what_is_not_empty()
-    database.refuse_foreign(migrations)
+    database.check_database_is_empty()
+    database.check_migrations_are_known(migrations)
     _refuse_without_room(reading)
     models = database.migrate_to(migrations)
-    restored = Restored(str(reading.head.get("taken_at", "")), left_out=reading.left_out())
+    restored = RestoreResult(str(reading.head.get("taken_at", "")), left_out=reading.left_out())
     try:
         with transaction.atomic():
-            database.clear_what_came_with_the_tables()
+            database.delete_initial_rows()
             for member, source in reading.members():
                 _put(member, source, models, restored)
-            database.set_counters(reading.head.get("counters") or {})
+            database.set_last_numbers(reading.head.get("counters") or {})
     except IntegrityError as problem:
         raise BackupError(f"Rows of the backup contradict one another; nothing was restored: {problem}") from problem
     if not places.fixed_key:
@@ -63,7 +63,7 @@ def restore_backup(path: Path, *, places: Places) -> Restored:
     return restored
 
 
-def _migrations(reading: Reading) -> database.Migrations:
+def _migrations(reading: ArchiveReader) -> database.Migrations:
     """What the backup's tables are made by. Raises BackupError for a format that this release does not know."""
     version = reading.head.get("format")
     if version != archive.FORMAT:
@@ -81,7 +81,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
 
 
-def _refuse_another_farm(reading: Reading, places: Places) -> None:
+def _refuse_another_farm(reading: ArchiveReader, places: Places) -> None:
     """Raises BackupError where a node or a key is there that the backup's would contradict."""
     if places.node_identity.exists():
         raise BackupError(
@@ -94,15 +94,15 @@ def _refuse_another_farm(reading: Reading, places: Places) -> None:
         )
 
 
-def _refuse_without_room(reading: Reading) -> None:
+def _refuse_without_room(reading: ArchiveReader) -> None:
     try:
-        storage.check_room(bytes_wanted=reading.stored_bytes)
+        storage.check_free_space(bytes_wanted=reading.stored_bytes)
     except Refusal as problem:
         raise BackupError(str(problem)) from problem
 
 
-def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: Restored) -> None:
-    label, stored = archive.table_of(member), archive.stored_of(member)
+def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: RestoreResult) -> None:
+    label, stored = archive.parse_table_member(member), archive.parse_stored_member(member)
     if label is not None:
         if label not in models and label.partition(".")[0] in database.GONE_APPS:
             return

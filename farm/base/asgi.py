@@ -22,11 +22,11 @@ class Scope(TypedDict):
     server: tuple[str, int | None] | None
 
 
-def header_of(scope: Scope, wanted: bytes) -> str:
+def read_header(scope: Scope, wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
-def site_of(host: str) -> str:
+def network_of(host: str) -> str:
     """An address to count by; of IPv6 the site, since each has more addresses than could be counted."""
     try:
         address = ipaddress.ip_address(host)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import IO, NamedTuple, NotRequired, TypedDict
 
-from farm.base.asgi import Scope, header_of
+from farm.base.asgi import Scope, read_header
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 
 # of a body in memory; what is longer goes to a temporary file, in pieces of a size that is worth a thread's turn
@@ -52,7 +52,7 @@ class Pace:
 PACE = Pace()
 
 
-class HungUp(Exception):
+class ClientGoneError(Exception):
     """The client is gone: nobody waits for an answer."""
 
 
@@ -65,19 +65,19 @@ class Body(NamedTuple):
 
 def declared_length(scope: Scope) -> int | None:
     """The length that a body says it has; None where it comes in chunks. Raises Invalid for nonsense."""
-    length = header_of(scope, b"content-length")
+    length = read_header(scope, b"content-length")
     if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise Invalid("Content-Length is not a number of bytes.")
-    return None if header_of(scope, b"transfer-encoding") else int(length or 0)
+    return None if read_header(scope, b"transfer-encoding") else int(length or 0)
 
 
 def check_length(scope: Scope, *, max_bytes: int) -> None:
     """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
     length = declared_length(scope)
     if length is None and not max_bytes:
-        raise too_large("some", max_bytes)
+        raise make_too_large("some", max_bytes)
     if (length or 0) > max_bytes:
-        raise too_large(f"{length:,}", max_bytes)
+        raise make_too_large(f"{length:,}", max_bytes)
 
 
 async def read_body(receive: Receive, *, max_bytes: int, max_s: float) -> bytes:
@@ -88,7 +88,7 @@ async def read_body(receive: Receive, *, max_bytes: int, max_s: float) -> bytes:
     return bytes(body)
 
 
-async def spool(
+async def spool_body(
     receive: Receive,
     *,
     max_bytes: int,
@@ -118,7 +118,7 @@ async def spool(
                 if len(held) >= PIECE_BYTES:
                     await asyncio.to_thread(write)
                     held = bytearray()
-        except HungUp:
+        except ClientGoneError:
             if not keeps_part:
                 raise
         if size > MAX_BYTES_IN_MEMORY:
@@ -132,9 +132,9 @@ async def spool(
     return Body(file, size)
 
 
-async def drain(scope: Scope, receive: Receive) -> None:
+async def drain_body(scope: Scope, receive: Receive) -> None:
     """Throws away what is under way of a refused body: most clients read no answer before they have sent everything."""
-    if header_of(scope, b"expect"):
+    if read_header(scope, b"expect"):
         return  # it has sent nothing, and waits for leave to
     left = DRAINED_BYTES
     try:
@@ -148,7 +148,7 @@ async def drain(scope: Scope, receive: Receive) -> None:
         return
 
 
-def too_large(length: str, max_bytes: int) -> TooLarge:
+def make_too_large(length: str, max_bytes: int) -> TooLarge:
     return TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")
 
 
@@ -167,12 +167,12 @@ async def _pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace)
         took_s = time.monotonic() - began
         waited_s += took_s
         if message["type"] == "http.disconnect":
-            raise HungUp
+            raise ClientGoneError
         piece = message.get("body", b"")
         left_s = pace.seconds_left(left_s, waited_s=took_s, size=len(piece))
         size += len(piece)
         if size > max_bytes:
-            raise too_large(f"more than {max_bytes:,}", max_bytes)
+            raise make_too_large(f"more than {max_bytes:,}", max_bytes)
         yield piece
         if not message.get("more_body", False):
             return

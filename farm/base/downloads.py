@@ -14,26 +14,26 @@ CONNECT_S = 10.0
 MAX_REDIRECTS = 3
 
 
-class DownloadProblem(Exception):
+class DownloadError(Exception):
     """It cannot be had. The message is one sentence that names the host alone."""
 
 
-def read(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
+def download_page(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
     """A page and its media type. No redirect is followed. Raises DownloadProblem."""
     try:
         with _client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
             _refuse_unless_ok(response, address)
             body = b""
-            for piece in in_time(response, response.iter_raw(), within_s=within_s):
+            for piece in read_within(response, response.iter_raw(), within_s=within_s):
                 body += piece
                 if len(body) > limit_bytes:
-                    raise DownloadProblem(f"{_host(address)} answered more than {limit_bytes:,} bytes; it is not read.")
+                    raise DownloadError(f"{_host(address)} answered more than {limit_bytes:,} bytes; it is not read.")
             return body, response.headers.get("content-type", "")
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _away(address, problem) from problem
 
 
-def save(
+def download_file(
     address: str,
     target: Path,
     *,
@@ -50,22 +50,22 @@ def save(
             target.open("wb") as file,
             contextlib.closing(_followed(client, address, may_follow)) as response,
         ):
-            for piece in in_time(response, response.iter_raw(), within_s=within_s):
+            for piece in read_within(response, response.iter_raw(), within_s=within_s):
                 size += len(piece)
                 if size > limit_bytes:
-                    raise DownloadProblem(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
+                    raise DownloadError(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
                 seen.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _away(address, problem) from problem
     if not hmac.compare_digest(seen.hexdigest(), sha256):
-        raise DownloadProblem(
+        raise DownloadError(
             f"{target.name} of {_host(address)} has the sha256 {seen.hexdigest()[:12]}… and not {sha256[:12]}…, which "
             "it had when it was listed; it is not used."
         )
 
 
-def in_time(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
+def read_within(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
     """The body of a response as it comes. Raises ReadTimeout where it drips for longer."""
     until = time.monotonic() + within_s
     for piece in body:
@@ -83,15 +83,15 @@ def _followed(client: httpx2.Client, address: str, may_follow: Callable[[str], b
         response.close()
         onward = urljoin(address, response.headers.get("location", ""))
         if not may_follow(onward):
-            raise DownloadProblem(f"{_host(address)} sends on to {_host(onward)}, which is not asked.")
+            raise DownloadError(f"{_host(address)} sends on to {_host(onward)}, which is not asked.")
         address = onward
-    raise DownloadProblem(f"{_host(address)} sends on more than {MAX_REDIRECTS} times.")
+    raise DownloadError(f"{_host(address)} sends on more than {MAX_REDIRECTS} times.")
 
 
 def _refuse_unless_ok(response: httpx2.Response, address: str) -> None:
     if response.status_code != 200:
         response.close()
-        raise DownloadProblem(f"{_host(address)} answered {response.status_code}.")
+        raise DownloadError(f"{_host(address)} answered {response.status_code}.")
 
 
 def _client(within_s: float) -> httpx2.Client:
@@ -100,8 +100,8 @@ def _client(within_s: float) -> httpx2.Client:
     return httpx2.Client(timeout=httpx2.Timeout(within_s, connect=CONNECT_S), headers=heads)
 
 
-def _away(address: str, problem: Exception) -> DownloadProblem:
-    return DownloadProblem(f"{_host(address)} does not answer ({type(problem).__name__}).")
+def _away(address: str, problem: Exception) -> DownloadError:
+    return DownloadError(f"{_host(address)} does not answer ({type(problem).__name__}).")
 
 
 def _host(address: str) -> str:

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 Entry = TypeVar("Entry")
 
 
-class EntryProblem(ValueError):
+class EntryError(ValueError):
     """An entry that cannot be taken. The message is the end of a sentence about it."""
 
 
@@ -53,7 +53,7 @@ class Group(Generic[Entry]):
         for point in sorted(points):
             try:
                 taken.append(self.checked(self._loaded(point), taken))
-            except EntryProblem as problem:
+            except EntryError as problem:
                 by = f"of {point.dist.name} " if point.dist is not None else ""
                 refused[point.name.lower()] = f"The {self.called} {point.name!r} {by}is left out: {problem}"
         return Outside(tuple(taken), refused)
@@ -62,14 +62,14 @@ class Group(Generic[Entry]):
         try:
             given = point.load()
         except Exception as error:  # whatever other people's modules raise
-            raise EntryProblem(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
+            raise EntryError(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
         if not isinstance(given, self.shape):
             shape = self.shape.__name__
             article = "an" if shape[0] in "AEIOU" else "a"
-            raise EntryProblem(f"{point.value} is a {type(given).__name__} and has to be {article} {shape}.")
+            raise EntryError(f"{point.value} is a {type(given).__name__} and has to be {article} {shape}.")
         return given
 
 
-def refuse_first(problems: Iterable[str]) -> None:
+def raise_first_problem(problems: Iterable[str]) -> None:
     for problem in problems:
-        raise EntryProblem(problem)
+        raise EntryError(problem)

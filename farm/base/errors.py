@@ -13,7 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from farm.base.refusals import Refusal, TooMany
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 
 log = logging.getLogger(__name__)
 API_ROOT = "/api/"
@@ -23,12 +23,12 @@ DATABASE_AWAY = "The farm's database is not responding; retry in a few seconds."
 BROKEN = "Internal server error; see the farm's log."
 
 
-def problem(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
+def problem_response(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
     body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
     return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
 
 
-def install(api: NinjaAPI) -> None:
+def install_error_handlers(api: NinjaAPI) -> None:
     """Give the API its answers to errors."""
     answers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Refusal: refused,
@@ -49,60 +49,60 @@ def install(api: NinjaAPI) -> None:
 
 
 def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    answer = problem(raised.status, raised.detail, code=raised.code, hint=raised.hint)
+    answer = problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
     if isinstance(raised, TooMany):
         answer["Retry-After"] = str(raised.retry_s)
     return answer
 
 
 def not_valid(request: HttpRequest, raised: ValidationError) -> HttpResponse:
-    return problem(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
+    return problem_response(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
 
 
 def not_signed_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
-    return problem(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
+    return problem_response(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
 
 
 def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
     # what a body is refused for, where ninja says only that it cannot parse it
     if isinstance(raised.__cause__, Refusal):
         return refused(request, raised.__cause__)
-    return problem(raised.status_code, f"{str(raised).rstrip('.')}.")
+    return problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")
 
 
 def not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem(404, f"There is nothing at {request.path} that you can access.")
+    return problem_response(404, f"There is nothing at {request.path} that you can access.")
 
 
 def forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem(403, "You do not have permission to do this.")
+    return problem_response(403, "You do not have permission to do this.")
 
 
 def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
+    return problem_response(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
 
 
 def not_storable(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
-    return problem(422, "The request contains characters that cannot be stored, such as NUL.", code="invalid")
+    return problem_response(422, "The request contains characters that cannot be stored, such as NUL.", code="invalid")
 
 
 def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:
     if isinstance(raised, TooManyFilesSent):
-        return problem(413, "Too many files in one upload; send at most 64.", code="too_many_files")
+        return problem_response(413, "Too many files in one upload; send at most 64.", code="too_many_files")
     if isinstance(raised, RequestDataTooBig):
-        return problem(413, "The request's body is too large for this address.")
-    return problem(400, "The request could not be read.", code="bad_request")
+        return problem_response(413, "The request's body is too large for this address.")
+    return problem_response(400, "The request could not be read.", code="bad_request")
 
 
 def database_away(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.error("%s %s: the database does not answer: %s", request.method, request.path, raised)
-    return problem(503, DATABASE_AWAY, code="database_away")
+    return problem_response(503, DATABASE_AWAY, code="database_away")
 
 
 def broken(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.exception("%s %s failed", request.method, request.path, exc_info=raised)
-    return problem(500, BROKEN, code="internal")
+    return problem_response(500, BROKEN, code="internal")
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -115,19 +115,19 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400, for what no view was asked about: JSON below /api/, a page elsewhere."""
     if request.path.startswith(API_ROOT):
-        return problem(400, "The request's address or headers could not be read.", code="bad_request")
+        return problem_response(400, "The request's address or headers could not be read.", code="bad_request")
     return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500: JSON below /api/, a page elsewhere. The exception is already logged."""
     if request.path.startswith(API_ROOT):
-        return problem(500, BROKEN, code="internal")
+        return problem_response(500, BROKEN, code="internal")
     return defaults.server_error(request)
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
     """One entry of pydantic's error list: where, and what is wrong."""
     where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
-    message = own_words(str(error.get("msg", "is not valid"))).rstrip(".")
+    message = strip_pydantic_prefix(str(error.get("msg", "is not valid"))).rstrip(".")
     return f"{where}: {message}" if where else message

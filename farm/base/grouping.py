@@ -7,7 +7,7 @@ Value = TypeVar("Value")
 Key = TypeVar("Key", bound=Hashable)
 
 
-def grouped(values: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
+def group_by(values: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
     """Every value under its key, in order, wherever it stands among the others."""
     groups: dict[Key, list[Value]] = {}
     for value in values:

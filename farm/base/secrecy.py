@@ -14,6 +14,6 @@ def new_secret(prefix: str) -> str:
     return prefix + secrets.token_urlsafe(32)
 
 
-def digest_of_secret(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """SHA-256 in hexadecimal: enough for 256 random bits, which cannot be guessed from it."""
     return hashlib.sha256(secret.encode()).hexdigest()

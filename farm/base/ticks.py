@@ -49,7 +49,7 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
     return of
 
 
-def do_all(duties: Iterable[Callable[[], int]]) -> None:
+def run_duties(duties: Iterable[Callable[[], int]]) -> None:
     """Every duty of a tick; one that breaks is logged and does not keep the others from theirs."""
     for duty in duties:
         try:
@@ -58,7 +58,7 @@ def do_all(duties: Iterable[Callable[[], int]]) -> None:
             log.exception("%s broke in this tick; the next one tries again", duty.__name__)
 
 
-def at_once(count: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def limit_concurrency(count: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Makes a task run so many times at once in a process: one beyond does nothing, and the tick rings for it again."""
     places = threading.BoundedSemaphore(count)
 

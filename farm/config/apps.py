@@ -11,6 +11,6 @@ class WiringConfig(AppConfig):
         import farm.config.allowances
         import farm.config.celery
         import farm.config.checks  # noqa: F401
-        from farm.registry.confinement import go_on_if_accepted
+        from farm.registry.confinement import apply_operator_choice
 
-        go_on_if_accepted()
+        apply_operator_choice()

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 
 from farm.config.environment import OWNS_EVERY_MODEL
-from farm.registry.confinement import walls
+from farm.registry.confinement import current_confinement
 
 
 @register(Tags.security)
@@ -43,7 +43,7 @@ def check_address(**_: object) -> list[CheckMessage]:
 @register(Tags.security, deploy=True)
 def check_sandbox(**_: object) -> list[CheckMessage]:
     """The level on this machine, and whether uploads are read."""
-    found = walls()
+    found = current_confinement()
     if not found.reads_uploads:
         return [Error(found.advice, id="onnxfarm.E001")]
     if found.level == "none":

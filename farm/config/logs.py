@@ -3,7 +3,7 @@
 import logging
 import re
 
-from farm.contract.texts import one_line
+from farm.contract.texts import escape_line_breaks
 
 # what farm.base.secrecy and farm.fleet make; its public beginning is kept, to tell one from another
 SECRET = re.compile(r"\b(of[a-z]_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{6,}")
@@ -18,7 +18,7 @@ class WithoutSecrets(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
         """The line before its traceback: nobody's words begin another line, or command the terminal."""
-        message = one_line(record.message[:MAX_MESSAGE_CHARS])
+        message = escape_line_breaks(record.message[:MAX_MESSAGE_CHARS])
         record.message = message if len(record.message) <= MAX_MESSAGE_CHARS else f"{message}…"
         return super().formatMessage(record)
 

@@ -123,7 +123,7 @@ if ENVIRONMENT.bucket:
 # Uploads: one handler that hashes while it writes into the store; nothing is held in memory.
 STORE_DIR = (ENVIRONMENT.store_dir or HOME / "store").resolve()
 make_private(STORE_DIR)
-FILE_UPLOAD_HANDLERS = ["farm.registry.intake.StoreUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["farm.registry.upload_handler.StoreUploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024**2
 DATA_UPLOAD_MAX_NUMBER_FILES = 64
 MAX_UPLOAD_BYTES = ENVIRONMENT.max_upload_bytes

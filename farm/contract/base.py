@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from farm.contract.texts import one_line
+from farm.contract.texts import escape_line_breaks
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 # a text of a model, a node or a member as people read it
-Line = Annotated[str, AfterValidator(one_line)]
+Line = Annotated[str, AfterValidator(escape_line_breaks)]
 FILE_NAME = r"^[A-Za-z0-9._-]{1,128}$"
 FileName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
 
@@ -21,7 +21,7 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def digest_of(value: object) -> str:
+def digest_json(value: object) -> str:
     """SHA-256 of a JSON-able value in canonical form: sorted keys, no spaces, UTF-8."""
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

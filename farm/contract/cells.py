@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, StringConstraints
 
-from farm.contract.base import FileName, Message, Sha256, digest_of
+from farm.contract.base import FileName, Message, Sha256, digest_json
 
 Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator", "int4"]
 # one inference after another: the scenario that goes without saying
@@ -197,7 +197,7 @@ class CellSpec(Message):
     @property
     def digest(self) -> str:
         """Same digest, same measurement: an A/A twin differs only by its arm."""
-        return digest_of(self.model_dump(mode="json"))
+        return digest_json(self.model_dump(mode="json"))
 
 
 class FileRef(Message):
@@ -216,7 +216,7 @@ class Bundle(Message):
 
     @property
     def digest(self) -> str:
-        return digest_of(sorted([f.name, f.sha256, f.bytes] for f in self.files))
+        return digest_json(sorted([f.name, f.sha256, f.bytes] for f in self.files))
 
     @property
     def measured_bytes(self) -> int:

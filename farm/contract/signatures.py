@@ -19,7 +19,7 @@ def make_private_key() -> str:
     return base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode()
 
 
-def public_key(private: str) -> str:
+def derive_public_key(private: str) -> str:
     return base64.b64encode(_private(private).public_key().public_bytes_raw()).decode()
 
 
@@ -33,7 +33,7 @@ def sign(private: str, message: bytes) -> str:
     return base64.b64encode(_private(private).sign(message)).decode()
 
 
-def is_signed(public: str, message: bytes, signature: str) -> bool:
+def is_signature_valid(public: str, message: bytes, signature: str) -> bool:
     """Whether `signature` of `message` was made with the private key of `public`. False for malformed input."""
     try:
         key = Ed25519PublicKey.from_public_bytes(_decoded(public, 32))

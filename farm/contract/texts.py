@@ -15,7 +15,7 @@ _SIGNS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e
 _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2028", "\u2029": r"\u2029"})
 
 
-def without_controls(text: bytes) -> bytes:
+def replace_control_characters(text: bytes) -> bytes:
     """JSON with U+FFFD for every sign in its strings that is no text.
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
@@ -24,17 +24,17 @@ def without_controls(text: bytes) -> bytes:
     return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
 
 
-def stray_sign(value: object) -> str | None:
+def find_unstorable_character(value: object) -> str | None:
     """What no database stores in a plain value, in words: NUL, or half of a surrogate pair."""
     if isinstance(value, str):
         found = _UNSTORABLE.search(value)
         return None if found is None else "NUL" if found[0] == "\0" else f"{found[0]!r}, which is half a character"
     if isinstance(value, Mapping):
-        return next(filter(None, map(stray_sign, (*value.keys(), *value.values()))), None)
-    return next(filter(None, map(stray_sign, value)), None) if isinstance(value, list | tuple) else None
+        return next(filter(None, map(find_unstorable_character, (*value.keys(), *value.values()))), None)
+    return next(filter(None, map(find_unstorable_character, value)), None) if isinstance(value, list | tuple) else None
 
 
-def own_words(message: str) -> str:
+def strip_pydantic_prefix(message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
@@ -42,6 +42,6 @@ def plain_text(text: str) -> str:
     return _SIGNS.sub("\ufffd", text)
 
 
-def one_line(text: str) -> str:
+def escape_line_breaks(text: str) -> str:
     """With line ends and tabs spelled out: nobody's words begin another line, of which a pipeline might obey."""
     return plain_text(text).translate(_SPELLED)

@@ -36,11 +36,11 @@ CONTRACT_VERSION = 2
 OLDEST_VERSION = 2
 
 
-def is_spoken(version: int) -> bool:
+def is_supported(version: int) -> bool:
     return OLDEST_VERSION <= version <= CONTRACT_VERSION
 
 
-def spoken() -> str:
+def describe_supported() -> str:
     return str(CONTRACT_VERSION) if OLDEST_VERSION == CONTRACT_VERSION else f"{OLDEST_VERSION} to {CONTRACT_VERSION}"
 
 

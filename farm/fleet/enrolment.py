@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from farm.fleet.own_wheel import own_wheel
+from farm.fleet.farm_wheel import build_farm_wheel
 
 # where the farm serves its own wheel, below its public address
 INSTALL = "/install/"
@@ -31,19 +31,19 @@ class Joining:
     tab_warning: str
 
 
-def joining(code: str) -> Joining:
+def make_join_commands(code: str) -> Joining:
     """How a machine joins with this one-off code."""
     return Joining(
-        install=install_command(),
+        install=make_install_command(),
         enroll=f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}",
         start=START,
-        warning=address_warning(),
-        tab="" if tab_warning() else f"{settings.GATEWAY_URL}{TAB}#{code}",
-        tab_warning=tab_warning(),
+        warning=warn_of_address(),
+        tab="" if warn_of_tab_address() else f"{settings.GATEWAY_URL}{TAB}#{code}",
+        tab_warning=warn_of_tab_address(),
     )
 
 
-def install_command() -> str:
+def make_install_command() -> str:
     """Installs the farm's own release into an environment of its own, from the farm, checked by its digest.
 
     Quoted so that POSIX shells and Windows take it; a link and not an index, for whoever registers the name on a public
@@ -51,17 +51,17 @@ def install_command() -> str:
     """
     return (
         f"python3 -m venv {ENVIRONMENT} && . {ENVIRONMENT}/bin/activate && "
-        f'pip install "onnxfarm[node] @ {wheel_link()}"'
+        f'pip install "onnxfarm[node] @ {make_wheel_link()}"'
     )
 
 
-def wheel_link() -> str:
+def make_wheel_link() -> str:
     """The wheel's address with the digest that pip and uv check."""
-    wheel = own_wheel()
+    wheel = build_farm_wheel()
     return f"{settings.PUBLIC_URL}{INSTALL}{wheel.name}#sha256={wheel.sha256}"
 
 
-def address_warning() -> str:
+def warn_of_address() -> str:
     """Why other machines cannot reach this farm, and what to set; empty where they may."""
     names = (("ONNXFARM_PUBLIC_URL", settings.PUBLIC_URL), ("ONNXFARM_GATEWAY_URL", settings.GATEWAY_URL))
     local = {name: url for name, url in names if _is_local(url)}
@@ -75,7 +75,7 @@ def address_warning() -> str:
     )
 
 
-def tab_warning() -> str:
+def warn_of_tab_address() -> str:
     """Why no browser can join at this address, and what to set; empty where one can.
 
     Browsers keep keys and share memory between threads on https:// alone, and on their own machine.

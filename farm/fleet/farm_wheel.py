@@ -48,18 +48,18 @@ class NoWheelError(RuntimeError):
 
 
 @lru_cache(maxsize=1)
-def own_wheel() -> Wheel:
+def build_farm_wheel() -> Wheel:
     """This farm's wheel; written once in a process. Raises NoWheelError."""
-    checkout = own_checkout()
-    return _of_installed() if checkout is None else wheel_of(checkout)
+    checkout = find_checkout()
+    return _of_installed() if checkout is None else build_wheel(checkout)
 
 
-def own_checkout(code: Path = ROOT) -> Path | None:
+def find_checkout(code: Path = ROOT) -> Path | None:
     """The folder that this farm runs from as it lies, with the file that a wheel is built from; None: installed."""
     return code if (code / "pyproject.toml").exists() else None
 
 
-def wheel_of(checkout: Path) -> Wheel:
+def build_wheel(checkout: Path) -> Wheel:
     """The wheel of a checkout, as its pyproject.toml says it."""
     said = tomllib.loads((checkout / "pyproject.toml").read_text())
     project, packages = said["project"], said["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
-from farm.base.asgi import Scope, header_of, site_of
+from farm.base.asgi import Scope, network_of, read_header
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
 from farm.gateway.endpoints import Endpoint, Way
@@ -41,7 +41,7 @@ MAX_OF_NODE: Mapping[Way, int] = {Way.CALL: 8, Way.UPLOAD: 1, Way.FILE: 4}
 MAX_OF_STRANGERS, MAX_OF_STRANGER = 32, 8
 
 
-class UnknownNode(Refusal):
+class UnknownNodeError(Refusal):
     """Whoever asks shows no secret of a node."""
 
     status = 401
@@ -73,26 +73,26 @@ class Admission:
         node = await ask(node_of_secret, secret) if secret else None
         if node is None:
             self.forget(secret)
-            raise UnknownNode(UNKNOWN_NODE, hint=HINT)
+            raise UnknownNodeError(UNKNOWN_NODE, hint=HINT)
         if not is_known:
             self.give_back(scope)
         self.remember(secret, node.pk)
         return node
 
     def known(self, secret: str) -> int | None:
-        found = self._known.get(digest_of_secret(secret))
+        found = self._known.get(hash_secret(secret))
         return found[0] if found is not None and found[1] > self._clock() else None
 
     def remember(self, secret: str, node: int) -> None:
         """This secret has just opened the farm."""
-        digest = digest_of_secret(secret)
+        digest = hash_secret(secret)
         self._known[digest] = (node, self._clock() + KNOWN_S)
         self._known.move_to_end(digest)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
     def forget(self, secret: str) -> None:
-        self._known.pop(digest_of_secret(secret), None)
+        self._known.pop(hash_secret(secret), None)
 
     def charge_stranger(self, scope: Scope) -> None:
         """A stranger pays for a question. Raises TooMany."""
@@ -157,10 +157,10 @@ class Admission:
 
 
 def secret_of(scope: Scope) -> str:
-    text = header_of(scope, b"authorization")
+    text = read_header(scope, b"authorization")
     return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
 
 
 def address_of(scope: Scope) -> str:
     """Where a request comes from; of IPv6 the site."""
-    return site_of((scope.get("client") or ("",))[0])
+    return network_of((scope.get("client") or ("",))[0])

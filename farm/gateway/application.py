@@ -15,13 +15,13 @@ from urllib.parse import parse_qs
 
 from django.db import InterfaceError, OperationalError
 
-from farm.base.asgi import Scope, header_of
-from farm.base.bodies import HungUp, Receive, check_length, drain, read_body, spool
+from farm.base.asgi import Scope, read_header
+from farm.base.bodies import ClientGoneError, Receive, check_length, drain_body, read_body, spool_body
 from farm.base.errors import DATABASE_AWAY
 from farm.base.refusals import Away, Missing, Refusal, TooMany
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.models import Node
-from farm.fleet.services import note_refusal
+from farm.fleet.services import log_refusal
 from farm.gateway.admission import Admission, secret_of
 from farm.gateway.calls import Answer, CallHandler, ThreadHandler, UploadHandler
 from farm.gateway.dispatch import Exchange
@@ -63,7 +63,7 @@ class LongPolls:
                 self._open.pop(node, None)
 
 
-class WrongMethod(Refusal):
+class WrongMethodError(Refusal):
     """The address is there, for another method."""
 
     status = 405
@@ -97,12 +97,12 @@ class Gateway:
             try:
                 await self._serve(Visit(scope, receive, send, endpoint=_endpoint(scope)))
             except Refusal as refusal:
-                await drain(scope, receive)
+                await drain_body(scope, receive)
                 await _refuse(send, refusal)
             except (OperationalError, InterfaceError) as problem:
                 log.error("%s %s: the database does not answer: %s", scope["method"], scope["path"], problem)
                 await _refuse(send, Away(DATABASE_AWAY, code="database_away"))
-            except HungUp:
+            except ClientGoneError:
                 return
 
     async def _serve(self, visit: Visit) -> None:
@@ -155,7 +155,7 @@ class Gateway:
     async def _take_in(self, visit: Visit) -> int:
         endpoint, folder = visit.endpoint, str(incoming_dir())
         await self._exchange.ask(_must_hold, visit)
-        body = await spool(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
+        body = await spool_body(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
         with body.file:
             return await _send_answer(visit.send, await self._uploads.answer(visit.scope, body.file))
 
@@ -214,7 +214,7 @@ def _endpoint(scope: Scope) -> Endpoint:
         raise Missing(SERVED_HERE)
     found = next((endpoint for endpoint in there if endpoint.method == scope["method"]), None)
     if found is None:
-        raise WrongMethod(
+        raise WrongMethodError(
             f"This address takes {' or '.join(endpoint.method for endpoint in there)}, not {scope['method']}."
         )
     return found
@@ -270,13 +270,13 @@ def _must_hold(visit: Visit) -> None:
     block_id = visit.scope["path"].removeprefix(PREFIX).split("/")[1]
     attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
     if attempt.isascii() and attempt.isdigit():  # else Django says what is wrong with it
-        token = header_of(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
+        token = read_header(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
         held_attempt(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
 
 
 def _note(visit: Visit, refusal: Refusal) -> None:
     """In the audit log, as what Django refuses."""
-    note_refusal(
+    log_refusal(
         node=None,
         secret=visit.secret,
         address=visit.endpoint.name,

@@ -35,7 +35,7 @@ MAX_UPLOADS = 4
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
-def keep_connection() -> None:
+def keep_database_connection() -> None:
     """Lets the thread that calls this keep its database connections between requests; see Django's CONN_MAX_AGE."""
     for alias in connections:
         known = connections[alias].settings_dict
@@ -48,7 +48,7 @@ def keep_connection() -> None:
 
 def _make_ready() -> None:
     """Before the first request: the statistics that a report may need take a second to import."""
-    keep_connection()
+    keep_database_connection()
     import_module("scipy.special")
 
 
@@ -107,7 +107,7 @@ class UploadHandler:
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
         self._threads = ThreadPoolExecutor(
-            MAX_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_connection
+            MAX_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_database_connection
         )
 
     async def answer(self, scope: Scope, body: IO[bytes]) -> Answer:

@@ -26,7 +26,7 @@ from farm.contract.node import Offer
 from farm.contract.version import MEASURE_TASK, node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_by_key
-from farm.gateway.calls import keep_connection
+from farm.gateway.calls import keep_database_connection
 from farm.runs import broker
 from farm.runs.selectors import first_taker
 
@@ -67,7 +67,7 @@ def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
     return (found if is_ours else None), message
 
 
-def renamed(message: dict[str, object], about: BlockMessage) -> dict[str, object]:
+def replace_block(message: dict[str, object], about: BlockMessage) -> dict[str, object]:
     """The message with another block in it."""
     arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
     body = json.dumps([arguments, about._asdict(), embedded])
@@ -96,7 +96,7 @@ class Exchange:
         self._waiting: dict[str, dict[Waiter, None]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._threads = ThreadPoolExecutor(
-            DATABASE_THREADS, thread_name_prefix="gateway-database", initializer=keep_connection
+            DATABASE_THREADS, thread_name_prefix="gateway-database", initializer=keep_database_connection
         )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
         self._serving: set[asyncio.Task[None]] = set()
@@ -235,7 +235,7 @@ class Exchange:
             log.warning("A message in %s is not a found and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
-        for asked in portions(waiters):
+        for asked in split_into_portions(waiters):
             named = self._lately_named()
             if found in named:
                 return False
@@ -249,7 +249,7 @@ class Exchange:
             if chosen is not None and chosen in self._waiting.get(queue, {}):
                 about = BlockMessage(str(taker.block), taker.attempt)
                 self._named[about] = time.monotonic()
-                named_message = message if about == found else renamed(message, about)
+                named_message = message if about == found else replace_block(message, about)
                 chosen.offer.set_result(Offer(queue=queue, message=named_message))
                 # the block of the message itself may still have its turn
                 return about != found
@@ -261,7 +261,7 @@ class Exchange:
         return frozenset(self._named)
 
 
-def portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:
+def split_into_portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:
     """In which portions waiting nodes are asked about."""
     if waiters:
         yield waiters[:ASKED_FIRST]

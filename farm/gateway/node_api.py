@@ -16,7 +16,7 @@ from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
-from farm.contract.texts import own_words, without_controls
+from farm.contract.texts import replace_control_characters, strip_pydantic_prefix
 from farm.contract.version import CONTRACT_VERSION, node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
@@ -40,14 +40,14 @@ node_api = NinjaAPI(
     auth=NodeAuth(),
     docs_url=None,
 )
-errors.install(node_api)
+errors.install_error_handlers(node_api)
 node_api.add_router("", for_browsers)
 
 
 @node_api.exception_handler(AuthenticationError)
 def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
     _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
-    return errors.problem(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
+    return errors.problem_response(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
 
 
 @node_api.exception_handler(Refusal)
@@ -165,7 +165,7 @@ def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
     """In the audit log, by the name of the address: what else stands in it is chosen by whoever asks."""
     names = [endpoint.name for endpoint in endpoints_at(request.path)]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    fleet.note_refusal(
+    fleet.log_refusal(
         node=getattr(request, "node", None),
         secret=bearer,
         address=names[0] if names else "",
@@ -196,11 +196,13 @@ def _read(request: HttpRequest, message: type[Message], *, max_bytes: int = SMAL
     if len(request.body) > max_bytes:
         raise TooLarge(f"The body has {len(request.body)} bytes; at most {max_bytes:,} are taken here.")
     try:
-        return message.model_validate_json(without_controls(request.body))
+        return message.model_validate_json(replace_control_characters(request.body))
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise Unprocessable(f"{message.__name__}.{where}: {own_words(first['msg'])}.", code="invalid") from problem
+        raise Unprocessable(
+            f"{message.__name__}.{where}: {strip_pydantic_prefix(first['msg'])}.", code="invalid"
+        ) from problem
 
 
 def _chunks(request: HttpRequest) -> Iterator[bytes]:

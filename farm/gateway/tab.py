@@ -21,7 +21,7 @@ from farm.base.refusals import Missing
 from farm.contract.node import WebRuntime
 from farm.gateway.node_auth import NodeRequest
 from farm.gateway.stored_files import StoredFile
-from farm.gateway.tab_contract import contract_module
+from farm.gateway.tab_contract import render_contract_module
 from farm.registry import services
 from farm.rules.runtimes.web import DISTRIBUTION
 from farm.runs.selectors import team_that_asks_for
@@ -66,7 +66,7 @@ for_browsers = Router()
 @for_browsers.get("/tab/{name}", auth=None, include_in_schema=False)
 def module(request: HttpRequest, name: str) -> HttpResponse:
     """The page that makes a browser a node, index.html, its frame, or a module or the stylesheet of it."""
-    body, kind, headers = file_of_tab(name)
+    body, kind, headers = load_tab_file(name)
     return HttpResponse(body, content_type=kind, headers=headers)
 
 
@@ -84,7 +84,7 @@ def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
     return StoredFile(services.web_file(sha256).open("rb"), content_type="application/octet-stream")
 
 
-def file_of_tab(name: str) -> tuple[bytes, str, dict[str, str]]:
+def load_tab_file(name: str) -> tuple[bytes, str, dict[str, str]]:
     """A file of the page: its bytes, their type, and its headers. Raises Missing for any other name."""
     if name == "frame.html":
         script = (TAB / "frame.js").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def file_of_tab(name: str) -> tuple[bytes, str, dict[str, str]]:
         policy = "; ".join(FRAME_POLICY).format(digest=f"'sha256-{digest}'")
         return FRAME.format(script=script).encode(), KINDS[".html"], {**ISOLATED, "Content-Security-Policy": policy}
     if name == "contract.js":
-        return contract_module().encode(), KINDS[".js"], HEADERS
+        return render_contract_module().encode(), KINDS[".js"], HEADERS
     known = {path.name: path for path in TAB.iterdir() if path.suffix in KINDS} if TAB.is_dir() else {}
     if name not in known:
         raise Missing(f"The page of browsers that are nodes has no {name[:80]!r}.")

@@ -22,7 +22,7 @@ FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 
 
 @functools.cache
-def contract_module() -> str:
+def render_contract_module() -> str:
     """The text of the module."""
     lines = [f"export const {name} = {json.dumps(value)};" for name, value in _constants().items()]
     failing = sorted(code for code in ReasonCode if Reason(code=code, text="x").status in FAILED)
@@ -33,7 +33,7 @@ def contract_module() -> str:
             f"export const FAILING = new Set({json.dumps(failing)});",
             "/** @typedef {{short: string, files: string[], requested: string[], isSecure: boolean}} Engine */",
             f"/** @type {{Record<string, Engine>}} */\nexport const ENGINES = {json.dumps(_engines())};",
-            *(f"/** @typedef {{{type_of(schema)}}} {name} */" for name, schema in _schemas().items()),
+            *(f"/** @typedef {{{render_typescript_type(schema)}}} {name} */" for name, schema in _schemas().items()),
             "",
         )
     )
@@ -79,26 +79,30 @@ def _schemas() -> dict[str, dict[str, Any]]:
     return dict(sorted(found.items()))
 
 
-def type_of(schema: dict[str, Any]) -> str:
+def render_typescript_type(schema: dict[str, Any]) -> str:
     """A JSON schema as TypeScript writes it."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(type_of(choice) for choice in schema["anyOf"]))
+        return " | ".join(dict.fromkeys(render_typescript_type(choice) for choice in schema["anyOf"]))
     if "enum" in schema or "const" in schema:
         return " | ".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     match schema.get("type"):
         case "array":
             items = schema.get("prefixItems") or [schema.get("items", {})]
-            return f"({' | '.join(dict.fromkeys(map(type_of, items)))})[]"
+            return f"({' | '.join(dict.fromkeys(map(render_typescript_type, items)))})[]"
         case "object" if "properties" in schema:
-            return "{" + ", ".join(f"{name}: {type_of(field)}" for name, field in schema["properties"].items()) + "}"
+            return (
+                "{"
+                + ", ".join(f"{name}: {render_typescript_type(field)}" for name, field in schema["properties"].items())
+                + "}"
+            )
         case "object":
             more = schema.get("additionalProperties")
-            return f"Record<string, {type_of(more) if isinstance(more, dict) else 'any'}>"
+            return f"Record<string, {render_typescript_type(more) if isinstance(more, dict) else 'any'}>"
         case kind:
             return SIMPLE.get(str(kind), "any")
 
 
 if __name__ == "__main__":
-    print(contract_module(), end="")
+    print(render_contract_module(), end="")

@@ -21,32 +21,32 @@ ALIAS = "objects"
 CHUNK_BYTES = 1 << 20
 
 
-def is_on() -> bool:
+def is_configured() -> bool:
     return ALIAS in settings.STORAGES
 
 
-def push(path: Path, *, team_id: int, sha256: str) -> None:
+def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
     """Puts a whole file of the store into the bucket, unless it is there. Raises Away."""
-    if not is_on():
+    if not is_configured():
         return
     with _asked() as bucket, path.open("rb") as file:
-        name = name_of(team_id=team_id, sha256=sha256)
+        name = object_name(team_id=team_id, sha256=sha256)
         if not bucket.exists(name):
             bucket.save(name, File(file, name))
 
 
-def pull(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
+def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
     """Fetches a file to its place in the store, whole or not at all; False when the bucket has none such.
 
     Raises Away, also when what came is not what its name says.
     """
-    if not is_on():
+    if not is_configured():
         return False
     drafts.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=drafts)
     try:
         with _asked() as bucket, os.fdopen(handle, "wb") as file:
-            name = name_of(team_id=team_id, sha256=sha256)
+            name = object_name(team_id=team_id, sha256=sha256)
             if not bucket.exists(name):
                 return False
             found = hashlib.sha256()
@@ -65,14 +65,14 @@ def pull(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
         Path(draft).unlink(missing_ok=True)
 
 
-def drop(*, team_id: int, sha256: str) -> None:
+def delete_file(*, team_id: int, sha256: str) -> None:
     """Removes a file that nothing names any more. Raises Away."""
-    if is_on():
+    if is_configured():
         with _asked() as bucket:
-            bucket.delete(name_of(team_id=team_id, sha256=sha256))
+            bucket.delete(object_name(team_id=team_id, sha256=sha256))
 
 
-def name_of(*, team_id: int, sha256: str) -> str:
+def object_name(*, team_id: int, sha256: str) -> str:
     return f"{team_id}/{sha256[:2]}/{sha256}"
 
 

@@ -41,7 +41,7 @@ class Part:
     draft: Draft
 
 
-def sort_out(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
+def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
     """The parts of one upload, the model first. `roles` are roles that the form said, by file name.
 
     Raises Invalid when there is not exactly one non-empty `.onnx`, a name cannot be kept, or two files share a name.
@@ -54,12 +54,12 @@ def sort_out(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[
     return sorted(parts, key=lambda part: (part.role != FileRole.MODEL, part.name))
 
 
-def is_flat(name: str) -> bool:
+def is_allowed_zip_name(name: str) -> bool:
     """Whether a name inside a zip may be used: no folder except ONNX's test_data_set_N, no path, no dots alone."""
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 
-def shown(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A foreign name as a sentence may carry it: short, and without control characters."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
@@ -83,7 +83,7 @@ def _role_by_name(name: str) -> FileRole:
         return NPZ_ROLES[match["what"]]
     if name.lower().endswith(".npz"):
         raise Invalid(
-            f"What {shown(name)} is for is not clear from its name.",
+            f"What {shorten_name(name)} is for is not clear from its name.",
             code="unknown_file",
             hint="Name it inputs.npz, expected.npz, prompts.npz, calibration.npz or evaluation.npz.",
         )
@@ -93,16 +93,16 @@ def _role_by_name(name: str) -> FileRole:
 def _check_names(parts: list[Part]) -> None:
     seen: dict[str, str] = {}
     for part in parts:
-        if not is_flat(part.name):
+        if not is_allowed_zip_name(part.name):
             raise Invalid(
-                f"The file name “{shown(part.name)}” cannot be used.",
+                f"The file name “{shorten_name(part.name)}” cannot be used.",
                 code="bad_name",
                 hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
             )
         # a node's disk may not tell capital from small letters
         other = seen.setdefault(part.name.lower(), part.name)
         if other is not part.name:
-            raise Invalid(f"Two files are called {shown(part.name)}; upload each once.", code="same_name")
+            raise Invalid(f"Two files are called {shorten_name(part.name)}; upload each once.", code="same_name")
     for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):
         archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]
         if len(archives) > 1:
@@ -115,7 +115,7 @@ def _check_model(parts: list[Part]) -> None:
         raise Invalid("The upload has no file.", code="no_file", hint="Send an .onnx file, or a .zip that holds one.")
     if not names:
         raise Invalid(
-            f"There is no .onnx file among {', '.join(shown(part.name) for part in parts[:5])}.",
+            f"There is no .onnx file among {', '.join(shorten_name(part.name) for part in parts[:5])}.",
             code="no_model",
             hint="Send an .onnx file with its external data, or a .zip of those.",
         )

@@ -13,7 +13,7 @@ OVERRIDE = "ONNXFARM_UNSANDBOXED=yes-i-own-every-model"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walls:
+class Confinement:
     """The level that holds for this process, and whether the operator goes on where it is "none"."""
 
     level: Level
@@ -37,18 +37,19 @@ class Walls:
         """What the operator has to know and may do; empty where all is well."""
         if self.level != "none":
             return ""
+        problem = confinement.explain_missing_sandbox()
         if self.is_accepted:
-            return f"{confinement.sentence()} Uploads are read all the same, because of {OVERRIDE}."
-        return f"{confinement.sentence()} No upload is read until then. If every model here is yours: {OVERRIDE}."
+            return f"{problem} Uploads are read all the same, because of {OVERRIDE}."
+        return f"{problem} No upload is read until then. If every model here is yours: {OVERRIDE}."
 
 
-def walls() -> Walls:
-    return Walls(level=confinement.available_level(), is_accepted=settings.UNSANDBOXED)
+def current_confinement() -> Confinement:
+    return Confinement(level=confinement.find_available_level(), is_accepted=settings.UNSANDBOXED)
 
 
-def go_on_if_accepted() -> None:
+def apply_operator_choice() -> None:
     """As the operator has said, at the start of each process of the farm."""
     if settings.UNSANDBOXED:
-        unconfined.accept(lambda _: log.warning("%s", walls().advice))
+        unconfined.accept_unconfined(lambda _: log.warning("%s", current_confinement().advice))
     else:
-        unconfined.refuse()
+        unconfined.refuse_unconfined()

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 
-from farm.base.downloads import in_time
+from farm.base.downloads import read_within
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
 # of an answer, and of a whole package
@@ -48,7 +48,7 @@ class Release:
     integrity: str
 
 
-def find(name: str, version: str, *, registry: str, client: httpx2.Client | None = None) -> Release:
+def find_release(name: str, version: str, *, registry: str, client: httpx2.Client | None = None) -> Release:
     """What the registry says of a release. Raises NpmError: no such release, no digest, another host, no answer."""
     with client or _client() as asked:
         answer = _fetch_json(asked, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
@@ -61,7 +61,7 @@ def find(name: str, version: str, *, registry: str, client: httpx2.Client | None
     return Release(name, version, _at_registry(address, registry=registry), integrity)
 
 
-def versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
+def list_versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
     """Every version that the registry offers, with why it should not be taken any more; empty where it may be.
 
     Raises NpmError.
@@ -80,7 +80,7 @@ def _deprecated(release: object) -> str:
     return "" if not why else " ".join(str(why).split())[:200] if isinstance(why, str) else "deprecated"
 
 
-def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
+def download_release(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
     """Writes the package to `target`. Raises NpmError: not what its digest says, too large, or not there."""
     algorithm, wanted = _strongest(release.integrity) or ("sha512", b"")
     seen, size = hashlib.new(algorithm), 0
@@ -89,7 +89,7 @@ def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None
         with client or _client() as asked, asked.stream("GET", release.address) as response, target.open("wb") as file:
             if response.status_code != 200:
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
-            for piece in in_time(response, response.iter_bytes(), within_s=FETCH_S):
+            for piece in read_within(response, response.iter_bytes(), within_s=FETCH_S):
                 size += len(piece)
                 if size > MAX_PACKED_BYTES:
                     raise NpmError(f"The package of {what} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
@@ -120,7 +120,7 @@ def _fetch_json(
             if response.status_code != 200:
                 raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {what}.")
             body = b""
-            for piece in in_time(response, response.iter_bytes(), within_s=ANSWER_S):
+            for piece in read_within(response, response.iter_bytes(), within_s=ANSWER_S):
                 body += piece
                 if len(body) > MAX_ANSWER_BYTES:
                     raise NpmError(f"{_host(address)} says more of {what} than any release needs.")

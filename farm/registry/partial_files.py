@@ -27,29 +27,29 @@ def partial_dir() -> Path:
     return Path(settings.STORE_DIR) / "partial"
 
 
-def path_of(key: str) -> Path:
+def partial_path(key: str) -> Path:
     return partial_dir() / key
 
 
-def create(key: str) -> None:
+def create_partial(key: str) -> None:
     """An empty file for a new upload."""
     partial_dir().mkdir(parents=True, exist_ok=True)
     with _refusing_full_disk():
-        path_of(key).touch(mode=0o600)
+        partial_path(key).touch(mode=0o600)
         _writer_of(key).touch(mode=0o600)
 
 
-def remove(key: str) -> None:
-    path_of(key).unlink(missing_ok=True)
+def remove_partial(key: str) -> None:
+    partial_path(key).unlink(missing_ok=True)
     _writer_of(key).unlink(missing_ok=True)
 
 
-def close(key: str) -> None:
+def close_to_writers(key: str) -> None:
     with _locked(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
-def reopen(key: str) -> None:
+def reopen_to_writers(key: str) -> None:
     with contextlib.suppress(Missing), _locked(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 
@@ -70,11 +70,11 @@ class Piece:
             if os.pread(writer, WORD_BYTES, 0) == CLOSED:
                 raise Conflict("This upload is being completed; nothing can be added to it.", code="closed")
             os.pwrite(writer, self._word, 0)
-            os.truncate(path_of(key), offset)
+            os.truncate(partial_path(key), offset)
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """Append chunks; what was written stays when the chunks end early or raise."""
-        with _opened(path_of(self.key)) as file:
+        with _opened(partial_path(self.key)) as file:
             for chunk in chunks:
                 with self._turn(), _refusing_full_disk():
                     _write_all(file, chunk, at=self.start + self.bytes)
@@ -82,13 +82,13 @@ class Piece:
 
     def keep(self) -> int:
         """Force the piece to the disk; answers the new offset."""
-        with self._turn(), _opened(path_of(self.key)) as file, _refusing_full_disk():
+        with self._turn(), _opened(partial_path(self.key)) as file, _refusing_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
     def drop(self) -> None:
         with contextlib.suppress(Conflict, Missing), self._turn():
-            os.truncate(path_of(self.key), self.start)
+            os.truncate(partial_path(self.key), self.start)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:

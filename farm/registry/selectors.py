@@ -143,7 +143,7 @@ class Removal(NamedTuple):
     runs: int
 
 
-def removal_of(model: Model, *, version: Version | None = None) -> Removal:
+def estimate_removal(model: Model, *, version: Version | None = None) -> Removal:
     """What deleting a model would come to, or one version of it."""
     rows = Version.objects.not_removed().filter(model=model, **({} if version is None else {"pk": version.pk}))
     counted = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
@@ -233,7 +233,7 @@ def stored_path(sha256: str) -> Path:
     Who may read it is the caller's to decide. Raises Missing when there is none.
     """
     for blob in Blob.objects.filter(sha256=sha256):
-        path = storage.fetched(team_id=blob.team_id, sha256=sha256)
+        path = storage.fetch_blob(team_id=blob.team_id, sha256=sha256)
         if path.is_file():
             return path
     raise Missing(f"There is no stored file {sha256[:12]}….")
@@ -247,7 +247,7 @@ def inspection_of(version: Version) -> Inspection | None:
     return Inspection.model_validate(version.inspection) if version.inspection else None
 
 
-def uploaded_words(versions: Iterable[Version]) -> dict[int, str]:
+def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
     """What the numbers of versions are, `fp16`, by key, without the rest of what was found; empty where not known."""
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
     found = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)

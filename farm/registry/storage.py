@@ -16,7 +16,7 @@ from typing import BinaryIO, Self, cast
 from django.conf import settings
 
 from farm.base.refusals import Away, NoSpace, TooLarge
-from farm.registry import objects
+from farm.registry import bucket
 from farm.sandbox import left_files
 
 DRAFT_LIFE_S = 24 * 3600.0
@@ -83,7 +83,7 @@ class Draft:
     def _ask_room(self) -> None:
         """Others write at the same time, and had room for themselves alone when they began. Raises NoSpace."""
         try:
-            check_room()
+            check_free_space()
         except NoSpace:
             self.discard()
             raise
@@ -101,7 +101,7 @@ class Draft:
         """Rename the sealed draft to its place in the store; the same content there already is replaced by itself."""
         if not self.sha256:
             raise ValueError(f"{self.name} is kept before it is sealed")
-        target = place(team_id=team_id, sha256=self.sha256)
+        target = blob_path(team_id=team_id, sha256=self.sha256)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(self.path, target)
@@ -109,7 +109,7 @@ class Draft:
         except OSError as problem:
             self._fail(problem)
         try:
-            objects.push(target, team_id=team_id, sha256=self.sha256)
+            bucket.upload_file(target, team_id=team_id, sha256=self.sha256)
         except Away:
             self.discard()
             raise
@@ -129,14 +129,14 @@ class Draft:
         raise problem
 
 
-def draft_of(path: Path, *, name: str | None = None) -> Draft:
+def make_draft(path: Path, *, name: str | None = None) -> Draft:
     """A sealed draft with a plain file's content, for what a child of the farm has made.
 
     Raises NoSpace, as the file may be longer than what was written into it, and LeftError for a link or a pipe.
     """
-    with left_files.opened(path) as source:
+    with left_files.open_plain_file(path) as source:
         size = os.fstat(source.fileno()).st_size
-        check_room(bytes_wanted=size)
+        check_free_space(bytes_wanted=size)
         draft = Draft(name or path.name, limit_bytes=size)
         try:
             while chunk := source.read(COPY_BYTES):
@@ -155,27 +155,27 @@ def incoming_dir() -> Path:
     return folder
 
 
-def bench_dir() -> Path:
+def work_dir() -> Path:
     return Path(settings.STORE_DIR) / "bench"
 
 
-def place(*, team_id: int, sha256: str) -> Path:
+def blob_path(*, team_id: int, sha256: str) -> Path:
     """Where a team's file of that digest lies; it need not exist."""
     return Path(settings.STORE_DIR) / str(team_id) / sha256[:2] / sha256
 
 
-def fetched(*, team_id: int, sha256: str) -> Path:
+def fetch_blob(*, team_id: int, sha256: str) -> Path:
     """The same place, with the file fetched from the bucket where another machine wrote it; it need not exist.
 
     Raises Away.
     """
-    path = place(team_id=team_id, sha256=sha256)
+    path = blob_path(team_id=team_id, sha256=sha256)
     if not path.is_file():
-        objects.pull(path, team_id=team_id, sha256=sha256, drafts=incoming_dir())
+        bucket.download_file(path, team_id=team_id, sha256=sha256, drafts=incoming_dir())
     return path
 
 
-def check_room(*, bytes_wanted: int = 0) -> None:
+def check_free_space(*, bytes_wanted: int = 0) -> None:
     """Raise NoSpace when writing so many bytes would leave the disk with less than its reserve."""
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +191,7 @@ def check_room(*, bytes_wanted: int = 0) -> None:
 def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
     """Remove drafts and work folders that a crash left behind; answers how many."""
     limit = time.time() - older_than_s
-    folders = [folder for folder in (incoming_dir(), bench_dir()) if folder.is_dir()]
+    folders = [folder for folder in (incoming_dir(), work_dir()) if folder.is_dir()]
     old = [path for folder in folders for path in folder.iterdir() if path.lstat().st_mtime < limit]
     for path in old:
         if path.is_dir():

@@ -49,7 +49,7 @@ def fetch_web_runtime(row_id: int) -> None:
 @shared_task(name="registry.sweep")  # type: ignore[untyped-decorator]
 @tick("registry.sweep")
 def sweep() -> None:
-    services.sweep()
+    services.recover_rows()
     services.clear_expired()
 
 

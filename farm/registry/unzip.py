@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from farm.base.refusals import Invalid, TooLarge
-from farm.registry.bundles import MAX_FILES, is_flat, shown
-from farm.registry.storage import Draft, check_room
+from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, shorten_name
+from farm.registry.storage import Draft, check_free_space
 
 # 4.3.16: signature, disks 2 × u16, counts 2 × u16, u32 size, u32 offset, u16 comment
 END: Final = struct.Struct("<4s4H2LH")
@@ -59,7 +59,7 @@ class Directory:
     count: int
 
 
-def directory_of(file: IO[bytes], *, size: int) -> Directory:
+def read_directory(file: IO[bytes], *, size: int) -> Directory:
     """The directory as the end of a file of `size` bytes says. Raises RecordError."""
     start = max(0, size - END.size - MAX_COMMENT - LOCATOR.size - END64.size)
     file.seek(start)
@@ -195,11 +195,11 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
                 raise TooLarge(
-                    f"{shown(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
+                    f"{shorten_name(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
                     code="quota",
                 )
             check_entries(archive.file, zipped.infolist(), directory=directory)
-            check_room(bytes_wanted=total)
+            check_free_space(bytes_wanted=total)
             for entry in entries:
                 drafts.append(_extract(zipped, entry))
     except BaseException:
@@ -216,7 +216,7 @@ def _opened(archive: Draft) -> Iterator[zipfile.ZipFile]:
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError) as problem:
         raise Invalid(
-            f"{shown(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
+            f"{shorten_name(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
             code="bad_zip",
             hint="Make it again with `zip -j model.zip FILES`.",
         ) from problem
@@ -225,7 +225,9 @@ def _opened(archive: Draft) -> Iterator[zipfile.ZipFile]:
 def _judge(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipInfo]:
     """The entries that are files; raises Invalid for the first one that may not be there."""
     if len(entries) > MAX_FILES:
-        raise Invalid(f"{shown(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files")
+        raise Invalid(
+            f"{shorten_name(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
+        )
     files = [entry for entry in entries if not _is_folder(entry)]
     for entry in files:
         _check_entry(entry)
@@ -238,8 +240,8 @@ def _is_folder(entry: zipfile.ZipInfo) -> bool:
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
-    name = shown(entry.orig_filename)
-    if not is_flat(entry.orig_filename):
+    name = shorten_name(entry.orig_filename)
+    if not is_allowed_zip_name(entry.orig_filename):
         raise Invalid(f"The zip's entry “{name}” is not a plain file name.", code="bad_name", hint=FLAT_HINT)
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
@@ -269,13 +271,14 @@ def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
 def _directory_of(archive: Draft) -> Directory:
     """Where the list is. Raises Invalid when the end is missing or the list is too large to be an honest one."""
     try:
-        directory = directory_of(archive.file, size=archive.bytes)
+        directory = read_directory(archive.file, size=archive.bytes)
     except RecordError as problem:
-        text = f"{shown(archive.name)} is not a readable zip: {problem}."
+        text = f"{shorten_name(archive.name)} is not a readable zip: {problem}."
         raise Invalid(text, code="bad_zip", hint="Upload it again.") from problem
     if directory.bytes > MAX_DIRECTORY_BYTES:
         raise Invalid(
-            f"The directory of {shown(archive.name)} has {directory.bytes:,} bytes; {MAX_FILES} entries need far less.",
+            f"The directory of {shorten_name(archive.name)} has {directory.bytes:,} bytes; "
+            f"{MAX_FILES} entries need far less.",
             code="bad_zip",
         )
     return directory

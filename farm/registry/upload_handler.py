@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 
 from farm.base.refusals import Invalid, TooLarge
-from farm.registry.storage import Draft, check_room
+from farm.registry.storage import Draft, check_free_space
 
 CHUNK_BYTES = 256 * 1024
 
@@ -88,7 +88,7 @@ def check_length(content_length: int) -> None:
             f"The upload has {content_length:,} bytes; this farm takes at most {settings.MAX_UPLOAD_BYTES:,}.",
             code="too_large",
         )
-    check_room(bytes_wanted=content_length)
+    check_free_space(bytes_wanted=content_length)
 
 
 def read_body(request: HttpRequest, *, name: str) -> Draft:

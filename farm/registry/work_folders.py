@@ -29,15 +29,15 @@ UNSUPPORTED: Final = (
 
 
 @contextmanager
-def bench() -> Iterator[Path]:
+def make_work_folder() -> Iterator[Path]:
     """An empty folder beside the store, removed with all that is in it."""
-    root = storage.bench_dir()
+    root = storage.work_dir()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:
         yield Path(folder)
 
 
-def lay_out(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
+def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
     """Put the artifact's model and external data into `folder`; answers the folder. Raises NoSpace, FileNotFoundError.
 
     `only_main`: the model alone.
@@ -47,11 +47,11 @@ def lay_out(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Pat
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):
         if file.name == artifact.main or (file.role in BUNDLE_ROLES and not only_main):
-            copy(storage.fetched(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
+            copy_file(storage.fetch_blob(team_id=artifact.team_id, sha256=file.blob.sha256), folder / file.name)
     return folder
 
 
-def copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
     """A copy that shares the source's blocks where the file system can. Raises NoSpace when the disk is full."""
     try:
         if not _cloned(source, target):

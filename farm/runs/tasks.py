@@ -7,9 +7,9 @@ from typing import Final
 from celery import shared_task
 
 from farm.accounts.visits import clear_ended
-from farm.base.ticks import at_once, do_all
+from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
-from farm.fleet.services import end_lapsed_lendings, end_late_trials, mark_offline, put_aside_unvouched
+from farm.fleet.services import end_lapsed_lendings, end_late_trials, mark_offline, quarantine_unvouched_nodes
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, send_due_hints, sweep
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 # blocks settled at once by one process: they must leave threads for the ticks
 AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
-    put_aside_unvouched,
+    quarantine_unvouched_nodes,
     end_lapsed_lendings,
     end_late_trials,
     release_ready_blocks,
@@ -36,7 +36,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
 @shared_task(name="runs.tick")  # type: ignore[untyped-decorator]
 @ticking("runs.tick")
 def tick() -> None:
-    do_all(DUTIES)
+    run_duties(DUTIES)
 
 
 @shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
@@ -50,7 +50,7 @@ def retain() -> None:
 
 
 @shared_task(name=SETTLE_TASK)  # type: ignore[untyped-decorator]
-@at_once(AT_ONCE)
+@limit_concurrency(AT_ONCE)
 def settle(block: str, attempt: int) -> None:
     services.settle(block_id=int(block), attempt=attempt)
 

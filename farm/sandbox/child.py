@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Unpack
 
 from farm.sandbox import confinement, forks, interpreters, launch, parent
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.forkserver import Order
 from farm.sandbox.policy import Policy
 from farm.sandbox.watch import Limits
@@ -27,7 +27,7 @@ def run_command(argv: Sequence[str], *, policy: Policy, timeout_s: float, **give
     Raises SandboxError when the child could not be started or confined, NoSandboxError where nothing can confine it and
     this process has not accepted that; whatever the child does is an Ending.
     """
-    return parent.run(argv, policy=_levelled(policy), timeout_s=timeout_s, **given)
+    return parent.run_confined(argv, policy=_levelled(policy), timeout_s=timeout_s, **given)
 
 
 def run_function(
@@ -46,15 +46,15 @@ def run_function(
     Landlock) each child is a fresh interpreter. An exception in the function ends the child with exit code 1 and its
     traceback on stderr.
     """
-    ours = (_PACKAGE, *interpreters.paths(Path(sys.executable)))
+    ours = (_PACKAGE, *interpreters.interpreter_paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))
-    env = {**parent.environment(policy), "PYTHONPATH": str(_PACKAGE.parent)}
-    level = policy.level or confinement.level_to_use()
+    env = {**parent.make_environment(policy), "PYTHONPATH": str(_PACKAGE.parent)}
+    level = policy.level or confinement.require_level()
     if imported and level == "landlock":
-        limits = parent.limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
-        with contextlib.suppress(forks.ServerGone):
+        limits = parent.make_limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
+        with contextlib.suppress(forks.ServerGoneError):
             server = forks.servers.of(imported, env={**env, "HOME": "/", "TMPDIR": "/"})
-            confining = launch.orders(allowed, level, starter=server.pid)
+            confining = launch.write_launcher_orders(allowed, level, starter=server.pid)
             order = Order(orders=confining, function=name, env=env, cwd=str(parent.folder(policy)))
             return _forked(order, payload, server=server, limits=limits)
     return run_command(
@@ -70,16 +70,16 @@ def run_function(
 def _forked(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
     """The same in a fork of the server that has the modules. Raises ServerGone when it is gone, for whatever reason."""
     try:
-        return parent.watched(
+        return parent.watch_child(
             lambda given, reply: server.start(order, stdin=given, reply=reply),
             stdin=json.dumps(payload).encode(),
             limits=limits,
         )
-    except forks.ServerGone:
+    except forks.ServerGoneError:
         forks.servers.forget(server)
         raise
 
 
 def _levelled(policy: Policy) -> Policy:
     """The policy with a level: its own, or the one to use on this machine. Raises NoSandboxError."""
-    return policy if policy.level is not None else replace(policy, level=confinement.level_to_use())
+    return policy if policy.level is not None else replace(policy, level=confinement.require_level())

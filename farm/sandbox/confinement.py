@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from farm.sandbox import interpreters, parent, unconfined
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Level, Policy, SandboxError
 
 PROBE = Path(__file__).with_name("probe.py")
@@ -24,41 +24,41 @@ class _Answer(BaseModel):
 
 
 @functools.cache
-def available_level() -> Level:
+def find_available_level() -> Level:
     """The level to use on this machine: one that held in a real try, made once a process (about 0.1 s).
 
     Landlock comes first: nothing stands between us and the child, so that its times and memory are the kernel's own
     figures. bubblewrap serves kernels without Landlock.
     """
-    return next((level for level in _BY_PREFERENCE if reason(level) is None), "none")
+    return next((level for level in _BY_PREFERENCE if explain_failure(level) is None), "none")
 
 
-def level_to_use() -> Level:
+def require_level() -> Level:
     """The strongest level that holds here; "none" only where that was accepted. Raises NoSandboxError."""
-    level = available_level()
+    level = find_available_level()
     if level == "none":
-        unconfined.go_on(sentence())
+        unconfined.continue_unconfined(explain_missing_sandbox())
     return level
 
 
 @functools.cache
-def reason(level: Level) -> str | None:
-    return why_not(level) if sys.platform == "linux" else f"it needs Linux, and this is {sys.platform}"
+def explain_failure(level: Level) -> str | None:
+    return find_weakness(level) if sys.platform == "linux" else f"it needs Linux, and this is {sys.platform}"
 
 
-def sentence() -> str:
+def explain_missing_sandbox() -> str:
     """What an operator has to know where no level holds: why, and what to do."""
-    reasons = "; ".join(f"{level}: {str(reason(level)).rstrip('.')}" for level in _BY_PREFERENCE)
+    reasons = "; ".join(f"{level}: {str(explain_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
     return (
         f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "
         "and allow user name spaces; both need pyseccomp and libseccomp2."
     )
 
 
-def why_not(level: Level) -> str | None:
+def find_weakness(level: Level) -> str | None:
     """None when a child at this level can do nothing of what farm/sandbox/probe.py tries; else the reason."""
     try:
-        ending = probed(level)
+        ending = run_probe(level)
         answer = _Answer.model_validate_json(ending.reply)
     except SandboxError as error:
         return str(error)
@@ -69,7 +69,7 @@ def why_not(level: Level) -> str | None:
     return None if answer.tried and ending.is_done else f"The probe did not end well. {ending.sentence()}"
 
 
-def probed(level: Level) -> Ending:
+def run_probe(level: Level) -> Ending:
     """How the probe ended at this level. Raises SandboxError."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -79,7 +79,7 @@ def probed(level: Level) -> Ending:
         outside.mkdir()
         work.mkdir()
         python = os.path.abspath(sys.executable)
-        read_only = (*interpreters.paths(Path(python)), PROBE, readable)
+        read_only = (*interpreters.interpreter_paths(Path(python)), PROBE, readable)
         policy = Policy(read_only=read_only, read_write=(work,), level=level)
         argv = [python, "-I", "-S", str(PROBE), str(secret), str(readable), str(outside), str(os.getpid())]
-        return parent.run(argv, policy=policy, timeout_s=_PROBE_S)
+        return parent.run_confined(argv, policy=policy, timeout_s=_PROBE_S)

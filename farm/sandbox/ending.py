@@ -5,7 +5,7 @@ import signal as signals
 from dataclasses import dataclass
 from typing import Literal
 
-from farm.contract.texts import without_controls
+from farm.contract.texts import replace_control_characters
 
 Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory", "cancelled"]
 
@@ -36,7 +36,7 @@ class Ending:
     def answer(self) -> object:
         """The reply parsed as JSON; ValueError when it is no JSON, or deeper than anything of ours."""
         try:
-            parsed: object = json.loads(without_controls(self.reply))
+            parsed: object = json.loads(replace_control_characters(self.reply))
             return parsed
         except RecursionError as error:
             raise ValueError("the reply is nested too deep") from error

@@ -81,7 +81,7 @@ _INT = 0xFFFFFFFF  # all that the kernel reads of an int
 
 
 @functools.cache
-def program(*, processes: bool, devices: bool = False) -> bytes:
+def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
     """The filter as raw BPF instructions of this machine's architecture; empty where seccomp cannot be used."""
     if sys.platform != "linux":
         return b""
@@ -107,7 +107,7 @@ def program(*, processes: bool, devices: bool = False) -> bytes:
         shared = _MAP_SHARED | _MAP_ANONYMOUS
         rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, shared, shared))
     architecture = pyseccomp.system_arch()
-    own = process_calls.rules(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
+    own = process_calls.build_instructions(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from farm.sandbox.child_process import End
 from farm.sandbox.forkserver import MAX_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
-from farm.sandbox.started import End
 
 _ENDS_S = 5.0
 # its imports come first, on a machine that others use too
@@ -27,7 +27,7 @@ _ANSWERS_S = 60.0
 _IDLE_S = 30.0
 
 
-class ServerGone(SandboxError):
+class ServerGoneError(SandboxError):
     """The fork server has ended, or cannot be reached; a fresh interpreter can still be had."""
 
 
@@ -93,7 +93,7 @@ class ForkServer:
         """Sends one order and waits for its answer. Raises ServerGone."""
         message = json.dumps(order).encode()
         if len(message) > MAX_BYTES:
-            raise ServerGone(f"The policy names too many paths: {len(message):,} bytes of them.")
+            raise ServerGoneError(f"The policy names too many paths: {len(message):,} bytes of them.")
         with self._lock:
             try:
                 socket.send_fds(self._line, [message], list(descriptors))
@@ -101,9 +101,9 @@ class ForkServer:
             except OSError as error:
                 # an answer that comes late must not be taken for the next one's
                 self._line.close()
-                raise ServerGone(f"The fork server is gone: {error}.") from error
+                raise ServerGoneError(f"The fork server is gone: {error}.") from error
         if not answer:
-            raise ServerGone("The fork server has ended.")
+            raise ServerGoneError("The fork server has ended.")
         figures: dict[str, float] = json.loads(answer)
         return figures
 

@@ -99,8 +99,8 @@ def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
         tempfile.tempdir = None
         os.chdir(order["cwd"])
         try:
-            launcher.confine(launcher.parsed(order["orders"]))
-            launcher.give_up_capabilities()
+            launcher.confine(launcher.parse_orders(order["orders"]))
+            launcher.drop_capabilities()
         except (OSError, ValueError, KeyError) as error:
             print(f"The sandbox could not be closed: {error}", file=sys.stderr)
             code = launcher.EXIT_NOT_CONFINED

@@ -22,22 +22,29 @@ _SYSTEM = (
 _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
 
 
-def command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
+def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
     """The full command line, to be started by this process; the first word of `argv` must be an absolute path."""
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is not an absolute path; give the program by its full path.")
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
-    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders(policy, level, starter=os.getpid()), *argv]
+    launcher = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(LAUNCHER),
+        write_launcher_orders(policy, level, starter=os.getpid()),
+        *argv,
+    ]
     if level != "bubblewrap":
         return launcher
     return [*_bubblewrap(policy, cwd), *launcher]
 
 
-def orders(policy: Policy, level: Level, *, starter: int) -> str:
+def write_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str:
     """The launcher's orders, a line for each path, limit and filter. `starter`: the process that will be its parent."""
     lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
-    code = filters.program(processes=policy.processes, devices=policy.devices)
+    code = filters.build_seccomp_program(processes=policy.processes, devices=policy.devices)
     if code:
         lines += [f"bpf {code.hex()}", f"own {process_calls.OWN_PID}"]
     elif level != "none":
@@ -98,7 +105,9 @@ def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
     words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
-    for kind, path in [("ro", p) for p in (LAUNCHER, *interpreters.paths(Path(sys.executable)))] + list(_paths(policy)):
+    for kind, path in [("ro", p) for p in (LAUNCHER, *interpreters.interpreter_paths(Path(sys.executable)))] + list(
+        _paths(policy)
+    ):
         if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
             option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
             # at its own name too, where that is a link: programs are called by it

@@ -107,7 +107,7 @@ def _drop_capabilities() -> None:
         capability += 1
 
 
-def give_up_capabilities() -> None:
+def drop_capabilities() -> None:
     """What `confine` has forbidden is lost with the next exec; a child that becomes no program gives it up here."""
     header, held = _CapabilityHeader(0x20080522, 0), (_CapabilitySet * 2)()
     if _libc.capget(ctypes.byref(header), held) != 0:
@@ -201,7 +201,7 @@ def _count(event: str) -> None:
     os.environ["ONNXFARM_COUNTER_FD"] = str(opened)
 
 
-def parsed(text: str) -> Orders:
+def parse_orders(text: str) -> Orders:
     """The orders by key."""
     orders: Orders = {}
     for line in text.splitlines():
@@ -233,7 +233,7 @@ def confine(orders: Orders) -> None:
 def main() -> None:
     """Reads the orders, confines, becomes the command."""
     started_ns = time.monotonic_ns()
-    orders = parsed(sys.argv[1])
+    orders = parse_orders(sys.argv[1])
     command = sys.argv[2:]
     try:
         if sys.platform == "linux":

@@ -25,7 +25,7 @@ class LeftError(SandboxError):
     """What was left is not what was asked for; the message names it."""
 
 
-def check(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
+def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
     """Raises LeftError when anything below is neither a plain file nor a folder, or when there is too much of it."""
     count = 0
     for place, folders, files in os.walk(folder):
@@ -47,7 +47,7 @@ def is_plain(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
 
 
-def names(folder: Path, pattern: str) -> list[str]:
+def list_plain_files(folder: Path, pattern: str) -> list[str]:
     """The plain files in the folder whose whole name fits the regular expression, sorted."""
     fits = re.compile(pattern)
     with os.scandir(folder) as entries:
@@ -56,7 +56,7 @@ def names(folder: Path, pattern: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_plain_file(path: Path) -> Iterator[BinaryIO]:
     """The plain file, open for reading. Raises LeftError for anything else of that name, FileNotFoundError for none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | _NO_WAITING)
@@ -72,9 +72,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def lay(source: Path, target: Path) -> Path:
+def copy_file_into(source: Path, target: Path) -> Path:
     """Copies a file of ours into a child's folder, in the place of whatever the child has put there."""
-    clear(target)
+    remove_path(target)
     with source.open("rb") as given, target.open("xb") as copy:
         shutil.copyfileobj(given, copy, 1 << 20)
     return target
@@ -84,15 +84,15 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def folder(path: Path) -> Path:
+def make_folder(path: Path) -> Path:
     """The folder of this name in a child's folder, made anew where the child has put something else there."""
     if not is_folder(path):
-        clear(path)
+        remove_path(path)
         path.mkdir()
     return path
 
 
-def clear(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Removes what lies under a name in a child's folder, a folder with all that is in it; links are not followed."""
     if is_folder(path):
         shutil.rmtree(path)

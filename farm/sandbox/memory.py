@@ -24,7 +24,7 @@ class Memory:
         return Memory(self.resident + other.resident, self.kernel + other.kernel)
 
 
-def of_process(pid: int) -> Memory:
+def read_process_memory(pid: int) -> Memory:
     """Nothing where it cannot be read: the process is gone, or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
@@ -36,12 +36,12 @@ def of_process(pid: int) -> Memory:
     return Memory(peak << 10, (page_tables + hidden << 10) + threads * _THREAD_BYTES)
 
 
-def of_group(group: int) -> Memory:
+def read_group_memory(group: int) -> Memory:
     """All processes of the group, summed: never less than they use now.
 
     By the group, which a child cannot leave, and not by parents: one whose parent has ended is the child of process 1.
     """
-    return sum(map(of_process, _members(group)), Memory())
+    return sum(map(read_process_memory, _members(group)), Memory())
 
 
 def _members(group: int) -> Iterator[int]:

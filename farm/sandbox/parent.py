@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from farm.sandbox import launch
-from farm.sandbox.endings import Ending
+from farm.sandbox.child_process import Child, Spawned
+from farm.sandbox.ending import Ending
 from farm.sandbox.launcher import EXIT_NOT_CONFINED
 from farm.sandbox.policy import Level, Policy, SandboxError
-from farm.sandbox.started import Child, Spawned
 from farm.sandbox.watch import Limits, Running, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
@@ -34,14 +34,14 @@ class Given(TypedDict, total=False):
     on_started: Callable[[Running], None]
 
 
-def run(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[Given]) -> Ending:
+def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[Given]) -> Ending:
     """As `farm.sandbox.child.run_command`, for a policy whose level is decided. Raises SandboxError."""
     level = policy.level
     if level is None:
         raise ValueError("The policy names no level: farm.sandbox.child chooses one.")
     where = given.get("cwd") or folder(policy)
-    words = launch.command(argv, policy=policy, level=level, cwd=where)
-    variables = given.get("env", environment(policy))
+    words = launch.make_confined_command(argv, policy=policy, level=level, cwd=where)
+    variables = given.get("env", make_environment(policy))
 
     def start(stdin: int, reply: int) -> Child:
         process = subprocess.Popen(
@@ -56,11 +56,11 @@ def run(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpac
         )
         return Spawned(process)
 
-    held = limits(policy, level=level, timeout_s=timeout_s, reply=given.get("max_reply_bytes", REPLY_BYTES))
-    return watched(start, stdin=given.get("stdin", b""), limits=held, on_started=given.get("on_started"))
+    held = make_limits(policy, level=level, timeout_s=timeout_s, reply=given.get("max_reply_bytes", REPLY_BYTES))
+    return watch_child(start, stdin=given.get("stdin", b""), limits=held, on_started=given.get("on_started"))
 
 
-def watched(
+def watch_child(
     start: Callable[[int, int], Child],
     *,
     stdin: bytes,
@@ -90,7 +90,7 @@ def folder(policy: Policy) -> Path:
     return policy.read_write[0] if policy.read_write else Path("/")
 
 
-def environment(policy: Policy) -> dict[str, str]:
+def make_environment(policy: Policy) -> dict[str, str]:
     home = str(policy.read_write[0]) if policy.read_write else "/"
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -103,7 +103,7 @@ def environment(policy: Policy) -> dict[str, str]:
     }
 
 
-def limits(policy: Policy, *, level: Level, timeout_s: float, reply: int) -> Limits:
+def make_limits(policy: Policy, *, level: Level, timeout_s: float, reply: int) -> Limits:
     return Limits(
         wall_s=timeout_s,
         cpu_s=policy.cpu_s,

@@ -37,14 +37,14 @@ IO_SETUP = {"x86_64": 206}.get(os.uname().machine, 0)  # asm-generic/unistd.h
 _IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 447
 
 
-def called(answer: int) -> int:
+def check_call(answer: int) -> int:
     """What a function of the C library gave. Raises OSError where it failed."""
     if answer < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return answer
 
 
-def reaches(name: str, *words: object) -> None:
+def call_kernel(name: str, *words: object) -> None:
     """Calls a function of the C library. Raises OSError where a filter stands before the kernel's own judgement."""
     if libc[name](*words) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
         raise OSError(ctypes.get_errno(), "refused")
@@ -70,7 +70,7 @@ def _files(secret: str, readable: str, outside: str) -> dict[str, Callable[[], o
         "lease a file, so that others wait for it": lambda: fcntl.fcntl(
             os.open(readable, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK
         ),
-        "watch a folder outside": lambda: called(libc.inotify_init1(0)),
+        "watch a folder outside": lambda: check_call(libc.inotify_init1(0)),
     }
 
 
@@ -99,12 +99,12 @@ def _processes(victim: int) -> dict[str, Callable[[], object]]:
         "slow another process down": lambda: os.setpriority(os.PRIO_PROCESS, victim, 19),
         "slow all of the user down": lambda: os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0)),
         "schedule another process": lambda: os.sched_setscheduler(victim, os.SCHED_OTHER, os.sched_param(0)),
-        "trace another process": lambda: called(libc.ptrace(_SEIZE, victim, None, None)),
+        "trace another process": lambda: check_call(libc.ptrace(_SEIZE, victim, None, None)),
         "read another process's memory": lambda: open(f"/proc/{victim}/mem", "rb").close(),
         "read another process's environment": lambda: open(f"/proc/{victim}/environ", "rb").read(),
-        "hold another process": lambda: called(libc.syscall(_PIDFD_OPEN, victim, 0)),
+        "hold another process": lambda: check_call(libc.syscall(_PIDFD_OPEN, victim, 0)),
         "start a process": _start_process,
-        "outlive its parent": lambda: called(libc.prctl(ctypes.c_ulong(1 << 32 | 1), 0, 0, 0, 0)),
+        "outlive its parent": lambda: check_call(libc.prctl(ctypes.c_ulong(1 << 32 | 1), 0, 0, 0, 0)),
     }
 
 
@@ -118,7 +118,7 @@ def _signal_by_pipe(victim: int) -> None:
 def _set_limit(victim: int) -> None:
     """To what it is: `prlimit` of the C library, because Python looks at the process first."""
     limit = (ctypes.c_uint64 * 2)()
-    called(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
+    check_call(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
 
 
 def _start_process() -> None:
@@ -132,46 +132,46 @@ def _kernel() -> dict[str, Callable[[], object]]:
         **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},
         "make a pair of sockets": socket.socketpair,
         # on what is no socket: nothing comes of them, but for who refuses
-        **{f"ask the network by {name}": partial(reaches, name, 0, *words) for name, words in NETWORK.items()},
+        **{f"ask the network by {name}": partial(call_kernel, name, 0, *words) for name, words in NETWORK.items()},
         "share memory by System V": _share_memory,
-        "share a queue by System V": lambda: libc.msgctl(called(libc.msgget(0, _IPC_CREATE)), _IPC_REMOVE, None),
-        "share a lock by System V": lambda: libc.semctl(called(libc.semget(0, 1, _IPC_CREATE)), 0, _IPC_REMOVE),
+        "share a queue by System V": lambda: libc.msgctl(check_call(libc.msgget(0, _IPC_CREATE)), _IPC_REMOVE, None),
+        "share a lock by System V": lambda: libc.semctl(check_call(libc.semget(0, 1, _IPC_CREATE)), 0, _IPC_REMOVE),
         "make a queue of messages": _make_queue,
         "hide memory in a file without a name": lambda: os.close(os.memfd_create("hidden")),
-        "hide memory from the kernel": lambda: os.close(called(libc.syscall(_MEMFD_SECRET, 0))),
+        "hide memory from the kernel": lambda: os.close(check_call(libc.syscall(_MEMFD_SECRET, 0))),
         "hide memory behind a shared mapping": lambda: mmap.mmap(-1, mmap.PAGESIZE).close(),
         "hide memory in a large pipe": lambda: fcntl.fcntl(os.pipe()[1], _F_SETPIPE_SZ, 1 << 17),
         "hide memory behind a thousand descriptors": lambda: [os.dup(0) for _ in range(1000)],
         "raise its limit of descriptors": _raise_limit,
-        "take the machine's asynchronous input and output": lambda: called(
+        "take the machine's asynchronous input and output": lambda: check_call(
             libc.syscall(ctypes.c_long(IO_SETUP), 1, ctypes.byref(ctypes.c_ulong(0)))
         ),
         "take the user's timers": _take_timers,
         "hide memory in rules of its own": lambda: os.close(
-            called(libc.syscall(_LANDLOCK_CREATE, ctypes.byref(ctypes.c_uint64(1)), 8, 0))
+            check_call(libc.syscall(_LANDLOCK_CREATE, ctypes.byref(ctypes.c_uint64(1)), 8, 0))
         ),
-        "work through io_uring": lambda: called(libc.syscall(_IO_URING_SETUP, 1, (ctypes.c_uint32 * 30)())),
-        "make a name space": lambda: called(libc.unshare(_NEW_USER)),
+        "work through io_uring": lambda: check_call(libc.syscall(_IO_URING_SETUP, 1, (ctypes.c_uint32 * 30)())),
+        "make a name space": lambda: check_call(libc.unshare(_NEW_USER)),
     }
 
 
 def _raise_limit() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    called(libc.prlimit(0, resource.RLIMIT_NOFILE, (ctypes.c_uint64 * 2)(hard, hard + 1), None))
+    check_call(libc.prlimit(0, resource.RLIMIT_NOFILE, (ctypes.c_uint64 * 2)(hard, hard + 1), None))
 
 
 def _take_timers() -> None:
     for _ in range(2000):
-        called(libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
+        check_call(libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
 
 
 def _share_memory() -> None:
-    libc.shmctl(called(libc.shmget(0, 4096, _IPC_CREATE)), _IPC_REMOVE, None)
+    libc.shmctl(check_call(libc.shmget(0, 4096, _IPC_CREATE)), _IPC_REMOVE, None)
 
 
 def _make_queue() -> None:
     name = b"/onnxfarm-probe"
-    os.close(called(libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None)))
+    os.close(check_call(libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None)))
     libc.mq_unlink(name)
 
 

@@ -31,7 +31,7 @@ _CALL, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _DENIED = 0x00050000 | errno.EPERM
 
 
-def rules(number_of: Callable[[str], int], architecture: int) -> bytes:
+def build_instructions(number_of: Callable[[str], int], architecture: int) -> bytes:
     """The instructions; whatever they do not deny falls through to the program that stands behind them.
 
     `number_of` gives a system call's number by its name, negative where the architecture has none of that name.

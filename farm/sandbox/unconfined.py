@@ -18,21 +18,21 @@ class NoSandboxError(SandboxError):
     """No level of confinement holds, and this process has not accepted to go on without."""
 
 
-def accept(report: Callable[[str], None]) -> None:
+def accept_unconfined(report: Callable[[str], None]) -> None:
     """From now on children of this process run without walls where none can be had; `tell` is given why, once."""
     global _accepted, _was_reported
     with _lock:
         _accepted, _was_reported = report, False
 
 
-def refuse() -> None:
+def refuse_unconfined() -> None:
     """Takes that back."""
     global _accepted
     with _lock:
         _accepted = None
 
 
-def go_on(sentence: str) -> None:
+def continue_unconfined(sentence: str) -> None:
     """Goes on without walls, `sentence` says why; who accepted it is told. Raises NoSandboxError where nobody did."""
     global _was_reported
     with _lock:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import IO
 
 from farm.sandbox import memory
-from farm.sandbox.endings import Ending, Kind
-from farm.sandbox.started import Child
+from farm.sandbox.child_process import Child
+from farm.sandbox.ending import Ending, Kind
 
 _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
@@ -96,7 +96,7 @@ class Watch:
         self._process = process
         self._limits = limits
         self._started = time.monotonic()
-        self._own_peak = memory.of_process(process.parent).resident
+        self._own_peak = memory.read_process_memory(process.parent).resident
         self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
         self._captured = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
@@ -152,7 +152,7 @@ class Watch:
 
     def _look_at_memory(self) -> None:
         pid, allowed = self._process.pid, self._limits.memory_bytes
-        found = memory.of_group(pid) if self._limits.is_group else memory.of_process(pid)
+        found = memory.read_group_memory(pid) if self._limits.is_group else memory.read_process_memory(pid)
         used = found.resident + found.kernel
         self._looks += 1
         self._peak_bytes = max(self._peak_bytes, found.resident)

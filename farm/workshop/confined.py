@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.sandbox import child, left_files
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.unconfined import NoSandboxError
 from farm.workshop.inspection import ModelProblem
@@ -26,7 +26,7 @@ _TIMES_BUNDLE = 8
 _OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
     "inspection": "looking into the model",
-    "reach": "converting the model",
+    "opset_range": "converting the model",
     "inputs": "preparing the inputs",
     "prompts": "reading the prompts",
     "feed": "choosing sizes and inputs",
@@ -35,7 +35,7 @@ _DOING = {
     "calibration": "looking at the calibration data",
     "evaluation": "looking at the labelled data",
     "quantisation_report": "reading what quantisation did",
-    "exposure": "looking between the nodes",
+    "subgraphs": "looking between the nodes",
     "outline": "outlining the graph",
     "timelines": "reading the trace",
     "packages": "unpacking the package",
@@ -119,7 +119,7 @@ def outcome(
         if (problem := _problem_of(ending, _DOING[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
-            left_files.check(place.out_dir)
+            left_files.check_plain_files(place.out_dir)
         return as_a.model_validate(_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)

@@ -197,7 +197,7 @@ class _Search:
         order = {**payload, "out": str(out) if out else ""}
         # dozens of looks, each less work than the imports of a fresh interpreter
         return confined.answer(
-            f"exposure:{function}", order, place=place, timeout_s=_RUN_S, as_a=as_a, is_one_of_many=True
+            f"subgraphs:{function}", order, place=place, timeout_s=_RUN_S, as_a=as_a, is_one_of_many=True
         )
 
 

@@ -201,7 +201,7 @@ def make_variant(
     main = program or main
     found = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
     # which files there are is seen, not told: the model under its name, and its data where it has any
-    files = (confined.made(out_dir / main).name, *left_files.names(out_dir, re.escape(f"{main}.data")))
+    files = (confined.made(out_dir / main).name, *left_files.list_plain_files(out_dir, re.escape(f"{main}.data")))
     return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
 
 

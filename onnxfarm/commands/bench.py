@@ -13,9 +13,9 @@ from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes, with_settings
 from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
-from onnxfarm.here import published
+from onnxfarm.exit_codes import judge_cells_here
+from onnxfarm.here import release_index
 from onnxfarm.here.home import default_home
-from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, made_folder, write_document
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
@@ -93,7 +93,7 @@ def bench(  # noqa: PLR0913  every option of the command
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
     home = home or default_home()
-    ort = published.named(ort, home=home, with_prereleases=pre)
+    ort = release_index.named(ort, home=home, with_prereleases=pre)
     named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = matrix_of(matrix, given, packages=allow_package)

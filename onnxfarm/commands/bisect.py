@@ -24,7 +24,7 @@ from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.here.home import default_home
-from onnxfarm.here.published import named
+from onnxfarm.here.release_index import named
 from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.subject import Subject

@@ -22,11 +22,11 @@ from onnxfarm.commands.compare_models import Wanted, measured
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
-from onnxfarm.here import same_cells
+from onnxfarm.exit_codes import judge_cells_here
+from onnxfarm.here import matching_cells
 from onnxfarm.here.home import default_home
-from onnxfarm.here.published import named
-from onnxfarm.here.same_cells import Cell, Match
-from onnxfarm.outcomes import judge_cells_here
+from onnxfarm.here.matching_cells import Cell, Match
+from onnxfarm.here.release_index import named
 from onnxfarm.outputs import STDOUT, console_for, write_document
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.screen import show
@@ -109,7 +109,7 @@ def compare(  # noqa: PLR0913  every option of the command
 
 def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
-    matches, only_old, only_new = same_cells.match_cells(before.done, after.done)
+    matches, only_old, only_new = matching_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
         *_unmatched(only_old, before.silent, path=old),
         *_unmatched(only_new, after.silent, path=new),
@@ -160,7 +160,7 @@ def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, pat
     """Why a cell is in no comparison."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
-        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {same_cells.label(cell)} ({cell['id']}) {why}"}
+        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {matching_cells.label(cell)} ({cell['id']}) {why}"}
         for cell, why in [*unpaired, *silent]
     ]
 
@@ -176,7 +176,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
 
 
 def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
-    repeat = same_cells.repeat_in_one_block(match)
+    repeat = matching_cells.repeat_in_one_block(match)
     reasons = [*differing[:MAX_CONFOUNDERS]]
     if len(differing) > len(reasons):
         reasons.append(f"{len(differing) - len(reasons)} more machine facts differ.")
@@ -189,7 +189,7 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
             "both in one block."
         )
     comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
-    sides = {"BASE": same_cells.wrong_outputs(match.old), "NEW": same_cells.wrong_outputs(match.new)}
+    sides = {"BASE": matching_cells.wrong_outputs(match.old), "NEW": matching_cells.wrong_outputs(match.new)}
     wrong = [f"Wrong outputs of {side}: {why}" for side, why in sides.items() if why]
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
@@ -203,5 +203,7 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         "command": repeat.command if repeat else None,
         "matrix": repeat.matrix if repeat else None,
         "wrong_outputs": wrong,
-        "sentence": " ".join([*wrong, f"{same_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}"]),
+        "sentence": " ".join(
+            [*wrong, f"{matching_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}"]
+        ),
     }

@@ -18,8 +18,8 @@ from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.options import DocumentOption, HomeOption, JudgeOption, ModelArgument, RecipeOption, judging_of
+from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here.home import default_home
-from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, table_of, write_document
 from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
 from onnxfarm.subject import Subject

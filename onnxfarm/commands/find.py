@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_find import Found, FoundSetting
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import plain_of
@@ -32,7 +32,7 @@ from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import fills_of, sizes_of
 from onnxfarm.here.home import default_home
-from onnxfarm.here.published import named
+from onnxfarm.here.release_index import named
 from onnxfarm.outputs import console_for, made_folder, say, table_of, write_text
 from onnxfarm.problems import GateFailed, Stopped, Usage, main_guard, needs_extra
 from onnxfarm.subject import Judging, Subject
@@ -221,7 +221,7 @@ def show(found: Found, *, console: Console) -> None:
     for each in found.apart:
         figure = _p50(each)
         say(f"apart: {each.label}, {figure}; {each.note}", console=console)
-    for why, some in grouped(found.left, lambda left: left.why).items():
+    for why, some in group_by(found.left, lambda left: left.why).items():
         say("", f"{why}:", *(f"  {left.label}: {left.text}" for left in some[:SHOWN_LEFT]), console=console)
         if len(some) > SHOWN_LEFT:
             say(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)

@@ -35,7 +35,7 @@ from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.here.home import default_home
-from onnxfarm.here.published import beyond, named, refuse_uninstalled
+from onnxfarm.here.release_index import beyond, named, refuse_uninstalled
 from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra

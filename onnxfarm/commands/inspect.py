@@ -18,7 +18,7 @@ from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.disks import room_in
+from onnxfarm.disk_space import room_in
 from onnxfarm.model_files import files_of, name_of
 from onnxfarm.outputs import console_for, say, table_of
 from onnxfarm.problems import Usage, main_guard, needs_extra

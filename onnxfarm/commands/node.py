@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from onnxfarm.commands.fleet import app as app
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
@@ -212,5 +212,5 @@ def _sentence(problem: Exception) -> str:
     if errors is None:
         return str(problem)
     first = errors()[0]
-    text = own_words(first["msg"]).rstrip(".")
+    text = strip_pydantic_prefix(first["msg"]).rstrip(".")
     return f"{'.'.join(map(str, first['loc']))} {text[:1].lower()}{text[1:]}; got {first['input']!r}."

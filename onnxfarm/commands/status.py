@@ -9,7 +9,7 @@ from rich.table import Table
 from farm.contract.api.runs import RunOut
 from onnxfarm.commands.listing import minute
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outcomes import judge_run
+from onnxfarm.exit_codes import judge_run
 from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote import operations

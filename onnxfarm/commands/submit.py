@@ -14,8 +14,8 @@ from onnxfarm.calibration_files import few_sentence
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.documents import read_text
+from onnxfarm.exit_codes import judge_run
 from onnxfarm.model_files import refuse_missing
-from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import say, write_document
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote import operations

@@ -21,7 +21,7 @@ from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.here.home import default_home
-from onnxfarm.here.published import published
+from onnxfarm.here.release_index import published
 from onnxfarm.outputs import console_for, say, write_plain, write_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.subject import Subject

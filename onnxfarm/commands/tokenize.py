@@ -15,8 +15,8 @@ from farm.workshop import orders, replies
 from onnxfarm.commands.bench_options import runtime_of
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
-from onnxfarm.here.given import refusing
 from onnxfarm.here.home import default_home
+from onnxfarm.here.user_files import refusing
 from onnxfarm.here.workbench import scratch_in
 from onnxfarm.problems import Infrastructure, Usage, main_guard
 from worker.agent.installation import stages

@@ -22,7 +22,7 @@ from farm.rules.runtimes.models import ModelFacts
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower, followed
-from onnxfarm.here.published import WHEELS
+from onnxfarm.here.release_index import WHEELS
 from onnxfarm.problems import Infrastructure
 from worker.agent.execution import execute_block
 from worker.agent.installation.cache import ArtifactCache

@@ -29,9 +29,9 @@ from farm.rules.searches.search import Experiment, Measured, Search, SearchProbl
 from farm.rules.searches.since_when import SinceWhen
 from farm.rules.searches.sought import Sought, Step
 from farm.rules.wording.numbers import change, change_interval, counted
-from onnxfarm.here import published as index
+from onnxfarm.here import release_index as index
 from onnxfarm.here import workbench
-from onnxfarm.here.published import refuse_uninstalled
+from onnxfarm.here.release_index import refuse_uninstalled
 from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 

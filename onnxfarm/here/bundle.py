@@ -17,7 +17,7 @@ from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
-from onnxfarm.disks import WAY_OUT, room_in
+from onnxfarm.disk_space import WAY_OUT, room_in
 from onnxfarm.model_files import files_of, name_of, program_of
 from onnxfarm.problems import Infrastructure, Usage
 

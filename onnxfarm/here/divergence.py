@@ -16,7 +16,7 @@ from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
-from onnxfarm.here.given import refusing, take_given
+from onnxfarm.here.user_files import refusing, take_given
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError

@@ -121,11 +121,11 @@ def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
     """What an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
     address = indexes.page_address(own_indexes()[name], distribution)
     try:
-        body, media_type = downloads.read(
+        body, media_type = downloads.download_page(
             address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S
         )
         return indexes.read_page(body, media_type, address=address, distribution=distribution, index=name)
-    except (downloads.DownloadProblem, indexes.IndexProblem) as problem:
+    except (downloads.DownloadError, indexes.IndexProblem) as problem:
         raise Infrastructure(f"The index {name} cannot be read: {problem}") from problem
 
 

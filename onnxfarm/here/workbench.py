@@ -25,9 +25,9 @@ from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
-from onnxfarm.disks import WAY_OUT, room_in
-from onnxfarm.here import bench, bundle, progress, published
-from onnxfarm.here import given as bench_given
+from onnxfarm.disk_space import WAY_OUT, room_in
+from onnxfarm.here import bench, bundle, progress, release_index
+from onnxfarm.here import user_files as bench_given
 from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.outputs import say, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
@@ -94,10 +94,10 @@ class Workbench:
         asked = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
         unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
         home = run.home.folder
-        self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown, home=home))))
-        newest = None if asked else published.newest(home=home, with_prereleases=matrix.pre)
+        self.releases = tuple(dict.fromkeys((*self.releases, *release_index.beyond(unknown, home=home))))
+        newest = None if asked else release_index.newest(home=home, with_prereleases=matrix.pre)
         if not asked and newest is None:
-            self.console.print(f"{published.SILENT} The newest release known here is measured.", highlight=False)
+            self.console.print(f"{release_index.SILENT} The newest release known here is measured.", highlight=False)
         known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(

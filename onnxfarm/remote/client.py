@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.api.registry import VersionOut
 from farm.contract.api.runs import OpenPlanOut
-from farm.contract.texts import without_controls
+from farm.contract.texts import replace_control_characters
 from onnxfarm.calibration_files import names_and_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
@@ -258,7 +258,7 @@ def _answered(shape: type[Shape], response: httpx2.Response) -> Answered[Shape]:
         return Answered(text, cast(Shape, text))
     try:
         # what members and nodes wrote is printed on terminals
-        plain = json.loads(without_controls(response.content))
+        plain = json.loads(replace_control_characters(response.content))
     except ValueError as problem:
         raise Infrastructure(
             f"{response.request.url} did not answer in JSON: is this the address of a farm?"

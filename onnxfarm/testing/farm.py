@@ -149,7 +149,7 @@ class FakeFarm:
 
     def _granted(self, request: messages.SecretRequest) -> messages.SecretGrant:
         signed = messages.secret_message(request.node_id, request.signed_at)
-        if not signatures.is_signed(self._public_key, signed, request.signature):
+        if not signatures.is_signature_valid(self._public_key, signed, request.signature):
             raise _RefusedError(403, "signature", "The signature is not of the key that this node enrolled with.")
         if self.health == "pending":
             raise _RefusedError(403, "pending", "Nobody has approved this node.")

@@ -79,7 +79,7 @@ class FakeNode:
         enrolment = messages.Enrolment(
             code=code,
             name=self.name,
-            public_key=signatures.public_key(self._private),
+            public_key=signatures.derive_public_key(self._private),
             facts=self.facts,
             contract_version=CONTRACT_VERSION,
         )

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from farm.fleet.own_wheel import wheel_of
+from farm.fleet.farm_wheel import build_wheel
 
 PROJECT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -57,7 +57,7 @@ def check_files(wheel: Path) -> None:
     """A farm gives nodes a wheel of its own making: the same files of the program."""
     folder = wheel.parent.parent
     own = folder / "own.whl"
-    own.write_bytes(wheel_of(folder).content)
+    own.write_bytes(build_wheel(folder).content)
     assert program_of(wheel) == program_of(own), program_of(wheel) ^ program_of(own)
 
 

@@ -67,7 +67,7 @@ def _handler(registry: NpmRegistry) -> type[BaseHTTPRequestHandler]:
 def from_npm(version: str, *, registry: str, folder: Path) -> dict[str, bytes]:
     """What browsers load of a release, by its file's name, from the registry that this machine has."""
     target = folder / f"{version}.tgz"
-    npm.fetch(npm.find(web.DISTRIBUTION, version, registry=registry), target)
+    npm.download_release(npm.find_release(web.DISTRIBUTION, version, registry=registry), target)
     with tarfile.open(target) as archive:
         members = {name: archive.extractfile(f"package/dist/{name}") for name in web.files_of(version)}
         return {name: member.read() for name, member in members.items() if member is not None}

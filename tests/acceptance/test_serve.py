@@ -134,7 +134,7 @@ def test_bare_processes_have_a_sandbox_and_refuse_a_hostile_upload(tmp_path: Pat
         said = typed("-c", UPLOAD, "hostile", **account).strip()
     # with -s: what docs/sandbox.md says was seen
     print(*levels, said, sep="\n")
-    level = confinement.available_level()
+    level = confinement.find_available_level()
     assert level != "none"
     assert levels == [f'onnxfarm_sandbox_info{{level="{level}",unsandboxed="refused"}} 1.0']
     assert said.startswith("rejected a.onnx is not a valid ONNX model"), said

@@ -89,9 +89,9 @@ class Machine:
     """One node's requests, answered as a gateway process answers them."""
 
     def __init__(self, secret: str, costs: Costs, dice: random.Random) -> None:
-        from farm.gateway.calls import ThreadHandler, keep_connection
+        from farm.gateway.calls import ThreadHandler, keep_database_connection
 
-        keep_connection()
+        keep_database_connection()
         self._handler, self._secret, self._costs, self._dice = ThreadHandler(), secret, costs, dice
 
     def measure(self, block: int, attempt: int) -> None:
@@ -247,12 +247,12 @@ def secret_of_node(node: Any) -> str:
 
     from django.utils import timezone
 
-    from farm.base.secrecy import digest_of_secret
+    from farm.base.secrecy import hash_secret
     from farm.fleet.models import NodeSecret
 
     secret = f"ofn_made-up-{node.pk}"
     until = timezone.now() + timedelta(days=1)
-    NodeSecret.objects.create(node=node, digest=digest_of_secret(secret), expires_at=until)
+    NodeSecret.objects.create(node=node, digest=hash_secret(secret), expires_at=until)
     return secret
 
 

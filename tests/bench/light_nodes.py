@@ -71,7 +71,7 @@ class LightNode:
         body = {
             "code": self._code,
             "name": self._name,
-            "public_key": signatures.public_key(self._private),
+            "public_key": signatures.derive_public_key(self._private),
             "facts": self._facts,
             "contract_version": CONTRACT_VERSION,
         }

@@ -59,7 +59,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = builders.write_model("transformer", Path(folder))
         shift = _shift(model, pairs=options.pairs, order=random.Random(options.seed))
-    figures = {"level": confinement.available_level(), **_start(options.launches), **shift}
+    figures = {"level": confinement.find_available_level(), **_start(options.launches), **shift}
     publish(claim="The sandbox shifts p50 by less than 0.5 %.", seed=options.seed, figures=figures)
 
 
@@ -102,7 +102,7 @@ def _shift(model: Path, *, pairs: int, order: random.Random) -> dict[str, object
 
 
 def _inside(code: str, *arguments: str) -> str:
-    reads = (*interpreters.paths(Path(PYTHON)), *(Path(name).parent for name in arguments))
+    reads = (*interpreters.interpreter_paths(Path(PYTHON)), *(Path(name).parent for name in arguments))
     ending = child.run_command([PYTHON, "-c", code, *arguments], policy=Policy(read_only=reads), timeout_s=60)
     if not ending.is_done:
         raise SystemExit(ending.sentence())

@@ -60,7 +60,7 @@ def main() -> None:
     publish(
         claim="Sandbox, heartbeat and agent shift a cell's p50 by less than 0.5 %.",
         seed=options.seed,
-        figures={"level": confinement.available_level(), "models": found},
+        figures={"level": confinement.find_available_level(), "models": found},
     )
 
 

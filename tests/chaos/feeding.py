@@ -14,7 +14,7 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Preparation, Version
 from farm.registry.services import receive_upload
 from farm.registry.states import MakingState, VersionState
-from farm.registry.storage import draft_of
+from farm.registry.storage import make_draft
 from farm.runs.models import Block
 from farm.runs.services import start_run
 from tests.chaos.farm import patiently
@@ -36,7 +36,7 @@ class Feeder:
 
     def _uploaded(self) -> Version:
         """A real model, inspected by the farm's own prepare worker."""
-        version = receive_upload(user=self._owner, files=[draft_of(MODEL)])
+        version = receive_upload(user=self._owner, files=[make_draft(MODEL)])
         ready = Version.objects.filter(pk=version.pk, state=VersionState.READY)
         _wait(ready.exists, for_what="the prepare worker did not inspect the model")
         return ready.get()

@@ -10,7 +10,7 @@ import pytest
 
 from farm.contract.cells import Budget
 from farm.rules.planning.estimates import ROUNDS
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.workshop import confined
 from tests.bench.blocks import BRIEF, shortened_windows
 from tests.integration.worker.making import share_runtimes

@@ -22,8 +22,8 @@ from pytest_django import Settings
 from farm.accounts.models import LinkedAccount, Team, Tick
 from farm.accounts.states import Role
 from farm.backups import archive, database
-from farm.backups.archive import Reading, Writing
-from farm.backups.creation import Made, make_backup
+from farm.backups.archive import ArchiveReader, ArchiveWriter
+from farm.backups.creation import BackupResult, make_backup
 from farm.backups.problems import BackupError
 from farm.backups.restoration import Places, restore_backup
 from farm.registry import storage
@@ -78,7 +78,7 @@ def with_whole_files() -> None:
         Blob.objects.filter(pk=blob.pk).update(sha256=draft.sha256)
 
 
-def taken(folder: Path) -> tuple[Path, Made]:
+def taken(folder: Path) -> tuple[Path, BackupResult]:
     (identity := folder / "node.json").write_bytes(IDENTITY)
     return folder / "farm.backup", make_backup(folder / "farm.backup", node_identity=identity)
 
@@ -153,7 +153,7 @@ def without(table: bytes, names: tuple[str, ...]) -> bytes:
 
 def of_the_release_before(backup: Path, path: Path) -> None:
     """The same backup as a farm with django-allauth would have written it."""
-    with tarfile.open(backup) as tar, Writing(path) as writing:
+    with tarfile.open(backup) as tar, ArchiveWriter(path) as writing:
         for info in tar:
             if info.name == archive.TAIL:
                 continue
@@ -214,7 +214,7 @@ def test_a_farm_moves_to_a_new_folder_to_postgresql_and_back(world: World, clust
 
 
 def head_of(backup: Path) -> dict[str, Any]:
-    reading = Reading(backup)
+    reading = ArchiveReader(backup)
     reading.check()
     return reading.head
 
@@ -224,12 +224,12 @@ def test_files_that_are_gone_or_damaged_are_named(transactional_db: None, team: 
     with_whole_files()
     first.refresh_from_db()
     second.refresh_from_db()
-    storage.place(team_id=first.team_id, sha256=first.sha256).unlink()
-    storage.place(team_id=second.team_id, sha256=second.sha256).write_bytes(b"other bytes")
+    storage.blob_path(team_id=first.team_id, sha256=first.sha256).unlink()
+    storage.blob_path(team_id=second.team_id, sha256=second.sha256).write_bytes(b"other bytes")
     backup, made = taken(tmp_path)
     assert made.missing == [archive.stored_member(team_id=first.team_id, sha256=first.sha256)]
     assert made.damaged == [archive.stored_member(team_id=second.team_id, sha256=second.sha256)]
-    reading = Reading(backup)
+    reading = ArchiveReader(backup)
     reading.check()
     assert reading.left_out() == made.missing + made.damaged
 
@@ -239,7 +239,7 @@ def test_what_others_write_meanwhile_is_not_in_it(transactional_db: None, team: 
         Team.objects.create(name="meanwhile")
         connection.close()
 
-    with database.snapshot():
+    with database.read_in_snapshot():
         before = Team.objects.count()
         other = threading.Thread(target=write)
         other.start()
@@ -271,7 +271,7 @@ def test_a_backup_that_cannot_become_this_farm_is_refused(
     db: None, tmp_path: Path, changes: dict[str, object], fixed_key: str, sentence: str
 ) -> None:
     path = tmp_path / "farm.backup"
-    with Writing(path) as writing:
+    with ArchiveWriter(path) as writing:
         writing.add(archive.HEAD, _head(**changes))
         writing.add(archive.KEY, b"key")
     with pytest.raises(BackupError, match=sentence):
@@ -293,7 +293,7 @@ def test_rows_that_do_not_fit_are_refused_and_none_is_kept(
 ) -> None:
     path = tmp_path / "farm.backup"
     rows = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-    with Writing(path) as writing:
+    with ArchiveWriter(path) as writing:
         writing.add(archive.HEAD, _head())
         writing.add(archive.KEY, b"key")
         writing.add(archive.table_member("accounts.tick"), gzip.compress(rows))

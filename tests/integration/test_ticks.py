@@ -68,7 +68,7 @@ def waiting() -> int:
 
 def test_ticks_go_on_while_nobody_has_time_for_a_hundred_slow_makings(ticks: Process) -> None:
     for number in range(100):
-        making.send(making.MAKE_VARIANT, number)
+        making.send_hint(making.MAKE_VARIANT, number)
     goes_on_ticking(3)
     assert waiting() == 100
 

@@ -18,7 +18,7 @@ from farm.gateway.admission import (
     STRANGERS,
     WAITING,
     Admission,
-    UnknownNode,
+    UnknownNodeError,
     address_of,
 )
 from farm.gateway.endpoints import ENDPOINTS, Endpoint, endpoints_at
@@ -72,7 +72,7 @@ def test_a_stranger_who_tries_secrets_is_held_up_and_nobody_else_is() -> None:
     admission = Admission(clock)
     enter(admission, farm, secret="ofn_right")
     for number in range(int(STRANGER.max_tokens)):
-        with pytest.raises(UnknownNode):
+        with pytest.raises(UnknownNodeError):
             enter(admission, farm, secret=f"ofn_{number}")
     asked = farm.asked
     with pytest.raises(TooMany) as held_up:
@@ -81,7 +81,7 @@ def test_a_stranger_who_tries_secrets_is_held_up_and_nobody_else_is() -> None:
     assert "203.0.113.5" in held_up.value.detail
     assert farm.asked == asked
     assert enter(admission, farm, secret="ofn_right") == 7
-    with pytest.raises(UnknownNode):
+    with pytest.raises(UnknownNodeError):
         enter(admission, farm, secret="ofn_x", client="198.51.100.1")
 
 
@@ -101,7 +101,7 @@ def test_a_stranger_with_a_million_addresses_takes_no_more_memory() -> None:
 def test_all_strangers_together_are_held_up_too() -> None:
     admission, farm = Admission(Clock()), Farm()
     for number in range(int(STRANGERS.max_tokens)):
-        with pytest.raises(UnknownNode):
+        with pytest.raises(UnknownNodeError):
             enter(admission, farm, secret="ofn_x", client=f"10.0.{number >> 8}.{number & 255}")
     with pytest.raises(TooMany, match="from everywhere"):
         enter(admission, farm, secret="ofn_x", client="10.1.1.1")
@@ -112,7 +112,7 @@ def test_one_address_that_floods_the_gateway_keeps_no_node_of_another_out() -> N
     clock, farm = Clock(), Farm()
     admission = Admission(clock)
     for _ in range(5 * int(STRANGERS.max_tokens)):
-        with pytest.raises((UnknownNode, TooMany)):
+        with pytest.raises((UnknownNodeError, TooMany)):
             enter(admission, farm, secret="ofn_x")
         clock.now += 0.01
     # a node that the gateway does not know yet: it was started anew, or the gateway was

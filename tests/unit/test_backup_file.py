@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from farm.backups import archive
-from farm.backups.archive import Reading, Writing
+from farm.backups.archive import ArchiveReader, ArchiveWriter
 from farm.backups.problems import BackupError
 
 CONTENT = b"weights " * 200
@@ -21,7 +21,7 @@ MEMBER = archive.stored_member(team_id=3, sha256=sha256(CONTENT).hexdigest())
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
     path = tmp_path / "farm.backup"
-    with Writing(path) as writing:
+    with ArchiveWriter(path) as writing:
         writing.add(archive.HEAD, json.dumps({"format": archive.FORMAT, "migrations": []}).encode())
         writing.add(archive.table_member("runs.run"), b"rows")
         writing.add(archive.KEY, b"key")
@@ -75,7 +75,7 @@ def flipped(path: Path, at: int) -> None:
 
 
 def test_what_was_written_is_read_back(backup: Path) -> None:
-    reading = Reading(backup)
+    reading = ArchiveReader(backup)
     reading.check()
     assert reading.head["format"] == archive.FORMAT
     assert reading.small[archive.KEY] == b"key"
@@ -88,12 +88,12 @@ def test_what_was_written_is_read_back(backup: Path) -> None:
 
 def test_its_owner_alone_may_read_it_and_nothing_is_written_over(backup: Path) -> None:
     assert backup.stat().st_mode & 0o077 == 0
-    with pytest.raises(BackupError, match="exists already: name a file"), Writing(backup):
+    with pytest.raises(BackupError, match="exists already: name a file"), ArchiveWriter(backup):
         pass
 
 
 def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="on the way"), Writing(tmp_path / "farm.backup"):
+    with pytest.raises(ValueError, match="on the way"), ArchiveWriter(tmp_path / "farm.backup"):
         raise ValueError("on the way")
     assert not list(tmp_path.iterdir())
 
@@ -128,14 +128,14 @@ def cut(path: Path, *, length: int) -> None:
 def test_a_spoilt_backup_is_refused_in_a_sentence(backup: Path, spoil: Callable[[Path], None], sentence: str) -> None:
     spoil(backup)
     with pytest.raises(BackupError, match=sentence):
-        Reading(backup).check()
+        ArchiveReader(backup).check()
 
 
 @pytest.mark.parametrize("size", [1 << 60, -512])
 def test_a_member_larger_than_the_file_is_not_read(backup: Path, size: int) -> None:
     with_sizes(backup, size=size)
     with pytest.raises(BackupError):
-        Reading(backup).check()
+        ArchiveReader(backup).check()
 
 
 @pytest.mark.parametrize("name", [archive.HEAD, MEMBER])
@@ -143,4 +143,4 @@ def test_a_small_file_that_is_read_as_terabytes_of_holes_is_refused_at_once(back
     with_sparse_member(backup, name, size=1 << 40)
     assert backup.stat().st_size < 32_000
     with pytest.raises(BackupError, match="which no backup has"):
-        Reading(backup).check()
+        ArchiveReader(backup).check()

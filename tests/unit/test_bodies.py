@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from farm.base.bodies import HungUp, Pace, Receive, check_length, drain, read_body, spool
+from farm.base.bodies import ClientGoneError, Pace, Receive, check_length, drain_body, read_body, spool_body
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 from farm.gateway.endpoints import Endpoint, Way
 from tests.coroutines import awaited
@@ -65,7 +65,7 @@ def test_a_body_that_drips_is_cut_off_in_time() -> None:
 
 
 def test_who_hangs_up_gets_no_answer() -> None:
-    with pytest.raises(HungUp):
+    with pytest.raises(ClientGoneError):
         awaited(read_body(pieces(10, then="gone")[0], max_bytes=SMALL.max_bytes, max_s=SMALL.body_s))
 
 
@@ -75,10 +75,10 @@ def test_a_whole_body_is_given_as_it_was_sent() -> None:
 
 def test_what_is_thrown_away_of_a_refused_body_is_bounded() -> None:
     receive, taken = pieces(*[1 << 20] * 100)
-    awaited(drain(headers(), receive))
+    awaited(drain_body(headers(), receive))
     assert taken() == 4
     receive, taken = pieces(10)
-    awaited(drain(headers(expect="100-continue"), receive))
+    awaited(drain_body(headers(expect="100-continue"), receive))
     assert taken() == 0
 
 
@@ -86,7 +86,7 @@ def put_aside(receive: Receive, *, pace: Pace = PATIENT, max_bytes: int = MAX_FI
     """What is read of the body once it is whole."""
 
     async def read() -> bytes:
-        body = await spool(receive, max_bytes=max_bytes, pace=pace, **more)
+        body = await spool_body(receive, max_bytes=max_bytes, pace=pace, **more)
         with body.file:
             content = body.file.read()
         assert len(content) == body.size
@@ -113,7 +113,7 @@ def test_a_long_file_is_put_aside_on_the_disk(tmp_path: Path) -> None:
     [
         (pieces(600, 600), PATIENT, TooLarge),
         (pieces(10, then="silence"), Pace(idle_s=0.2), TooSlow),
-        (pieces(10, then="gone"), PATIENT, HungUp),
+        (pieces(10, then="gone"), PATIENT, ClientGoneError),
     ],
 )
 def test_a_file_that_is_too_long_or_stops_in_the_middle_ends_in_a_refusal(

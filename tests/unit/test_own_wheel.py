@@ -12,14 +12,14 @@ import pytest
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
-from farm.fleet import own_wheel
-from farm.fleet.own_wheel import NoWheelError, wheel_of
+from farm.fleet import farm_wheel
+from farm.fleet.farm_wheel import NoWheelError, build_wheel
 from tests.conftest import PROJECT
 
 
 @pytest.fixture(scope="module")
 def archive() -> zipfile.ZipFile:
-    return zipfile.ZipFile(io.BytesIO(wheel_of(PROJECT).content))
+    return zipfile.ZipFile(io.BytesIO(build_wheel(PROJECT).content))
 
 
 def about(archive: zipfile.ZipFile, name: str) -> str:
@@ -65,11 +65,11 @@ def test_its_metadata_are_valid_and_ask_for_what_pyproject_asks_for(archive: zip
 
 
 def test_every_process_of_a_farm_makes_the_same_bytes() -> None:
-    assert wheel_of(PROJECT) == wheel_of(PROJECT)
-    assert sha256(wheel_of(PROJECT).content).hexdigest() == wheel_of(PROJECT).sha256
+    assert build_wheel(PROJECT) == build_wheel(PROJECT)
+    assert sha256(build_wheel(PROJECT).content).hexdigest() == build_wheel(PROJECT).sha256
 
 
 def test_a_farm_whose_files_are_no_checkout_and_no_distribution_says_so(tmp_path: Path) -> None:
-    assert own_wheel.own_checkout(tmp_path) is None
+    assert farm_wheel.find_checkout(tmp_path) is None
     with pytest.raises(NoWheelError, match=r"has no pyproject.toml, and no distribution 'not-here' is installed"):
-        own_wheel._of_installed("not-here")
+        farm_wheel._of_installed("not-here")

@@ -31,23 +31,23 @@ def as_text(digits: str) -> str:
 
 @pytest.mark.parametrize(("private", "public", "message", "signature"), VECTORS)
 def test_the_vectors_of_the_standard_hold(private: str, public: str, message: str, signature: str) -> None:
-    assert signatures.public_key(as_text(private)) == as_text(public)
+    assert signatures.derive_public_key(as_text(private)) == as_text(public)
     assert signatures.sign(as_text(private), bytes.fromhex(message)) == as_text(signature)
-    assert signatures.is_signed(as_text(public), bytes.fromhex(message), as_text(signature))
+    assert signatures.is_signature_valid(as_text(public), bytes.fromhex(message), as_text(signature))
 
 
 def test_another_message_or_another_key_is_refused() -> None:
     mine, other = signatures.make_private_key(), signatures.make_private_key()
     signature = signatures.sign(mine, b"node 7")
-    assert signatures.is_signed(signatures.public_key(mine), b"node 7", signature)
-    assert not signatures.is_signed(signatures.public_key(mine), b"node 8", signature)
-    assert not signatures.is_signed(signatures.public_key(other), b"node 7", signature)
+    assert signatures.is_signature_valid(signatures.derive_public_key(mine), b"node 7", signature)
+    assert not signatures.is_signature_valid(signatures.derive_public_key(mine), b"node 8", signature)
+    assert not signatures.is_signature_valid(signatures.derive_public_key(other), b"node 7", signature)
 
 
 @pytest.mark.parametrize("signature", ["", "not base64!", as_text("00" * 63), as_text("ff" * 64)])
 def test_a_malformed_signature_is_refused_without_an_error(signature: str) -> None:
-    public = signatures.public_key(signatures.make_private_key())
-    assert not signatures.is_signed(public, b"x", signature)
+    public = signatures.derive_public_key(signatures.make_private_key())
+    assert not signatures.is_signature_valid(public, b"x", signature)
 
 
 def test_a_signature_whose_answer_is_not_reduced_is_refused() -> None:
@@ -55,7 +55,9 @@ def test_a_signature_whose_answer_is_not_reduced_is_refused() -> None:
     raw = base64.b64decode(signatures.sign(private, b"x"))
     order = 2**252 + 27742317777372353535851937790883648493
     forged = raw[:32] + (int.from_bytes(raw[32:], "little") + order).to_bytes(32, "little")
-    assert not signatures.is_signed(signatures.public_key(private), b"x", base64.b64encode(forged).decode())
+    assert not signatures.is_signature_valid(
+        signatures.derive_public_key(private), b"x", base64.b64encode(forged).decode()
+    )
 
 
 @pytest.mark.parametrize("public", ["", "AAAA", "kein base64"])

@@ -84,4 +84,4 @@ def start(
 
 def continue_without_sandbox() -> None:
     """The farm sends a node where none holds its owner's models only, and its own self-test is no stranger's."""
-    unconfined.accept(lambda why: logger.warning("Models run with all rights of this agent. %s", why))
+    unconfined.accept_unconfined(lambda why: logger.warning("Models run with all rights of this agent. %s", why))

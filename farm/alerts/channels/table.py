@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from farm.alerts.channels import apprise, mail, webhook
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 
 logger = logging.getLogger(__name__)
 OWN = (mail.KIND, webhook.KIND, apprise.KIND)
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 def _checked(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
-    refuse_first(_malformed(entry, beside=[other.name for other in (*OWN, *taken)]))
+    raise_first_problem(_malformed(entry, beside=[other.name for other in (*OWN, *taken)]))
     return replace(entry, shown=_guarded(entry.shown))
 
 

@@ -20,11 +20,11 @@ from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.alerts.selectors.releases import for_planning
-from farm.base.downloads import DownloadProblem
+from farm.base.downloads import DownloadError
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
 from farm.registry.selectors import package_indexes
-from farm.registry.services import look_at_index, published_on_npm
+from farm.registry.services import list_index_versions, published_on_npm
 from farm.rules.runtimes import indexes, pairs, web
 from farm.rules.runtimes.distributions import BUILDS_ALONE
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
@@ -159,8 +159,8 @@ def _offered_at(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str
     if index is None:
         raise IndexProblem(f"This farm has no package index {name}.")
     try:
-        return look_at_index(index, package, timeout_s=timeout_s)
-    except (indexes.IndexProblem, DownloadProblem) as problem:
+        return list_index_versions(index, package, timeout_s=timeout_s)
+    except (indexes.IndexProblem, DownloadError) as problem:
         raise IndexProblem(f"The index {name} gives no releases of {package}: {problem}") from problem
 
 

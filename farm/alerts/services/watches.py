@@ -19,7 +19,7 @@ from farm.alerts.models import Channel, Watch
 from farm.alerts.services import index
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import Runtime
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.registry.models import Model, Version
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
@@ -241,7 +241,9 @@ def _rule(given: Mapping[str, object] | Rule | None) -> Rule:
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Invalid(f"The rule's {where} cannot be used: {own_words(first['msg'])}.", code="rule") from None
+        raise Invalid(
+            f"The rule's {where} cannot be used: {strip_pydantic_prefix(first['msg'])}.", code="rule"
+        ) from None
 
 
 def _schedule(text: str) -> str:

@@ -1,18 +1,18 @@
 from farm.fleet.selectors.nodes import (
     can_manage_node,
     events_of,
-    learnt_on,
     lending,
     lendings_to,
     lendings_visible_to,
+    loads_seen_on,
+    make_node_offer,
     name_of,
     node,
     node_by_key,
     node_of_secret,
+    node_offers,
     nodes_listed,
     nodes_visible_to,
-    offer_of,
-    offers,
     runtimes_offered,
     trial,
     trials_asked_of,
@@ -20,6 +20,6 @@ from farm.fleet.selectors.nodes import (
 )
 from farm.fleet.selectors.noise import (
     false_alarms,
+    fleet_false_alarms,
     noise_floor,
-    of_fleet,
 )

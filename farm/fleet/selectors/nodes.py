@@ -11,7 +11,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.contract.cells import Loads
 from farm.fleet.models import Lending, Node, NodeEvent, Trial
 from farm.fleet.models.trial import OPEN_TRIALS
@@ -79,14 +79,14 @@ def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
     valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
     # whoever was deactivated or deleted has no machine here either
-    nodes = Node.objects.filter(secrets__digest=digest_of_secret(secret), owner__is_active=True, **valid)
+    nodes = Node.objects.filter(secrets__digest=hash_secret(secret), owner__is_active=True, **valid)
     return nodes.exclude(health__in=SHUT_OUT).defer(*UNREAD).first()
 
 
-def offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
+def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     """Every node that may measure what `uploader` uploaded for this team, with what was proven on it."""
     nodes = Node.objects.known().serving(team, uploader=uploader).defer("log_tail", "self_test_json").order_by("pk")
-    offered = [(node, offer_of(node)) for node in nodes]
+    offered = [(node, make_node_offer(node)) for node in nodes]
     tried = _tried([node for node, _ in offered if node.understands_trials])
     return [
         offer.model_copy(update=_trials_of(node, tried)) if node.understands_trials else offer
@@ -139,15 +139,15 @@ def trial(user: Anyone, trial_id: int) -> Trial:
 def runtimes_offered(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
     """The runtimes that these nodes have, as `distribution==version`, and what was learnt there that releases load."""
     nodes = list(Node.objects.known().serving(team, uploader=uploader).only("runtimes", "loads"))
-    return {runtime for node in nodes for runtime in node.runtimes}, learnt_on(nodes)
+    return {runtime for node in nodes for runtime in node.runtimes}, loads_seen_on(nodes)
 
 
-def learnt_on(nodes: Iterable[Node]) -> dict[str, Loads]:
+def loads_seen_on(nodes: Iterable[Node]) -> dict[str, Loads]:
     """What releases beyond the farm's table were seen to load on these nodes, by version."""
     return learnt_from({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
 
 
-def offer_of(node: Node) -> NodeOffer:
+def make_node_offer(node: Node) -> NodeOffer:
     """One node as planning sees it. Its noise is open until it has measured A/A pairs."""
     return NodeOffer(
         id=str(node.pk),

@@ -18,10 +18,10 @@ def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
     rows = node.null_estimates.all()
     if cell_class is not None:
         rows = rows.filter(cell_class=cell_class)
-    return floor_of(list(rows.values_list("log_ratios", "estimate")[:HISTORY]))
+    return estimate_noise_floor(list(rows.values_list("log_ratios", "estimate")[:HISTORY]))
 
 
-def floor_of(pairs: Sequence[tuple[list[float], float]]) -> NoiseFloor | None:
+def estimate_noise_floor(pairs: Sequence[tuple[list[float], float]]) -> NoiseFloor | None:
     """The noise floor of pairs, each with its dᵢ and its estimate; None for none."""
     if not pairs:
         return None
@@ -29,7 +29,7 @@ def floor_of(pairs: Sequence[tuple[list[float], float]]) -> NoiseFloor | None:
     return margins.noise_floor([ratios for ratios, _ in pairs], margin=margin)
 
 
-def of_fleet(user: Anyone) -> FalseAlarms | None:
+def fleet_false_alarms(user: Anyone) -> FalseAlarms | None:
     """The live false-alarm rate of all nodes that the user sees; None where none has measured a pair. One query."""
     counts = Node.objects.visible_to(user).aggregate(alarms=Sum("null_alarms"), pairs=Sum("null_pairs"))
     return margins.rate_of(counts["alarms"] or 0, counts["pairs"] or 0)

@@ -12,13 +12,13 @@ from farm.accounts.models import AuditEvent, Team, User
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
-from farm.base.secrecy import HINT_LENGTH, digest_of_secret, new_secret
+from farm.base.secrecy import HINT_LENGTH, hash_secret, new_secret
 from farm.contract import signatures, version
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
 from farm.contract.numbers import is_row_number
 from farm.contract.reports import Facts
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
-from farm.fleet.services.health import must_be_vouched
+from farm.fleet.services.health import check_is_vouched
 from farm.fleet.states import NodeEventKind, NodeHealth
 from farm.rules.runtimes.providers import find
 
@@ -82,7 +82,7 @@ def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]
             raise Unprocessable(f"A {facts.arch} machine cannot carry the tag “{tag}”.", code="false_tag")
 
 
-def note_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
+def log_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
     """Writes that a node, or whoever showed a node's secret, was refused at an address; never raises."""
     if code in ROUTINE or code in ENROLMENT or (code == "stale" and address == CLAIM):
         return
@@ -100,7 +100,7 @@ def note_refusal(*, node: Node | None, secret: str, address: str, status: int, c
         log.warning("could not note that %s was refused at %s: %s", node, address, problem)
 
 
-def note_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
+def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
     """Writes that a machine was refused to join, once for each code, and once for all codes that there never were."""
     told = {"code": code, "invitation": invitation.pk if invitation else None}
     since = timezone.now() - ONCE_IN
@@ -118,7 +118,7 @@ def _whose(secret: str) -> Node | None:
     """The node that a secret once opened the farm for."""
     if not secret:
         return None
-    row = NodeSecret.objects.select_related("node__team").filter(digest=digest_of_secret(secret)).first()
+    row = NodeSecret.objects.select_related("node__team").filter(digest=hash_secret(secret)).first()
     return row.node if row is not None else None
 
 
@@ -145,7 +145,7 @@ def invite(
         row = EnrolmentCode.objects.create(
             team=team,
             created_by=by,
-            digest=digest_of_secret(code),
+            digest=hash_secret(code),
             auto_approve=auto_approve,
             expires_at=timezone.now() + life,
         )
@@ -162,10 +162,8 @@ def enrol(enrolment: Enrolment) -> Node:
     try:
         return _joined(enrolment)
     except Refusal as refusal:
-        invitation = (
-            EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
-        )
-        note_enrolment(name=enrolment.name, invitation=invitation, code=refusal.code)
+        invitation = EnrolmentCode.objects.select_related("team").filter(digest=hash_secret(enrolment.code)).first()
+        log_refused_enrolment(name=enrolment.name, invitation=invitation, code=refusal.code)
         raise
 
 
@@ -173,7 +171,7 @@ def approve(*, node: Node, by: User) -> Node:
     """pending → active: from now on the node gets a secret and blocks. Raises NotAllowed, Conflict."""
     if not can_manage(by, team=node.team):
         raise NotAllowed(f"Only an admin of team “{node.team.name}” may approve {node.name}.")
-    must_be_vouched(node)
+    check_is_vouched(node)
     with transaction.atomic():
         if node.health != NodeHealth.PENDING or not node.change_health(
             NodeHealth.ACTIVE, NodeEventKind.APPROVED, actor=by
@@ -201,7 +199,7 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
         node.secrets.filter(expires_at__lt=now - KEPT).delete()
         node.secrets.filter(expires_at__gt=now + OVERLAP).update(expires_at=now + OVERLAP)
         NodeSecret.objects.create(
-            node=node, hint=secret[:HINT_LENGTH], digest=digest_of_secret(secret), expires_at=now + SECRET_LIFE
+            node=node, hint=secret[:HINT_LENGTH], digest=hash_secret(secret), expires_at=now + SECRET_LIFE
         )
         node.log(NodeEventKind.SECRET_ISSUED, f"{node.name} proved its key and got a new secret.")
     return SecretGrant(secret=secret, expires_at=now + SECRET_LIFE, rotate_at=now + SECRET_LIFE * ROTATE_AFTER)
@@ -243,10 +241,10 @@ def _check_pending(code: EnrolmentCode) -> None:
 
 
 def _check_enrolment(enrolment: Enrolment) -> None:
-    if not version.is_spoken(enrolment.contract_version):
+    if not version.is_supported(enrolment.contract_version):
         raise Unprocessable(
             f"This node speaks version {enrolment.contract_version} of the contract and the farm speaks "
-            f"{version.spoken()}.",
+            f"{version.describe_supported()}.",
             code="contract_version",
             hint="Install the same release of onnxfarm on the node as on the farm.",
         )
@@ -268,7 +266,7 @@ def _joined(enrolment: Enrolment) -> Node:
 
 def _enrolled(enrolment: Enrolment) -> Node:
     now = timezone.now()
-    code = EnrolmentCode.objects.select_related("team").filter(digest=digest_of_secret(enrolment.code)).first()
+    code = EnrolmentCode.objects.select_related("team").filter(digest=hash_secret(enrolment.code)).first()
     fresh = EnrolmentCode.objects.filter(used_at=None, expires_at__gt=now)
     if code is None or not fresh.filter(pk=code.pk).update(used_at=now):
         raise NotAllowed(
@@ -337,7 +335,7 @@ def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
         )
     node = Node.objects.filter(pk=request.node_id).first() if is_row_number(request.node_id) else None
     message = secret_message(request.node_id, request.signed_at)
-    if node is None or not signatures.is_signed(node.public_key, message, request.signature):
+    if node is None or not signatures.is_signature_valid(node.public_key, message, request.signature):
         raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")
     if node.health == NodeHealth.RETIRED:
         raise NotAllowed(f"{node.name} was removed from this farm.", code="retired")

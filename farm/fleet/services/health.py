@@ -10,7 +10,7 @@ from farm.accounts.services import record
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.node import NodeSettings, SelfTest, Tag
 from farm.contract.reasons import Reason, ReasonCode
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_zone
@@ -25,7 +25,7 @@ WORKING = (NodeHealth.ACTIVE, NodeHealth.DRAINING)
 _TAG: TypeAdapter[str] = TypeAdapter(Tag)
 
 
-def keep_self_test(*, node: Node, test: SelfTest | None) -> None:
+def store_self_test(*, node: Node, test: SelfTest | None) -> None:
     """Keeps the newest self-test; one that fails, or takes far longer than the first, quarantines the node."""
     if test is None:
         return
@@ -33,12 +33,12 @@ def keep_self_test(*, node: Node, test: SelfTest | None) -> None:
     if node.self_test_ms is None and test.passed and not node.is_emulated:
         node.self_test_ms = test.p50_ms
     node.save(update_fields=["self_test_json", "self_test_ms"])
-    problem = what_is_wrong(test, first_ms=node.self_test_ms)
+    problem = explain_failed_self_test(test, first_ms=node.self_test_ms)
     if problem:
         quarantine(node=node, reason=problem)
 
 
-def what_is_wrong(test: SelfTest, *, first_ms: float | None) -> str:
+def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
     """Why a node with this self-test may not work, in one sentence; empty when it may."""
     if not test.passed:
         return f"Its self-test failed: {test.sentence}"[:500]
@@ -50,7 +50,7 @@ def what_is_wrong(test: SelfTest, *, first_ms: float | None) -> str:
     )
 
 
-def why_unvouched(node: Node) -> str:
+def explain_unvouched(node: Node) -> str:
     """In one sentence, for a node that nobody vouches for."""
     if node.owner is None:
         return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
@@ -60,10 +60,10 @@ def why_unvouched(node: Node) -> str:
     )
 
 
-def must_be_vouched(node: Node) -> None:
+def check_is_vouched(node: Node) -> None:
     """Raises Conflict for a node whose owner may not run in its team (any more)."""
     if not Node.objects.vouched().filter(pk=node.pk).exists():
-        raise Conflict(why_unvouched(node), code="owner_left", hint="Make the owner a member of the team first.")
+        raise Conflict(explain_unvouched(node), code="owner_left", hint="Make the owner a member of the team first.")
 
 
 def drain(*, node: Node, by: User) -> Node:
@@ -73,10 +73,10 @@ def drain(*, node: Node, by: User) -> Node:
 
 def resume(*, node: Node, by: User) -> Node:
     """draining or quarantined → active. A pending node is approved instead."""
-    must_manage(node, by)
+    check_manages(node, by)
     if node.health == NodeHealth.PENDING:
         raise Conflict(f"{node.name} is pending; approve it instead.")
-    must_be_vouched(node)
+    check_is_vouched(node)
     with transaction.atomic():
         # what it takes now is its new pace: whoever resumes it has read what was wrong
         Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
@@ -102,14 +102,14 @@ def quarantine(*, node: Node, reason: str) -> bool:
     return changed
 
 
-def put_aside_unvouched() -> int:
+def quarantine_unvouched_nodes() -> int:
     """Quarantines nodes whose owner left, so that somebody coming back revives none; gives how many."""
     unvouched = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.vouched().values("pk"))
     rows = unvouched.select_related("owner", "team").defer("facts_json", "log_tail")
-    return sum(quarantine(node=node, reason=why_unvouched(node)) for node in rows)
+    return sum(quarantine(node=node, reason=explain_unvouched(node)) for node in rows)
 
 
-def note_block_end(*, node: Node, reason: Reason | None) -> None:
+def count_block_failure(*, node: Node, reason: Reason | None) -> None:
     """Counts failures that were the node's fault; too many in a row quarantine it, one good block starts anew."""
     if reason is None:
         if node.failures:
@@ -130,7 +130,7 @@ def change_settings(
 
     `trials`: whether it tries providers that others ask for: ask, allow or never.
     """
-    must_manage(node, by)
+    check_manages(node, by)
     if node.health == NodeHealth.RETIRED:
         raise Conflict(f"{node.name} is retired: it accepts no blocks, whatever its limits.")
     try:
@@ -145,7 +145,8 @@ def change_settings(
                 hint="Write them like 20:00-06:00.",
             ) from problem
         raise Invalid(
-            f"The setting {where} of {node.name} is out of range: {own_words(first['msg'])}.", code=where or "invalid"
+            f"The setting {where} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
+            code=where or "invalid",
         ) from problem
     if not is_zone(wanted.timezone):
         raise Invalid(
@@ -181,7 +182,7 @@ def _checked_tags(tags: list[str]) -> list[str]:
 
 
 def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, verb: str, reason: str = "") -> Node:
-    must_manage(node, by)
+    check_manages(node, by)
     with transaction.atomic():
         if not node.change_health(health, kind, reason=reason, actor=by):
             if node.health == health:
@@ -191,7 +192,7 @@ def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, v
     return node
 
 
-def must_manage(node: Node, user: User) -> None:
+def check_manages(node: Node, user: User) -> None:
     """Raises NotAllowed unless the user owns the node or manages its team."""
     if not Node.objects.managed_by(user).filter(pk=node.pk).exists():
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team may do that.")

@@ -7,7 +7,7 @@ from farm.accounts.selectors import can_manage, team_named
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, NotAllowed
 from farm.fleet.models import Lending, Node
-from farm.fleet.services.health import must_manage
+from farm.fleet.services.health import check_manages
 from farm.fleet.states import LendingState, NodeEventKind, NodeHealth
 
 
@@ -17,7 +17,7 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
     A team is measured for once an admin of it agrees; where `by` is one, that is said with the offer. Raises NotAllowed
     and Missing for a team that `by` does not belong to.
     """
-    must_manage(node, by)
+    check_manages(node, by)
     known = {lending.team.name: lending for lending in node.lendings.select_related("team")}
     names = [name for name in dict.fromkeys(teams) if name != node.team.name]
     new = [team_named(name, user=by) for name in names if name not in known]

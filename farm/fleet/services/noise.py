@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from farm.fleet.models import Node, NullEstimate
-from farm.fleet.selectors.noise import HISTORY, floor_of
+from farm.fleet.selectors.noise import HISTORY, estimate_noise_floor
 from farm.rules.comparing.margins import metric_margins
 from farm.rules.wording.vocabulary import is_change
 
@@ -13,7 +13,7 @@ PLACE = ("block", "arm", "twin")
 REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios", "metrics")
 
 
-def keep_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
+def store_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
     """Keeps what the A/A pairs of a block came to; a continued block replaces its own estimates."""
     if not estimates:
         return
@@ -26,7 +26,7 @@ def _count(node: Node) -> None:
     """Writes what the node's pairs come to beside it, so that lists and plans need not read every pair."""
     columns = ("verdict", "log_ratios", "estimate", "metrics", "block")
     pairs = list(node.null_estimates.values_list(*columns)[:HISTORY])
-    floor = floor_of([(ratios, estimate) for _, ratios, estimate, *_ in pairs])
+    floor = estimate_noise_floor([(ratios, estimate) for _, ratios, estimate, *_ in pairs])
     estimates: dict[str, list[float]] = {}
     for *_, metrics, _ in pairs:
         for name, estimate in metrics.items():

@@ -12,7 +12,7 @@ from farm.contract.node import HOST, TRIALS, Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
 from farm.fleet.services.enrolment import check_facts, check_tags
-from farm.fleet.services.health import keep_self_test
+from farm.fleet.services.health import store_self_test
 from farm.fleet.services.trials import end_trial, next_trial
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import learnt_from
@@ -50,7 +50,7 @@ def hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[st
             end_trial(node, hello.tried)
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
         if hello.state != "leaving" and hello.self_test != node.self_test:
-            keep_self_test(node=node, test=hello.self_test)
+            store_self_test(node=node, test=hello.self_test)
     answer = welcome(node, contract_version=hello.contract_version)
     is_here = hello.state != "leaving" and TRIALS in understands
     return answer.model_copy(update={"trial": next_trial(node)}) if is_here else answer
@@ -58,10 +58,10 @@ def hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[st
 
 def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     """What the farm tells a node: its health, its queues, its owner's settings."""
-    if not version.is_spoken(contract_version):
+    if not version.is_supported(contract_version):
         sentence = (
-            f"This node speaks version {contract_version} of the contract and the farm speaks {version.spoken()}: "
-            "install the same release of onnxfarm on both. Until then it gets no blocks."
+            f"This node speaks version {contract_version} of the contract and the farm speaks "
+            f"{version.describe_supported()}: install the same release of onnxfarm on both. Until then it gets no blocks."
         )
         return Welcome.model_validate({"health": node.health, "settings": node.settings, "sentence": sentence})
     sentence = node.pause or node.health_reason or SENTENCES[NodeHealth(node.health)]
@@ -70,7 +70,7 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     )
 
 
-def end_wait(node: Node) -> None:
+def clear_wait(node: Node) -> None:
     """A node that has a block waits for nothing any more, whatever it said at its last hello."""
     if node.doing:
         Node.objects.filter(pk=node.pk).update(doing="")

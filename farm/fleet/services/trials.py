@@ -17,7 +17,7 @@ from farm.contract.texts import plain_text
 from farm.fleet.models import Lending, Node, Trial
 from farm.fleet.models.trial import OPEN_TRIALS
 from farm.fleet.selectors.nodes import AGAIN_AFTER
-from farm.fleet.services.health import must_manage
+from farm.fleet.services.health import check_manages
 from farm.fleet.states import NodeEventKind, NodeHealth, Trials, TrialState
 from farm.rules.runtimes import providers
 
@@ -152,7 +152,7 @@ def _must_be_able(node: Node, provider: str) -> None:
 
 
 def _answered(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
-    must_manage(trial.node, by)
+    check_manages(trial.node, by)
     with transaction.atomic():
         before = OPEN_TRIALS if state == TrialState.DECLINED else (TrialState.ASKED,)
         if not trial.move(state, *before, answered_by=by, **changes):

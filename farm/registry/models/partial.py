@@ -27,7 +27,7 @@ class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
 
 
 class PartialUpload(models.Model):
-    """One file that is sent in pieces: `offset` of its `bytes` are on the disk; see farm.registry.pieces.
+    """One file that is sent in pieces: `offset` of its `bytes` are on the disk; see farm.registry.partial_files.
 
     `sha256` is what the sender says the whole file has, empty when it was not said. `version` is set once the file has
     become part of one; the bytes then belong to the store.

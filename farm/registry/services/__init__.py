@@ -1,26 +1,26 @@
 from farm.registry.services.descriptions import describe_model, describe_version, keep_version
 from farm.registry.services.origins import OWN_LINE, Origin
-from farm.registry.services.package_indexes import add_index, look_at_index, remove_index
+from farm.registry.services.package_indexes import add_index, list_index_versions, remove_index
 from farm.registry.services.products import ensure_preparation, ensure_variant, order_variant_report, outline_of
-from farm.registry.services.recovery import sweep
+from farm.registry.services.recovery import recover_rows
 from farm.registry.services.removal import (
     Removed,
+    check_has_files,
     clear_orphans,
-    forget_model,
-    must_have_files,
+    expire_branch_version,
+    expire_model,
     remove_model,
     remove_unused,
     remove_version,
     restore_model,
     restore_version,
-    sweep_branch,
 )
-from farm.registry.services.resumption import abandon, append, begin_upload, clear_expired, complete
+from farm.registry.services.resumption import append_piece, begin_upload, cancel_upload, clear_expired, complete_upload
 from farm.registry.services.uploads import (
     add_blob,
     add_evaluation,
+    free_quota_bytes,
     receive_upload,
-    room_left,
     store_artifact,
     store_blob,
 )

@@ -19,7 +19,7 @@ DESCRIPTION_LENGTH = 5000
 
 
 @contextmanager
-def sole_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
+def reserve_model_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
     """A transaction in which the model may take the name: uploads and other orders about names of the team wait.
 
     Raises Conflict with these words where another model has the name.
@@ -48,7 +48,7 @@ def describe_model(
     _may_change(model, by)
     was = model.name
     if name is not None:
-        model.name = checked_name(name)
+        model.name = check_name(name)
     if description is not None:
         if len(description) > DESCRIPTION_LENGTH or "\x00" in description:
             raise Invalid(f"A description has at most {DESCRIPTION_LENGTH} characters.", code="bad_description")
@@ -57,7 +57,7 @@ def describe_model(
         model.labels = _checked(labels)
     facts = {"labels": model.labels, **({"was": was} if was != model.name else {})}
     taken = f"There is another model “{model.name}” in team “{model.team.name}”; choose another name."
-    with sole_name(model, model.name, refusal=taken) if was != model.name else nullcontext():
+    with reserve_model_name(model, model.name, refusal=taken) if was != model.name else nullcontext():
         model.save(update_fields=["name", "description", "labels"])
         record(verb="model described", subject=model.name, actor=by, team=model.team, facts=facts)
     return model
@@ -66,7 +66,7 @@ def describe_model(
 def describe_version(*, version: Version, by: User, note: str) -> Version:
     """Change what is said of a version. Raises NotAllowed and Invalid."""
     _may_change(version.model, by)
-    version.note = checked_note(note)
+    version.note = check_note(note)
     version.save(update_fields=["note"])
     record(verb="version described", subject=str(version), actor=by, team=version.model.team)
     return version
@@ -89,7 +89,7 @@ def _may_change(model: Model, by: User) -> None:
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not change them.")
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """A model's name without spaces around it. Raises Invalid."""
     name = name.strip()
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
@@ -97,7 +97,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_note(note: str) -> str:
+def check_note(note: str) -> str:
     """What is said of a version, without spaces around it. Raises Invalid."""
     if len(note) > NOTE_LENGTH or "\x00" in note:
         raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")

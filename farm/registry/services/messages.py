@@ -20,11 +20,11 @@ WEB_RUNTIME = "registry.fetch_web_runtime"
 MAKE_PLAN = "runs.make_plan"
 
 
-def hint(task: str, row_id: int) -> None:
-    transaction.on_commit(lambda: send(task, row_id))
+def send_hint_on_commit(task: str, row_id: int) -> None:
+    transaction.on_commit(lambda: send_hint(task, row_id))
 
 
-def send(task: str, row_id: int) -> None:
+def send_hint(task: str, row_id: int) -> None:
     """Ring now. A broker that is away costs time, never the row, and never the request that rang."""
     try:
         current_app.send_task(task, args=[row_id], queue=PREPARE_QUEUE, retry=False)

@@ -41,7 +41,7 @@ def remove_index(*, by: User, name: str) -> None:
         found.delete()
 
 
-def look_at_index(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+def list_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
     """The versions that an index offers now of a build of ONNX Runtime, and what is wrong with them in one sentence.
 
     A file keeps the sha256 that it had at first: one that has another later is not offered. Raises IndexProblem,
@@ -50,7 +50,7 @@ def look_at_index(index: PackageIndex, distribution: str, *, timeout_s: float) -
     if distribution not in BUILDS_ALONE:
         return (), ""
     address = indexes.page_address(index.url, distribution)
-    body, media_type = downloads.read(
+    body, media_type = downloads.download_page(
         address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=timeout_s
     )
     page = indexes.read_page(body, media_type, address=address, distribution=distribution, index=index.name)

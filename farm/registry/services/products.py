@@ -18,7 +18,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode, ReasonedError
 from farm.registry import storage
@@ -33,7 +33,14 @@ from farm.registry.models import (
     Version,
     WebRuntime,
 )
-from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, WEB_RUNTIME, hint
+from farm.registry.services.messages import (
+    MAKE_VARIANT,
+    OUTLINE,
+    PREPARE,
+    REPORT_VARIANT,
+    WEB_RUNTIME,
+    send_hint_on_commit,
+)
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells import recipes
 
@@ -58,7 +65,7 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
     finished = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
     variant, is_new = Variant.objects.get_or_create(
         artifact=artifact,
-        recipe_sha256=digest_of(plain),
+        recipe_sha256=digest_json(plain),
         defaults={"recipe_json": plain} | (finished if recipe.is_identity else {}),
     )
     _order(variant, MAKE_VARIANT, is_new=is_new)
@@ -69,7 +76,7 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
     """Inputs and reference of that workload, ordered when they are new. Concurrency and scenarios share them."""
     plain = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
-        artifact=artifact, workload_sha256=digest_of(plain), defaults={"workload_json": plain}
+        artifact=artifact, workload_sha256=digest_json(plain), defaults={"workload_json": plain}
     )
     _order(preparation, PREPARE, is_new=is_new)
     return preparation
@@ -133,7 +140,7 @@ def _order(row: Row, task: str, *, is_new: bool) -> None:
     if not is_new and not _again(row):
         return
     if row.state == MakingState.PENDING:
-        hint(task, row.pk)
+        send_hint_on_commit(task, row.pk)
 
 
 def _again(row: Row) -> bool:
@@ -171,7 +178,7 @@ def _is_stale(outline: Outline) -> bool:
 def _file_of(outline: Outline, version: Version) -> Path | None:
     if outline.blob is None:
         return None
-    path = storage.fetched(team_id=outline.artifact.team_id, sha256=outline.blob.sha256)
+    path = storage.fetch_blob(team_id=outline.artifact.team_id, sha256=outline.blob.sha256)
     if not path.is_file():
         raise Missing(f"The outline of {version} is not stored any more.")
     return path
@@ -193,7 +200,7 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
 
 
 @contextlib.contextmanager
-def at_work(row: Worked) -> Iterator[None]:
+def keep_claim_alive(row: Worked) -> Iterator[None]:
     """Moves the row's `asked_at` on every ten seconds while the block runs, as long as this try still owns the row."""
     over = threading.Event()
     thread = threading.Thread(target=_keep, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
@@ -215,12 +222,12 @@ def _keep(row: Worked, over: threading.Event) -> None:
             connections.close_all()
 
 
-def carry_out(row: Row | None, make: Callable[[Row], None]) -> None:
+def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
     """Claim the row, make it, and write how it went; a message for no row, or a second one, does nothing."""
     if row is None or not claim(row):
         return
     try:
-        with at_work(row):
+        with keep_claim_alive(row):
             make(row)
     except ReasonedError as problem:
         fail(row, code=problem.reason.code, text=problem.reason.text)

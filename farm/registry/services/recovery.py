@@ -33,7 +33,7 @@ from farm.registry.services.messages import (
     PREPARE,
     REPORT_VARIANT,
     WEB_RUNTIME,
-    send,
+    send_hint,
 )
 from farm.registry.services.products import SIGN_OF_LIFE_S
 from farm.registry.states import MakingState, VersionState
@@ -60,7 +60,7 @@ TASKS: Final[dict[Any, str]] = {
 LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model; check the farm's log, then try again."
 
 
-def sweep() -> dict[str, int]:
+def recover_rows() -> dict[str, int]:
     """One pass over all rows; answers how many were rung, given back, given up, and how many leftovers cleared."""
     counts = {"rung": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
@@ -94,6 +94,6 @@ def _send_pending() -> int:
             late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
             model.objects.filter(pk__in=late).update(asked_at=timezone.now())
         for pk in late:
-            send(task, pk)
+            send_hint(task, pk)
         count += len(late)
     return count

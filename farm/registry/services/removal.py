@@ -18,10 +18,10 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.base.refusals import Away, Conflict, NotAllowed
-from farm.registry import objects
+from farm.registry import bucket
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Outline, Variant, Version
-from farm.registry.services.descriptions import sole_name
-from farm.registry.storage import DRAFT_LIFE_S, OF_THE_FARM, place
+from farm.registry.services.descriptions import reserve_model_name
+from farm.registry.storage import DRAFT_LIFE_S, OF_THE_FARM, blob_path
 
 log = logging.getLogger(__name__)
 BUDGET_S: Final = 20.0
@@ -43,19 +43,19 @@ def remove_version(*, version: Version, by: User) -> Removed:
 
     A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
     """
-    may_remove(version.model, by)
+    check_may_remove(version.model, by)
     return _removed(version.model, [version], by=by, what="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
     """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
-    may_remove(model, by)
+    check_may_remove(model, by)
     return _removed(
         model, model.versions.not_removed().select_related("artifact", "model"), by=by, what="model", name=model.name
     )
 
 
-def forget_model(model: Model) -> int:
+def expire_model(model: Model) -> int:
     """Removes a model by the farm's own duty, with every version; 0 where one of them was measured meanwhile."""
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
@@ -63,7 +63,7 @@ def forget_model(model: Model) -> int:
     return 1
 
 
-def sweep_branch(version: Version) -> int:
+def expire_branch_version(version: Version) -> int:
     """Removes what a branch uploaded by the farm's own duty, as `remove_version` does; of one that runs have measured
     the files go too, where no other version has them. 0 where somebody kept it meanwhile."""
     with transaction.atomic():
@@ -87,7 +87,7 @@ def _sweep_files(artifact: Artifact) -> None:
             transaction.on_commit(partial(remove_file, team_id=blob.team_id, sha256=blob.sha256))
 
 
-def must_have_files(version: Version) -> None:
+def check_has_files(version: Version) -> None:
     """Raises Conflict where they were swept with a branch."""
     swept = version.artifact.files.exclude(blob__swept_at=None).select_related("blob").first()
     if swept is not None:
@@ -111,7 +111,7 @@ def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what
     return total
 
 
-def may_remove(model: Model, by: User) -> None:
+def check_may_remove(model: Model, by: User) -> None:
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not delete or restore them.")
 
@@ -174,8 +174,8 @@ def remove_file(*, team_id: int, sha256: str) -> None:
         if Blob.objects.filter(team=team_id, sha256=sha256, swept_at=None).exists():
             return
         try:
-            objects.drop(team_id=team_id, sha256=sha256)
-            place(team_id=team_id, sha256=sha256).unlink(missing_ok=True)
+            bucket.delete_file(team_id=team_id, sha256=sha256)
+            blob_path(team_id=team_id, sha256=sha256).unlink(missing_ok=True)
         except (Away, OSError) as problem:
             log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)
 
@@ -224,7 +224,7 @@ def _folders() -> Iterator[tuple[int, Path]]:
 def restore_model(*, model: Model, by: User) -> Model:
     """The model and the versions that were deleted with it are there again. Raises NotAllowed, and Conflict where
     another model has its name by now."""
-    may_remove(model, by)
+    check_may_remove(model, by)
     with _name_again(model):
         Model.objects.filter(pk=model.pk).update(removed_at=None)
         if model.removed_at is not None:
@@ -237,8 +237,8 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 def restore_version(*, version: Version, by: User) -> Version:
     """The version is there again, and so is its model. Raises as `restore_model` does, and Conflict without files."""
-    may_remove(version.model, by)
-    must_have_files(version)
+    check_may_remove(version.model, by)
+    check_has_files(version)
     with _name_again(version.model):
         Model.objects.filter(pk=version.model_id).update(removed_at=None)
         Version.objects.filter(pk=version.pk).update(removed_at=None)
@@ -248,7 +248,7 @@ def restore_version(*, version: Version, by: User) -> Version:
 
 
 def _name_again(model: Model) -> AbstractContextManager[None]:
-    return sole_name(
+    return reserve_model_name(
         model,
         model.name,
         refusal=f"There is another model “{model.name}” in team “{model.team.name}” by now.",

@@ -16,13 +16,13 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import team_to_write
 from farm.base.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLarge, Unprocessable
-from farm.registry import pieces
-from farm.registry.intake import check_length
+from farm.registry import partial_files
 from farm.registry.models import PartialUpload, Version
 from farm.registry.services.origins import OWN_LINE, Origin
-from farm.registry.services.uploads import receive_upload, room_left
+from farm.registry.services.uploads import free_quota_bytes, receive_upload
 from farm.registry.states import FileRole
-from farm.registry.storage import Draft, check_room
+from farm.registry.storage import Draft, check_free_space
+from farm.registry.upload_handler import check_length
 
 # an upload that has not moved for so long is removed
 PARTIAL_LIFE: Final = timedelta(hours=24)
@@ -85,11 +85,11 @@ def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: 
             sha256=sha256,
             expires_at=timezone.now() + PARTIAL_LIFE,
         )
-        pieces.create(upload.key)
+        partial_files.create_partial(upload.key)
     return upload
 
 
-def append(
+def append_piece(
     *, upload: PartialUpload, offset: int, chunks: Iterable[bytes], declared: int, checksum: Checksum | None = None
 ) -> PartialUpload:
     """Add a piece at `offset`; `declared` is its length as the request tells it.
@@ -97,15 +97,15 @@ def append(
     A piece that ends early is kept as far as it came, unless it has a checksum: then nothing of it is kept. Raises
     Gone, Conflict (wrong offset, taken over), TooLarge, ChecksumMismatch and NoSpace.
     """
-    must_be_fresh(upload)
+    check_not_expired(upload)
     if offset != upload.offset:
         raise Conflict(
             f"The piece starts at {offset:,} and the upload is at {upload.offset:,}; go on from there.", code="offset"
         )
     if offset + declared > upload.bytes:
         raise TooLarge(f"The piece goes {offset + declared - upload.bytes:,} bytes beyond the end of {upload.name}.")
-    check_room(bytes_wanted=declared)
-    piece = pieces.Piece(upload.key, offset=offset)
+    check_free_space(bytes_wanted=declared)
+    piece = partial_files.Piece(upload.key, offset=offset)
     digest = hashlib.new(checksum.algorithm) if checksum else None
     try:
         piece.write(_counted(chunks, declared=declared, digest=digest))
@@ -126,7 +126,7 @@ def append(
     return _moved(upload, to=piece.keep())
 
 
-def complete(
+def complete_upload(
     *,
     user: User,
     uploads: Sequence[PartialUpload],
@@ -149,7 +149,7 @@ def complete(
     drafts: list[Draft] = []
     try:
         for upload in uploads:
-            pieces.close(upload.key)
+            partial_files.close_to_writers(upload.key)
             drafts.append(_drafted(upload))
         version = receive_upload(
             user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name, origin=origin
@@ -157,22 +157,22 @@ def complete(
     except BaseException:
         for draft, key in zip(drafts, keys, strict=False):
             draft.discard()
-            pieces.reopen(key)
+            partial_files.reopen_to_writers(key)
         for key in keys[len(drafts) :]:
-            pieces.reopen(key)
+            partial_files.reopen_to_writers(key)
         raise
     PartialUpload.objects.filter(key__in=keys).update(version=version)
     for key in keys:
-        pieces.remove(key)
+        partial_files.remove_partial(key)
     return version
 
 
-def abandon(*, upload: PartialUpload) -> None:
+def cancel_upload(*, upload: PartialUpload) -> None:
     PartialUpload.objects.filter(pk=upload.pk).delete()
-    pieces.remove(upload.key)
+    partial_files.remove_partial(upload.key)
 
 
-def must_be_fresh(upload: PartialUpload) -> None:
+def check_not_expired(upload: PartialUpload) -> None:
     if upload.expires_at <= timezone.now():
         raise Gone(f"The upload of {upload.name} has expired; start it again.", code="expired")
 
@@ -181,7 +181,7 @@ def clear_expired() -> int:
     """Remove uploads that have not moved for a day, with their bytes; answers how many."""
     late = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
     for upload in late:
-        abandon(upload=upload)
+        cancel_upload(upload=upload)
     return len(late)
 
 
@@ -191,7 +191,7 @@ def _check_room_of(team: Team, user: User, length: int) -> None:
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
     taken = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
-    left = max(0, room_left(team) - taken)
+    left = max(0, free_quota_bytes(team) - taken)
     if length > left:
         raise TooLarge(
             f"The upload has {length:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
@@ -228,7 +228,7 @@ def _checked(uploads: Sequence[PartialUpload]) -> Team:
     if not uploads:
         raise Invalid("No upload is named; name those that make up the model.", code="no_file")
     for upload in uploads:
-        must_be_fresh(upload)
+        check_not_expired(upload)
         if upload.version_id is not None:
             raise Conflict(f"{upload.name} has become part of another version already.", code="used")
         if not upload.is_whole:
@@ -244,7 +244,7 @@ def _checked(uploads: Sequence[PartialUpload]) -> Team:
 
 def _drafted(upload: PartialUpload) -> Draft:
     """A sealed draft with the upload's bytes; they stay the upload's too, until the draft is kept."""
-    path = pieces.path_of(upload.key)
+    path = partial_files.partial_path(upload.key)
     if not path.is_file() or path.stat().st_size != upload.bytes:
         raise Missing(f"The bytes of {upload.name} are gone; start its upload again.")
     draft = Draft.linked(path, name=upload.name)

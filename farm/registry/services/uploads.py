@@ -10,22 +10,22 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write, team_to_write
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooLarge
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.evaluation import EvaluationRecipe
-from farm.registry.bundles import Part, sort_out
+from farm.registry.bundles import Part, sort_into_parts
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Version
-from farm.registry.services.descriptions import checked_name, checked_note
-from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, hint
+from farm.registry.services.descriptions import check_name, check_note
+from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, send_hint_on_commit
 from farm.registry.services.origins import OWN_LINE, Origin
 from farm.registry.services.removal import remove_unused
 from farm.registry.states import BUNDLE_ROLES, FileRole, MakingState, VersionState
-from farm.registry.storage import Draft, place
+from farm.registry.storage import Draft, blob_path
 from farm.registry.unzip import unpack
 from farm.rules.quality import evaluation
 from farm.rules.quality.accuracy_metrics import METRICS
 
 
-def read_recipe(text: str) -> EvaluationRecipe:
+def parse_recipe(text: str) -> EvaluationRecipe:
     """The recipe of a form's field; empty is top1. Raises Invalid."""
     try:
         return evaluation.parse_recipe(text or "top1")
@@ -37,7 +37,7 @@ def read_recipe(text: str) -> EvaluationRecipe:
         ) from problem
 
 
-def keep_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
+def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
     """The version's labelled data, ordered to be looked at unless they are the ones it has. Call in a transaction."""
     known = EvaluationData.objects.filter(version=version).first()
     plain = recipe.model_dump(mode="json")
@@ -49,7 +49,7 @@ def keep_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -
     made = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
     if known is not None:
         remove_unused([known.given_id, known.data_id])
-    hint(CHECK_EVALUATION, made.pk)
+    send_hint_on_commit(CHECK_EVALUATION, made.pk)
     return made
 
 
@@ -64,7 +64,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
             raise NotAllowed(f"You can view the models of team “{team.name}” but not add data to them.")
         if version.state == VersionState.REJECTED:
             raise Conflict(f"{version} was rejected; upload the model again with its data.", code="rejected")
-        how = read_recipe(recipe)
+        how = parse_recipe(recipe)
         if not draft.name.lower().endswith(".npz"):
             raise Invalid(
                 "Labelled data come as an .npz of the inputs by name and `labels`.",
@@ -74,7 +74,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
         with transaction.atomic():
             team = Team.objects.select_for_update().get(pk=team.pk)
             check_quota(team, {draft.sha256: draft.bytes})
-            made = keep_evaluation(version=version, blob=keep_blob(team, draft), recipe=how)
+            made = store_evaluation(version=version, blob=keep_blob(team, draft), recipe=how)
             record(
                 verb="evaluation data given", subject=str(version), actor=by, team=team, facts={"sha256": draft.sha256}
             )
@@ -83,7 +83,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
     return made
 
 
-def room_left(team: Team) -> int:
+def free_quota_bytes(team: Team) -> int:
     used: int = team.blobs.filter(swept_at=None).aggregate(total=Sum("bytes"))["total"] or 0
     return max(0, team.quota_bytes - used)
 
@@ -92,7 +92,7 @@ def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
     """Raises TooLarge when files of these sizes, by digest, that the team does not have yet are more than its room."""
     known = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
     wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
-    left = room_left(team)
+    left = free_quota_bytes(team)
     if wanted > left:
         raise TooLarge(
             f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
@@ -129,7 +129,7 @@ def keep_blob(team: Team, draft: Draft) -> Blob:
             blob, is_new = Blob.objects.get_or_create(team=team, sha256=draft.sha256, defaults={"bytes": draft.bytes})
     except IntegrityError:
         blob, is_new = Blob.objects.get(team=team, sha256=draft.sha256), False
-    if is_new or not place(team_id=team.pk, sha256=draft.sha256).exists():
+    if is_new or not blob_path(team_id=team.pk, sha256=draft.sha256).exists():
         draft.keep(team_id=team.pk)
     if blob.swept_at is not None:
         Blob.objects.filter(pk=blob.pk).update(swept_at=None)
@@ -159,18 +159,18 @@ def receive_upload(
     try:
         owner = team_to_write(user, name=team)
         drafts = _unzipped(files, team=owner)
-        parts = sort_out(drafts, roles=roles or {})
-        name = checked_name(model or parts[0].name.removesuffix(".onnx"))
-        how = read_recipe(recipe)
+        parts = sort_into_parts(drafts, roles=roles or {})
+        name = check_name(model or parts[0].name.removesuffix(".onnx"))
+        how = parse_recipe(recipe)
         if recipe and all(part.role != FileRole.EVALUATION for part in parts):
             text = f"The recipe {recipe[:60]!r} came without labelled data to judge: add evaluation.npz."
             raise Invalid(text, code="bad_recipe")
-        note = checked_note(note)
+        note = check_note(note)
         with transaction.atomic():
             version = _register(user=user, team=owner, parts=parts, name=name, note=note, origin=origin)
             data = version.artifact.blob_of(FileRole.EVALUATION)
             if data is not None:
-                keep_evaluation(version=version, blob=data, recipe=how)
+                store_evaluation(version=version, blob=data, recipe=how)
         return version
     finally:
         for draft in (*files, *drafts):
@@ -201,7 +201,7 @@ def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
         return list(files)
     if len(files) > 1:
         raise Invalid(f"{archives[0].name} came with other files; upload the zip alone.", code="zip_and_files")
-    return unpack(archives[0], limit_bytes=room_left(team))
+    return unpack(archives[0], limit_bytes=free_quota_bytes(team))
 
 
 def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str, origin: Origin) -> Version:
@@ -236,7 +236,7 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
             commit=origin.commit, sent_at=sent_at,
         )  # fmt: skip
         record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})
-        hint(INSPECT, version.pk)
+        send_hint_on_commit(INSPECT, version.pk)
     return version
 
 
@@ -257,5 +257,5 @@ def _digest(parts: Iterable[Part], *, inside: bool) -> str:
     """Digest of the bundle's files (`inside`) or of the reference data beside it; empty when there is none."""
     chosen = [part for part in parts if (part.role in BUNDLE_ROLES) == inside]
     if inside:
-        return digest_of(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))
-    return digest_of(sorted([part.role, part.name, part.draft.sha256] for part in chosen)) if chosen else ""
+        return digest_json(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))
+    return digest_json(sorted([part.role, part.name, part.draft.sha256] for part in chosen)) if chosen else ""

@@ -13,9 +13,9 @@ from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.contract.cells import FileRef
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime
-from farm.registry.services.products import carry_out, ensure_web_runtime
+from farm.registry.services.products import ensure_web_runtime, make_claimed_row
 from farm.registry.states import MakingState
-from farm.registry.workbench import bench
+from farm.registry.work_folders import make_work_folder
 from farm.rules.runtimes import web
 from farm.workshop import orders
 
@@ -67,7 +67,7 @@ def published_on_npm() -> dict[str, str]:
 
     Raises npm.NpmError.
     """
-    offered = npm.versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
+    offered = npm.list_versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
     return {
         version: why
         for version, why in offered.items()
@@ -79,24 +79,24 @@ def web_file(sha256: str) -> Path:
     """Where a file of a fetched release lies. Raises Missing."""
     known = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
     if any(file["sha256"] == sha256 for files in known for file in files):
-        path = storage.fetched(team_id=storage.OF_THE_FARM, sha256=sha256)
+        path = storage.fetch_blob(team_id=storage.OF_THE_FARM, sha256=sha256)
         if path.is_file():
             return path
     raise Missing(f"No runtime of browsers here has a file {sha256[:12]}….")
 
 
 def fetch_web_runtime(row_id: int) -> None:
-    carry_out(WebRuntime.objects.filter(pk=row_id).first(), _fetch)
+    make_claimed_row(WebRuntime.objects.filter(pk=row_id).first(), _fetch)
 
 
 def _fetch(row: WebRuntime) -> None:
-    release = npm.find(web.DISTRIBUTION, row.version, registry=settings.NPM_REGISTRY)
-    with bench() as folder:
+    release = npm.find_release(web.DISTRIBUTION, row.version, registry=settings.NPM_REGISTRY)
+    with make_work_folder() as folder:
         packed, out = folder / "packed", folder / "out"
         packed.mkdir()
         out.mkdir()
-        storage.check_room(bytes_wanted=npm.MAX_PACKED_BYTES)
-        npm.fetch(release, packed / PACKAGE)
+        storage.check_free_space(bytes_wanted=npm.MAX_PACKED_BYTES)
+        npm.download_release(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
         files = tuple(_stored(path) for path in unpacked)
         if (sentence := web.mismatch_sentence(row.version, _digests(files))) is not None:
@@ -110,7 +110,7 @@ def _digests(files: Iterable[FileRef]) -> dict[str, str]:
 
 
 def _stored(path: Path) -> FileRef:
-    draft = storage.draft_of(path)
+    draft = storage.make_draft(path)
     try:
         draft.keep(team_id=storage.OF_THE_FARM)
     finally:

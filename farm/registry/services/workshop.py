@@ -29,11 +29,11 @@ from farm.registry.models import (
     VariantReport,
     Version,
 )
-from farm.registry.services.products import at_work, carry_out, ensure_outline
+from farm.registry.services.products import ensure_outline, keep_claim_alive, make_claimed_row
 from farm.registry.services.uploads import store_artifact, store_blob
 from farm.registry.states import FileRole, VersionState
-from farm.registry.storage import draft_of, fetched
-from farm.registry.workbench import bench, copy, lay_out
+from farm.registry.storage import fetch_blob, make_draft
+from farm.registry.work_folders import copy_artifact_into, copy_file, make_work_folder
 from farm.rules.cells import fills, recipes
 from farm.rules.runtimes.models import PromptFacts
 from farm.workshop import orders
@@ -53,7 +53,7 @@ def inspect_version(version_id: int) -> None:
         return
     version = Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
     try:
-        with at_work(version):
+        with keep_claim_alive(version):
             inspection, problem = _inspected(version)
     except Refusal as refusal:
         inspection, problem = None, str(refusal)
@@ -67,19 +67,19 @@ def inspect_version(version_id: int) -> None:
 def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
     """What was found and no problem, or nothing and the problem in one sentence."""
     artifact = version.artifact
-    with bench() as folder:
+    with make_work_folder() as folder:
         out = folder / "out"
         out.mkdir()
-        bundle = lay_out(artifact, folder / "bundle")
+        bundle = copy_artifact_into(artifact, folder / "bundle")
         found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
         if found.problem is not None:
             return None, found.problem.text
         try:
-            sizes = accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
-            accept_prompts(Bench(artifact=artifact, bundle=bundle, out=out))
+            sizes = accept_given(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
+            accept_prompts(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
         except orders.WorkshopError as problem:
             return None, problem.reason.text
-        accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
+        accept_calibration(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
         reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
@@ -101,7 +101,7 @@ def _write(version: Version, *, inspection: dict[str, object] | None, problem: s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class ArtifactFolders:
     """Where an artifact is laid out, and where its child may write."""
 
     artifact: Artifact
@@ -109,7 +109,7 @@ class Bench:
     out: Path
 
 
-def accept_given(bench: Bench) -> Mapping[str, int] | None:
+def accept_given(bench: ArtifactFolders) -> Mapping[str, int] | None:
     """Checks the artifact's given inputs and keeps them, and its expected outputs, as `.npz` by name.
 
     The sizes of dynamic dimensions that they have; None where none were given.
@@ -122,16 +122,16 @@ def accept_given(bench: Bench) -> Mapping[str, int] | None:
     accepted = orders.accept_inputs(bench.bundle, artifact.main, inputs=given, out_dir=bench.out)
     if artifact.inputs_id is not None:
         return accepted.sizes
-    artifact.inputs = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    artifact.inputs = store_blob(team=artifact.team, draft=make_draft(accepted.path))
     artifact.inputs_batch = accepted.batch
     if artifact.files_of(FileRole.EXPECTED):
         expected = _as_npz(bench, FileRole.EXPECTED, side="output")
-        artifact.expected = store_blob(team=artifact.team, draft=draft_of(expected))
+        artifact.expected = store_blob(team=artifact.team, draft=make_draft(expected))
     artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
     return accepted.sizes
 
 
-def accept_prompts(bench: Bench) -> None:
+def accept_prompts(bench: ArtifactFolders) -> None:
     """Checks the artifact's given prompts and keeps them as one `.npz`.
 
     Raises orders.WorkshopError with the sentence that says what does not fit.
@@ -142,7 +142,7 @@ def accept_prompts(bench: Bench) -> None:
         return
     laid = _laid(bench, files[0], name="given-prompts.npz")
     accepted = orders.accept_prompts(bench.bundle, artifact.main, prompts=laid, out_dir=bench.out)
-    blob = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    blob = store_blob(team=artifact.team, draft=make_draft(accepted.path))
     known = PromptFacts(
         sha256=blob.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
     )
@@ -150,7 +150,7 @@ def accept_prompts(bench: Bench) -> None:
     artifact.save(update_fields=["prompts", "prompts_json"])
 
 
-def accept_calibration(bench: Bench) -> None:
+def accept_calibration(bench: ArtifactFolders) -> None:
     """Checks the artifact's calibration data and keeps them as one `.npz`, or the sentence of why they cannot serve.
 
     They are `calibration.npz`; without it, every set of ONNX's own test data is a sample or a batch of them.
@@ -171,12 +171,12 @@ def accept_calibration(bench: Bench) -> None:
     except orders.WorkshopError as problem:
         artifact.calibration_problem = problem.reason.text
     else:
-        artifact.calibration = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+        artifact.calibration = store_blob(team=artifact.team, draft=make_draft(accepted.path))
         artifact.calibration_samples = accepted.samples
     artifact.save(update_fields=["calibration", "calibration_samples", "calibration_problem"])
 
 
-def _sets(bench: Bench, files: list[ArtifactFile]) -> list[list[Path]]:
+def _sets(bench: ArtifactFolders, files: list[ArtifactFile]) -> list[list[Path]]:
     """Test data by set and place, laid out beside the bundle."""
     found: dict[int, list[Path]] = {}
     for file in sorted(files, key=_place):
@@ -185,7 +185,7 @@ def _sets(bench: Bench, files: list[ArtifactFile]) -> list[list[Path]]:
     return list(found.values())
 
 
-def _as_npz(bench: Bench, role: FileRole, *, side: Side) -> Path:
+def _as_npz(bench: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
     """The files of a role as one archive; of several test data sets the first."""
     files = bench.artifact.files_of(role)
     archives = [file for file in files if file.name.endswith(".npz")]
@@ -203,9 +203,9 @@ def _place(file: ArtifactFile) -> tuple[int, int]:
     return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
 
 
-def _laid(bench: Bench, file: ArtifactFile, *, name: str) -> Path:
+def _laid(bench: ArtifactFolders, file: ArtifactFile, *, name: str) -> Path:
     target = bench.bundle.parent / name
-    copy(fetched(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
+    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
     return target
 
 
@@ -233,20 +233,20 @@ def make_outline(outline_id: int) -> None:
     _work(rows.filter(pk=outline_id).first(), _make_outline, only_main=True)
 
 
-def _work(row: Row | None, make: Callable[[Row, Bench], None], *, only_main: bool = False) -> None:
+def _work(row: Row | None, make: Callable[[Row, ArtifactFolders], None], *, only_main: bool = False) -> None:
     """Claim the row, make it, and write how it went. `only_main`: weights that lie outside the model are not needed."""
 
     def made(row: Row) -> None:
-        with bench() as folder:
+        with make_work_folder() as folder:
             out = folder / "out"
             out.mkdir()
-            bundle = lay_out(row.artifact, folder / "bundle", only_main=only_main)
-            make(row, Bench(artifact=row.artifact, bundle=bundle, out=out))
+            bundle = copy_artifact_into(row.artifact, folder / "bundle", only_main=only_main)
+            make(row, ArtifactFolders(artifact=row.artifact, bundle=bundle, out=out))
 
-    carry_out(row, made)
+    make_claimed_row(row, made)
 
 
-def _make_variant(variant: Variant, bench: Bench) -> None:
+def _make_variant(variant: Variant, bench: ArtifactFolders) -> None:
     made = orders.make_variant(
         bench.bundle,
         bench.artifact.main,
@@ -256,7 +256,7 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
         timeout_s=settings.MAKING_TIMEOUT_S,
     )
     roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
-    parts = [Part(name, role, draft_of(made.folder / name)) for name, role in roles.items()]
+    parts = [Part(name, role, make_draft(made.folder / name)) for name, role in roles.items()]
     try:
         with transaction.atomic():
             variant.derived = store_artifact(team=bench.artifact.team, parts=parts)
@@ -267,36 +267,36 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
     variant.coverage = [coverage.model_dump(mode="json") for coverage in made.coverage]
 
 
-def _calibration(variant: Variant, bench: Bench) -> Path | None:
+def _calibration(variant: Variant, bench: ArtifactFolders) -> Path | None:
     """The samples that the recipe names, laid out beside the bundle; None where it takes random ones or none."""
     named = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     if named == recipes.RANDOM:
         return None
     target = bench.bundle.parent / "calibration.npz"
-    copy(fetched(team_id=bench.artifact.team_id, sha256=named), target)
+    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=named), target)
     return target
 
 
-def _report_variant(report: VariantReport, bench: Bench) -> None:
+def _report_variant(report: VariantReport, bench: ArtifactFolders) -> None:
     variant = report.variant
     if variant.derived is None:
         raise Conflict(f"{variant} is {variant.state}: it can be analysed once it is ready.", code="not_ready")
     found = orders.report_quantised(
         bench.bundle,
         bench.artifact.main,
-        variant_dir=lay_out(variant.derived, bench.bundle.parent / "variant"),
+        variant_dir=copy_artifact_into(variant.derived, bench.bundle.parent / "variant"),
         out_dir=bench.out,
         data=_calibration(variant, bench),
     )
     report.report_json = found.model_dump(mode="json")
 
 
-def _prepare(preparation: Preparation, bench: Bench) -> None:
+def _prepare(preparation: Preparation, bench: ArtifactFolders) -> None:
     workload, artifact = preparation.workload, bench.artifact
     if workload.inputs_sha256 is not None:
         preparation.inputs = artifact.team.blobs.get(sha256=workload.inputs_sha256)
         inputs = bench.bundle.parent / "inputs.npz"
-        copy(fetched(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
+        copy_file(fetch_blob(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
         if artifact.expected is not None and artifact.inputs == preparation.inputs:
             preparation.reference, preparation.reference_of = artifact.expected, GIVEN
             return
@@ -315,7 +315,7 @@ def _prepare(preparation: Preparation, bench: Bench) -> None:
     _make_reference(preparation, bench, inputs=inputs)
 
 
-def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> None:
+def _make_reference(preparation: Preparation, bench: ArtifactFolders, *, inputs: Path) -> None:
     """The original's outputs; that there are none is said on the row, and parity is then not measured."""
     try:
         made = orders.make_reference(bench.bundle, bench.artifact.main, inputs=inputs, out_dir=bench.out)
@@ -328,9 +328,9 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
         preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
 
 
-def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
+def _check_evaluation(evaluation: EvaluationData, bench: ArtifactFolders) -> None:
     given = bench.bundle.parent / "evaluation.npz"
-    copy(fetched(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
+    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
     checked = orders.check_evaluation(
         bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
     )
@@ -338,10 +338,10 @@ def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
     evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
-def _make_outline(outline: Outline, bench: Bench) -> None:
+def _make_outline(outline: Outline, bench: ArtifactFolders) -> None:
     made = orders.make_outline(bench.bundle, bench.artifact.main, out_dir=bench.out)
     outline.blob = _stored(bench.artifact, made)
 
 
 def _stored(artifact: Artifact, path: Path) -> Blob:
-    return store_blob(team=artifact.team, draft=draft_of(path))
+    return store_blob(team=artifact.team, draft=make_draft(path))

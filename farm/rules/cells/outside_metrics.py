@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, get_args
 
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 from farm.contract.document_cells import Cell
 from farm.contract.reports import CheckReport, Sample
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
@@ -128,7 +128,7 @@ def _problem(measure: Measure) -> str:
 
 
 def _checked(entry: Measure, taken: Sequence[Measure]) -> Measure:
-    refuse_first(_problems([*taken, entry]))
+    raise_first_problem(_problems([*taken, entry]))
     return entry
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 from farm.contract.cells import Workload
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.fields import parse_finite
@@ -109,7 +109,7 @@ def group(own: Sequence[str]) -> Group[Entry]:
     """What packages may add beside the `own` names."""
 
     def checked(entry: Entry, taken: Sequence[Entry]) -> Entry:
-        refuse_first(_malformed(entry, beside=[*own, *(other.name for other in taken)]))
+        raise_first_problem(_malformed(entry, beside=[*own, *(other.name for other in taken)]))
         return entry
 
     return Group(GROUP, Entry, "scenario", checked)

@@ -25,7 +25,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.verdicts import Verdict
 from farm.rules.comparing import flips, look_levels, multiplicity, power, special, statistics, unpaired
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison
@@ -158,7 +158,7 @@ def _last_looks(
     """The look at which each block is decided, or its last: the block's place, the look, and its row there."""
     check_margin(margin)
     ratios = [_log_ratios_of(pairs) for pairs in blocks]
-    for places in grouped(range(len(ratios)), lambda place: len(ratios[place])).values():
+    for places in group_by(range(len(ratios)), lambda place: len(ratios[place])).values():
         size = max(1, min(CHUNK, 2 * _AVERAGES // max(1, len(ratios[places[0]]) ** 2)))
         for start in range(0, len(places), size):
             chunk = places[start : start + size]

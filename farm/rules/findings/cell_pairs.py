@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.cells import SINGLE, LaterAxes, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -53,7 +53,7 @@ def series_of(cell: Cell) -> str:
     later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
     scenario = scenarios.of_text(cell.scenario).along_axis
     later |= {"scenario": scenario} if scenario != SINGLE else {}
-    return digest_of([*known, later] if later else known)[:32]
+    return digest_json([*known, later] if later else known)[:32]
 
 
 def place_of(cell: Cell) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 from farm.rules.cells.metric import Judging
 from farm.rules.cells.metrics import ALERTING
 from farm.rules.findings import checks
@@ -103,7 +103,7 @@ _GATES_OWN = ("bigger", "lower", "unjudged", "undecided")
 
 
 def _checked(entry: Kind, taken: Sequence[Kind]) -> Kind:
-    refuse_first(_malformed(entry, beside=[*_GATES_OWN, *(other.key for other in (*OWN, *taken))]))
+    raise_first_problem(_malformed(entry, beside=[*_GATES_OWN, *(other.key for other in (*OWN, *taken))]))
     return entry if entry.compare is None else replace(entry, compare=_guarded(entry.key, entry.compare))
 
 

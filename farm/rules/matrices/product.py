@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.rules.cells.values import Value, key_of
 
 Selector = Mapping[str, Value]
@@ -18,7 +18,7 @@ class Product:
     def __init__(self, axes: Mapping[str, Sequence[Value]]) -> None:
         self.shape = tuple(len(values) for values in axes.values())
         keys = {name: [key_of(value) for value in values] for name, values in axes.items()}
-        self.places = {name: grouped(range(len(own)), own.__getitem__) for name, own in keys.items()}
+        self.places = {name: group_by(range(len(own)), own.__getitem__) for name, own in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
         """The index of the points that match all declared axes of a selector."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.rules.cells.axes import SPLIT_ORDER
 from farm.rules.planning.plans import Arm
 
@@ -56,7 +56,7 @@ def _families(
         return [(anchor, cells)]
     if not axes:
         return [(cells[0], cells[start : start + room]) for start in range(0, len(cells), room)]
-    parts = grouped(cells, lambda cell: positions(cell).get(axes[0], -1))
+    parts = group_by(cells, lambda cell: positions(cell).get(axes[0], -1))
     # the values of the last axis on which these cells differ stay one family
     if all(len(part) == 1 for part in parts.values()) and axes[0] == KEPT_TOGETHER:
         return _families(cells, (), anchor=anchor, positions=positions, room=room)
@@ -94,7 +94,7 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
 
 def _pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
     """The numbers of every two whose keys are equal, the earlier one first."""
-    for numbers in grouped(range(len(keys)), keys.__getitem__).values():
+    for numbers in group_by(range(len(keys)), keys.__getitem__).values():
         yield from combinations(numbers, 2)
 
 

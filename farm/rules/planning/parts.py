@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 
 # the places of a cell's parts: what runs it, its session, what it is given and what was asked of that
 PROGRAM, SESSION, WORKLOAD = range(3)
@@ -30,4 +30,4 @@ class Part:
             name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
             for name, value in fields.items()
         }
-        return cls(fields, words, digest_of(plain))
+        return cls(fields, words, digest_json(plain))

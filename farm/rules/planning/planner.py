@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Self
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import ReasonCode
@@ -192,15 +192,15 @@ def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that may share a block: on one node, and of scenarios that are compared."""
     groups = _hardware_groups(cells)
     return [
-        part for group in groups for part in grouped(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
+        part for group in groups for part in group_by(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
     ]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that can be side by side on one node: by declared hardware, and apart only where no node has all."""
     found: list[list[Resolved]] = []
-    for group in grouped(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
-        found += [group] if _common(group) != frozenset() else grouped(group, lambda cell: cell.nodes).values()
+    for group in group_by(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
+        found += [group] if _common(group) != frozenset() else group_by(group, lambda cell: cell.nodes).values()
     return found
 
 

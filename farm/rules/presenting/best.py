@@ -7,7 +7,7 @@ launches do not tell apart from the best one stand beside it; of too few launche
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.signed_ranks import AT_LEAST, too_few
 from farm.rules.presenting.hardware import Measured, fault_of
@@ -50,7 +50,7 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
 
     A budget is kept when the upper end of the interval is within it, so that it holds for most launches.
     """
-    by_node = grouped((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
+    by_node = group_by((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
     return [_best(node, known, budget_ms) for node, known in sorted(by_node.items())]
 
 

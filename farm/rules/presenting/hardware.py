@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import items_of_processor_time
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
@@ -153,7 +153,7 @@ def targets(
 
     The best setting is one that keeps the wish best, and among those the one of the lowest p50 or the most items/s.
     """
-    groups = grouped(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
+    groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
     found = [_target(own, goal, wish) for own in groups.values()]
     return sorted(found, key=lambda row: (-row.version, *_rank(row, goal), row.nodes, row.tag))
 

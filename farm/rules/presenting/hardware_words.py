@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.rules.cells import label
 from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
 from farm.rules.presenting.lines import BUSY
@@ -25,7 +25,7 @@ SIDE_BY_SIDE = (
 
 def side_by_side(measured: Iterable[Measured]) -> str:
     """That nothing is judged here; of nodes that share a machine, that they are no other hardware."""
-    machines = grouped(measured, lambda point: point.device or point.node)
+    machines = group_by(measured, lambda point: point.device or point.node)
     shared = [nodes for own in machines.values() if len(nodes := sorted({point.node for point in own})) > 1]
     said = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
     if not shared:

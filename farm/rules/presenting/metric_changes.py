@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import log
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import MetricVerdict
@@ -189,7 +189,7 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
     spoken = [change for change in changed(comparison) if _is_in_sentence(BY_NAME.get(change.name))]
-    sizes = grouped((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
+    sizes = group_by((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
         f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, get_args
 
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 from farm.contract.evaluation import LabelShape
 from farm.rules.wording import numbers
 
@@ -215,7 +215,7 @@ def _malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterat
 
 
 def _checked(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> AccuracyMetric:
-    refuse_first(_malformed(entry, taken))
+    raise_first_problem(_malformed(entry, taken))
     return entry
 
 

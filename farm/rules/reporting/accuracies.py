@@ -4,7 +4,7 @@ documents also against earlier versions of the model. Pure."""
 from collections.abc import Iterable, Sequence
 from math import hypot
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules.presenting.lines import is_loss_shown
@@ -51,7 +51,7 @@ def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> li
 def paired_across(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
     """The same of cells of several runs: samples are the same on every machine."""
     found = list(cells)
-    for numbers in grouped(range(len(cells)), lambda at: (cells[at].model_sha256, cells[at].runtime)).values():
+    for numbers in group_by(range(len(cells)), lambda at: (cells[at].model_sha256, cells[at].runtime)).values():
         for number, cell in zip(numbers, paired([cells[number] for number in numbers]), strict=True):
             found[number] = cell
     return found

@@ -7,7 +7,7 @@ nothing onto nodes: their package has to be allowed by name, as every one beyond
 import re
 from collections.abc import Iterator, Sequence
 
-from farm.base.entries import Group, refuse_first
+from farm.base.entry_points import Group, raise_first_problem
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.engine import Engine, OnnxRuntime
 from farm.rules.runtimes.frameworks import PYTORCH
@@ -30,7 +30,7 @@ def group(own: Sequence[Engine]) -> Group[Engine]:
     """What packages may add beside our `own`."""
 
     def checked(entry: Engine, taken: Sequence[Engine]) -> Engine:
-        refuse_first(_malformed(entry, beside=[*own, *taken]))
+        raise_first_problem(_malformed(entry, beside=[*own, *taken]))
         return entry
 
     return Group(GROUP, Engine, "engine", checked)

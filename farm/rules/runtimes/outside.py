@@ -11,9 +11,9 @@ from dataclasses import asdict
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import TypeAdapter, ValidationError
 
-from farm.base.entries import EntryProblem, Group, refuse_first
+from farm.base.entry_points import EntryError, Group, raise_first_problem
 from farm.contract.cells import Runtime
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.runtimes.provider import Plugin, Provider
 
 GROUP = "onnxfarm.providers"
@@ -40,8 +40,8 @@ def _checked(given: Provider, *, beside: Sequence[Provider]) -> Provider:
         entry = TypeAdapter(Provider).validate_python(asdict(given))
     except ValidationError as error:
         first = error.errors()[0]
-        raise EntryProblem(f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}.") from error
-    refuse_first((*_malformed(entry), *_clashes(entry, beside=beside)))
+        raise EntryError(f"{'.'.join(map(str, first['loc']))}: {strip_pydantic_prefix(first['msg'])}.") from error
+    raise_first_problem((*_malformed(entry), *_clashes(entry, beside=beside)))
     return entry
 
 

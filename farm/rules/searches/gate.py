@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -95,7 +95,7 @@ class Gate(Confirmation[GateOutcome]):
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
     places = {cell.id: _place_of(cell) for cell in again.cells}
-    known = grouped(first.cells, _place_of)
+    known = group_by(first.cells, _place_of)
     return {(found.what, cell.id) for found in shown.findings for cell in known.get(places[found.candidate], ())}
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import exp, log, sqrt
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -165,7 +165,7 @@ def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
     """A line for each series and hardware in these documents; `reference` is a version, which stood in every block."""
     found = list(documents)
     numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
-    by_place = grouped((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
+    by_place = group_by((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
     pairs = [by_sides(document.comparisons) for document in found]
     several = len({hardware for _, hardware in by_place}) > 1
     return [
@@ -175,7 +175,7 @@ def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
 
 
 def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str, where: str) -> Line:
-    places = grouped(cells, lambda pair: pair[1].runtime.version)
+    places = group_by(cells, lambda pair: pair[1].runtime.version)
     order = sorted(places, key=release_order)
     points = {version: _point(version, places, pairs, reference=reference) for version in order}
     known = [version for version in order if points[version].ratio is not None or version == reference]

@@ -6,7 +6,7 @@ Rewriters keep the names of the tensors at the seams and derive new names from o
 
 from dataclasses import dataclass, field
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.rules.tracing.graphs import Graph, GraphNode
 
 
@@ -135,7 +135,7 @@ def _is_weak(state: _State, node: GraphNode, owner: str) -> bool:
 
 def _absorb_before_seeds(state: _State) -> None:
     """What lies before a claimed node, back to tensors that still exist, was fused into its owner."""
-    claimed_by = grouped(state.owner, state.owner.__getitem__)
+    claimed_by = group_by(state.owner, state.owner.__getitem__)
     for node in state.later.top:
         todo = list(claimed_by.get(node.label, ()))
         while todo:
@@ -149,7 +149,7 @@ def _absorb_before_seeds(state: _State) -> None:
 
 def _origins(state: _State) -> dict[str, Origin]:
     owned = (node for node in state.earlier.top if node.label in state.owner)
-    covered = grouped(owned, lambda node: state.owner[node.label])
+    covered = group_by(owned, lambda node: state.owner[node.label])
     origins = {}
     for node in state.later.top:
         parts = covered.get(node.label, [])

@@ -12,7 +12,7 @@ from math import comb
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.reports import Operator, TraceReport
 from farm.rules.tracing.executions import MIN_TRACES, joint_groups
 
@@ -188,7 +188,7 @@ def _interval(differences: list[float]) -> tuple[float | None, float | None]:
 
 def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
     """Changes of own nodes grouped by executed operator type, the largest first."""
-    groups = grouped(changes, lambda change: change.op_type)
+    groups = group_by(changes, lambda change: change.op_type)
     found = [_type_change(op_type, members) for op_type, members in groups.items()]
     return sorted(found, key=lambda change: (-abs(change.moved_us), change.op_type))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 
 # operators that hand on what they are given: no runtime executes them once it has optimised the graph
 IDLE = frozenset({"Identity", "Dropout"})
@@ -81,7 +81,7 @@ class Graph:
     @cached_property
     def nested(self) -> dict[tuple[str, ...], list[GraphNode]]:
         """Nodes inside control flow, by the labels around them."""
-        return grouped((node for node in self.nodes if node.path), lambda node: node.path)
+        return group_by((node for node in self.nodes if node.path), lambda node: node.path)
 
     def named_by_prefix(self, name: str) -> GraphNode | None:
         """The node, or the maker of the tensor, whose name is the longest beginning of `name`.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.rules.tracing.executions import (
     Executed,
@@ -92,7 +92,7 @@ def _shown(
     if not whole:
         return {}
     group_of = joint_groups(old, new)
-    sides = [grouped(computing(rows), lambda row: group_of[row.node]) for rows in (old, new)]
+    sides = [group_by(computing(rows), lambda row: group_of[row.node]) for rows in (old, new)]
     shown = {}
     for group in sides[0].keys() | sides[1].keys():
         own = _difference(*(histogram(side.get(group, ())) for side in sides))

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
-from farm.fleet.selectors import offer_of
+from farm.fleet.selectors import make_node_offer
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
 from farm.rules.planning.resolution import takes
 from farm.runs.models import Attempt, Beside, Block, Run
@@ -78,7 +78,7 @@ def _bare(node: Node) -> str:
 
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
-    offer = offer_of(node)
+    offer = make_node_offer(node)
     return all(takes(offer, spec) for spec in specs)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from django.db.models import Q, QuerySet
 
 from farm.accounts.selectors import Anyone
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.numbers import is_row_number
@@ -178,7 +178,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 def told(measured: Sequence[Measured]) -> list[Measured]:
     """Cells with the figures that their verdicts rest on, of one quantity on each node."""
-    by_run = grouped(range(len(measured)), lambda place: measured[place].run)
+    by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
     disturbed = {own.run for own in measured if own.cell.disturbed_samples}
     rows = Comparison.objects.filter(run__in=disturbed).order_by("pk").values_list("run", "body")

@@ -34,7 +34,7 @@ def leased_file(block: Block, sha256: str) -> Path:
     """Where the file with this digest lies, if the block needs it. Raises Missing."""
     team = block.run.team_id
     if Blob.objects.filter(team=team, sha256=sha256).filter(_needed(block)).exists():
-        path = storage.fetched(team_id=team, sha256=sha256)
+        path = storage.fetch_blob(team_id=team, sha256=sha256)
         if path.is_file():
             return path
     raise Missing(f"Block {block.pk} needs no file {sha256[:12]}….")

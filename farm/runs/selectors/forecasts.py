@@ -14,7 +14,7 @@ from django.db.models.fields.json import KT, KeyTextTransform
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.cells import Budget
 from farm.contract.version import node_queue
 from farm.fleet.models import Lending, Node
@@ -224,7 +224,7 @@ class Forecast:
             attempt__state=AttemptState.LEASED,
             kind__in=("check", "round"),
         ).order_by("pk")
-        moments = grouped(reports.values_list("attempt__block", "kind", "received_at"), lambda report: report[0])
+        moments = group_by(reports.values_list("attempt__block", "kind", "received_at"), lambda report: report[0])
         return {
             row.pk: self._ahead(row, seen[0][2], [received_at for _, kind, received_at in seen if kind == "round"])
             for row in self._leased

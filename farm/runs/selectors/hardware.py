@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from farm.accounts.selectors import Anyone
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.document_cells import Accuracy
 from farm.contract.document_cells import Cell as CellPart
 from farm.contract.reports import Facts
@@ -82,7 +82,7 @@ def _fairly(places: Iterable[_Place]) -> list[_Place]:
 def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPart]:
     """Each with what it lost against its FP32 cell, or against an earlier version on the same labelled data."""
     found = accuracies.paired_across(cells)
-    versions = grouped(range(len(places)), lambda at: places[at].version)
+    versions = group_by(range(len(places)), lambda at: places[at].version)
     plain: dict[int, Accuracy] = {}
     for at, cell in enumerate(found):
         if cell.precision == "fp32" and cell.accuracy is not None and cell.accuracy.value is not None:

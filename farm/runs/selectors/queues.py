@@ -10,7 +10,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
 from farm.accounts.selectors import Anyone
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
@@ -98,7 +98,7 @@ def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Q
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("pk", "hardware", "state", "queues", "only_node_id", "rounds", "max_rounds", "planned")
     every = (_Open(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
-    alike = grouped(every, lambda block: block.hardware)
+    alike = group_by(every, lambda block: block.hardware)
     starts_s = forecast.starts_s({hardware: [block.pk for block in blocks] for hardware, blocks in alike.items()})
     made = [_queue(hardware, blocks, nodes, starts_s.get(hardware)) for hardware, blocks in alike.items()]
     return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))

@@ -15,7 +15,7 @@ from farm.base.refusals import Conflict, TooLarge, Unprocessable
 from farm.contract.node import MAX_COMPILED_BYTES, MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
 from farm.registry.services import add_blob, remove_unused
-from farm.registry.storage import Draft, check_room
+from farm.registry.storage import Draft, check_free_space
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, Attempt, CompiledModel, Part, Trace
 from farm.runs.services.leases import Held, held_attempt
@@ -90,7 +90,7 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
     entry = providers.find(row.cell.spec.provider) if row is not None else None
     if entry is None or not entry.leaves_context:
         raise Unprocessable(f"Nothing is compiled for arm {arm} of block {block_id}.", code="implausible")
-    check_room(bytes_wanted=MAX_COMPILED_BYTES)
+    check_free_space(bytes_wanted=MAX_COMPILED_BYTES)
     draft = Draft(f"compiled-{arm}.onnx", limit_bytes=MAX_COMPILED_BYTES)
     try:
         for chunk in chunks:
@@ -117,7 +117,7 @@ def accept_trace(
     if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
         raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
     must_be_current(held)
-    check_room(bytes_wanted=MAX_TRACE_BYTES)
+    check_free_space(bytes_wanted=MAX_TRACE_BYTES)
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
         _receive(draft, chunks)

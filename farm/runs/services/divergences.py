@@ -19,7 +19,7 @@ from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from farm.registry.services import remove_unused
-from farm.registry.storage import Draft, check_room
+from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
@@ -110,7 +110,7 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
     must_be_current(held)
     if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
         raise Unprocessable(f"No search was requested for arm {arm} of block {block_id}.", code="implausible")
-    check_room(bytes_wanted=MAX_PART_BYTES)
+    check_free_space(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
         _receive(draft, chunks)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import EndReport
-from farm.fleet.services import note_block_end
+from farm.fleet.services import count_block_failure
 from farm.registry.services import remove_unused
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
 from farm.runs.services.hints import hint_on_commit, wake_neighbours
@@ -142,7 +142,7 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     attempt.end(AttemptState.REPORTED)
     block.report()
     if attempt.node is not None:
-        note_block_end(node=attempt.node, reason=None)
+        count_block_failure(node=attempt.node, reason=None)
         wake_neighbours(attempt.node)
     hint_on_commit(block)
 
@@ -160,7 +160,7 @@ def give_up_attempt(
     if attempt.node is not None:
         wake_neighbours(attempt.node)
         if is_failure:
-            note_block_end(node=attempt.node, reason=reason)
+            count_block_failure(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
     # what took too long on a node takes as long the next time
     is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT

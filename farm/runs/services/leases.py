@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from farm.base.refusals import Conflict, NotAllowed
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.contract.blocks import ArmOrder, BlockOrder, Lease
 from farm.contract.cells import BOUND, SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
@@ -33,9 +33,9 @@ from farm.contract.node import (
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
-from farm.fleet.services import end_wait
+from farm.fleet.services import clear_wait
 from farm.registry.models import ArtifactFile
-from farm.registry.selectors import uploaded_words, wheels_of
+from farm.registry.selectors import describe_uploaded_numbers, wheels_of
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
@@ -92,7 +92,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
     evaluation = judged.order if judged is not None else None
-    words = uploaded_words(versions)
+    words = describe_uploaded_numbers(versions)
     uploaded = {bundle.digest: words[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
     return BlockOrder(
         block=str(block.pk),
@@ -246,7 +246,7 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     row = attempts.filter(block=int(block_id)).first() if is_row_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
-    if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
+    if not hmac.compare_digest(row.token_digest, hash_secret(token)):
         raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
     row.node = node
     return Held(row.block, row)
@@ -258,7 +258,7 @@ def held_by_token(*, node: Node, token: str) -> Held:
     row = (
         Attempt.objects.select_related(*related)
         .defer("block__run__matrix")
-        .filter(token_digest=digest_of_secret(token), node=node)
+        .filter(token_digest=hash_secret(token), node=node)
         .first()
     )
     if row is None:
@@ -316,7 +316,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     with transaction.atomic():
         # locks it, before its block as everywhere
         mark_run(block.run_id, is_begun=True)
-        end_wait(node)
+        clear_wait(node)
         if not _leased(node, block, attempt):
             raise _stale(str(block.pk), attempt)
         Attempt.objects.create(
@@ -324,7 +324,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
             number=attempt,
             node=node,
             first_round=block.first_round,
-            token_digest=digest_of_secret(_token(node, block, attempt)),
+            token_digest=hash_secret(_token(node, block, attempt)),
             began_at_s=moment.seconds,
             began_boot=moment.boot,
         )

@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
@@ -95,7 +95,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     Unprocessable when it cannot be true. A refused report changes nothing but the logs.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    place, digest = Place.of(report), digest_of(report.model_dump(mode="json"))
+    place, digest = Place.of(report), digest_json(report.model_dump(mode="json"))
     earlier = _earlier(held.attempt)
     known = _known(earlier, held.attempt, place, digest)
     if known is not None:

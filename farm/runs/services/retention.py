@@ -18,7 +18,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.base.refusals import Invalid, NotAllowed
-from farm.registry.services import forget_model, remove_unused, sweep_branch
+from farm.registry.services import expire_branch_version, expire_model, remove_unused
 from farm.runs.models import CompiledModel, FinishedDocument, RetentionRule, Run, Trace
 from farm.runs.models.retention import BRANCHES_DAYS
 from farm.runs.selectors import retention as due
@@ -117,11 +117,11 @@ def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[
         yield from (("compiled", step) for step in _files(compiled, now))
     if rule.models_days is not None:
         for model in due.models_due(rule.team, days=rule.models_days, at=now).order_by("pk"):
-            yield "models", lambda model=model: forget_model(model)  # type: ignore[misc]
+            yield "models", lambda model=model: expire_model(model)  # type: ignore[misc]
     if rule.branches_days is not None:
         versions = due.branches_due(rule.team, days=rule.branches_days, at=now).select_related("model", "artifact")
         for version in versions.order_by("pk"):
-            yield "branches", lambda version=version: sweep_branch(version)  # type: ignore[misc]
+            yield "branches", lambda version=version: expire_branch_version(version)  # type: ignore[misc]
 
 
 def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:

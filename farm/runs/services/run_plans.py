@@ -17,13 +17,13 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooMany, Unprocessable
-from farm.contract.base import digest_of
-from farm.fleet.selectors import offers
+from farm.contract.base import digest_json
+from farm.fleet.selectors import node_offers
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
-from farm.registry.services.messages import MAKE_PLAN, hint
-from farm.registry.services.products import carry_out
+from farm.registry.services.messages import MAKE_PLAN, send_hint_on_commit
+from farm.registry.services.products import make_claimed_row
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
@@ -80,7 +80,7 @@ def plan_run(
         must_be_ready(side)
     uploaders = {side.uploaded_by_id for side in versions}
     uploader = version.uploaded_by if len(uploaders) == 1 else None
-    fleet = with_null_history(offers(team=version.model.team, uploader=uploader))
+    fleet = with_null_history(node_offers(team=version.model.team, uploader=uploader))
     facts = [_timed(found, side) for found, side in zip(facts_of(versions), versions, strict=True)]
     return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=True)
 
@@ -155,7 +155,7 @@ def plan_for(
 
 
 def make_plan(order_id: int) -> None:
-    carry_out(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
+    make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
 
 
 def made_plan(user: User, order_id: int) -> PlanOrder:
@@ -182,7 +182,7 @@ def _must_be_allowed(user: User, version: Version, points: int) -> None:
 
 def _same(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
     """This person's order of the same plan that is open, or was made just now."""
-    same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_of(plain))
+    same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_json(plain))
     made = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - IS_FRESH_FOR)
     return made.last() or same.filter(state__in=OPEN).first()
 
@@ -207,12 +207,12 @@ def _begin(
                 asked_by=user,
                 version=version,
                 order_json=plain,
-                order_sha256=digest_of(plain),
+                order_sha256=digest_json(plain),
                 points=points,
                 state=MakingState.PENDING if is_large else MakingState.MAKING,
             )
             if is_large:
-                hint(MAKE_PLAN, order.pk)
+                send_hint_on_commit(MAKE_PLAN, order.pk)
     except IntegrityError:
         raise TooMany(
             "Another plan that you asked for is being made, and each person has one at a time: ask again in a moment.",

@@ -19,7 +19,7 @@ from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.fleet.models import NullEstimate
-from farm.fleet.services import keep_null_estimates
+from farm.fleet.services import store_null_estimates
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
@@ -62,7 +62,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
         block.attempts.filter(number=attempt, state=AttemptState.REPORTED).update(state=AttemptState.DONE)
         _write(block, document, {arm.name: arm for arm in arms})
         if block.node is not None:
-            keep_null_estimates(node=block.node, estimates=nulls)
+            store_null_estimates(node=block.node, estimates=nulls)
         if block.first_round:
             close_questions(block, "The node ended the block without an answer.")
         # a process of a release that knows no reported blocks may have taken the run for over

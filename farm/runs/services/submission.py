@@ -21,7 +21,7 @@ from farm.fleet.models import Trial
 from farm.fleet.services import begin_trial
 from farm.fleet.states import NodeHealth, TrialState
 from farm.registry.models import Preparation, Variant, Version
-from farm.registry.services import ensure_preparation, ensure_variant, must_have_files
+from farm.registry.services import check_has_files, ensure_preparation, ensure_variant
 from farm.registry.states import MakingState
 from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
@@ -329,7 +329,7 @@ def more_rounds(
         if gone := removed_timings(row):
             raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
         for version in row.versions:
-            must_have_files(version)
+            check_has_files(version)
         chosen = _chosen(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 
 from farm.base.refusals import Refusal
 from farm.registry.selectors import stored_path
-from farm.registry.services.messages import hint
-from farm.registry.workbench import bench, copy
+from farm.registry.services.messages import send_hint_on_commit
+from farm.registry.work_folders import copy_file, make_work_folder
 from farm.rules.tracing.timeline import Timeline
 from farm.runs.models import Run, Trace, TraceReading
 from farm.runs.selectors.files import traces_of
@@ -78,7 +78,7 @@ def _asked(trace: Trace) -> TraceReading:
             reading.refresh_from_db()
         elif is_new or late.exists():
             (again if is_new else late).update(asked_at=timezone.now(), tries=F("tries") + 1)
-            hint(READ_TRACE, reading.pk)
+            send_hint_on_commit(READ_TRACE, reading.pk)
     return reading
 
 
@@ -87,8 +87,8 @@ def _read(trace: Trace) -> Timeline:
         stored: Path = stored_path(trace.sha256)
     except Refusal as missing:
         raise type(missing)(GONE) from missing
-    with bench() as folder:
+    with make_work_folder() as folder:
         for name in ("bundle", "out"):
             (folder / name).mkdir()
-        copy(stored, folder / "bundle" / NAME)
+        copy_file(stored, folder / "bundle" / NAME)
         return orders.read_timeline(folder / "bundle", NAME, out_dir=folder / "out")

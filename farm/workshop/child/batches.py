@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from farm.workshop.child import claims
+from farm.workshop.child import size_constraints
 from farm.workshop.child.shapes import shapes_of, skeleton
 
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
@@ -36,7 +36,7 @@ def are_one(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
         value.type.tensor_type.ClearField("shape")
     shapes, left = shapes_of(light), set(marks.values())
     for node in light.graph.node:
-        for pair in claims.of(node, shapes):
+        for pair in size_constraints.of(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
                 left -= {size for size in pair if isinstance(size, int)}
     begun = [(shapes.get(value.name) or [""])[0] for value in model.graph.output]

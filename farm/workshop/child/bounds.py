@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from farm.workshop.child import constants, walk
+from farm.workshop.child import constants, traversal
 from farm.workshop.child.shapes import Shape, Shapes
 
 # their output holds the same numbers as their first input
@@ -35,9 +35,9 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
-    stored = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
+    stored = {tensor.name: list(tensor.dims) for graph in traversal.graphs(model) for tensor in graph.initializer}
     known: Shapes = {**stored, **shapes}
-    nodes = list(walk.nodes(model, with_functions=False))
+    nodes = list(traversal.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     rows = {size for shape in known.values() for size in shape[:1]}
     met = constants.values(model, names={name for node in nodes if node.op_type in _WRAPS for name in node.input})

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import onnx
 
-from farm.workshop.child import walk
+from farm.workshop.child import traversal
 from farm.workshop.problems import shown
 
 # what ONNX Runtime itself calls them
@@ -25,7 +25,7 @@ class Compiled(TypedDict):
 
 def of(model: onnx.ModelProto) -> Compiled | None:
     """By what and for what; None where nothing in the model is compiled."""
-    nodes = [node for node in walk.nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
+    nodes = [node for node in traversal.nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None
     by = sorted(set(_texts(nodes, "source")))[:_MOST]

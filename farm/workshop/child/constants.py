@@ -7,7 +7,7 @@ import onnx
 from onnx import numpy_helper
 
 from farm.workshop.arrays import Array
-from farm.workshop.child import external, walk
+from farm.workshop.child import external, traversal
 
 _LARGEST = 1 << 20
 
@@ -15,11 +15,11 @@ _LARGEST = 1 << 20
 def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
     """The known values among these names, of any graph; large and external tensors are left out."""
     found: dict[str, Array] = {}
-    for graph in walk.graphs(model):
+    for graph in traversal.graphs(model):
         for tensor in graph.initializer:
             if tensor.name in names and (value := _array(tensor)) is not None:
                 found[tensor.name] = value
-    for node in walk.nodes(model):
+    for node in traversal.nodes(model):
         if node.op_type == "Constant" and node.output and node.output[0] in names:
             value = _constant(node)
             if value is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from farm.workshop import arrays
-from farm.workshop.child import claims, constants, signature
+from farm.workshop.child import constants, signature, size_constraints
 from farm.workshop.child.shapes import Shapes, shapes_of, skeleton
 from farm.workshop.problems import shown
 
@@ -61,7 +61,7 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     places = constants.values(light, names=picked)
     for node in light.graph.node:
-        for left, other in claims.of(node, shapes):
+        for left, other in size_constraints.of(node, shapes):
             named, wanted = (left, other) if isinstance(left, str) else (other, left)
             if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
                 found.same.add((named, wanted))
@@ -95,12 +95,12 @@ def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> It
     if not shape:
         return
     if node.op_type in _TREES:
-        yield shape[-1], max(claims.attribute_of(node, "nodes_featureids", ()), default=0) + 1
+        yield shape[-1], max(size_constraints.attribute_of(node, "nodes_featureids", ()), default=0) + 1
     picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
     if picked is not None and picked.size:
-        axis = int(claims.attribute_of(node, "axis", 0)) if node.op_type == "Gather" else -1
+        axis = int(size_constraints.attribute_of(node, "axis", 0)) if node.op_type == "Gather" else -1
         # the first is picked of any size
-        if claims.has(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
+        if size_constraints.has(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
             yield shape[axis], int(picked.max()) + 1
 
 
@@ -131,7 +131,9 @@ def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tupl
     if at and len(past) >= 4 and step:
         yield past[-2], step[1 if len(step) == 3 else -2]
     # one alone is put behind nothing: what an encoder gave
-    is_joined = node.op_type == "Concat" and len(node.input) > 1 and claims.attribute_of(node, "axis", 0) in (-2, 2)
+    is_joined = (
+        node.op_type == "Concat" and len(node.input) > 1 and size_constraints.attribute_of(node, "axis", 0) in (-2, 2)
+    )
     if is_joined and len(past) == len(step) == 4:
         yield past[-2], step[-2]
 

@@ -8,7 +8,7 @@ from onnx import inliner, version_converter
 
 from farm.rules.runtimes import conversions
 from farm.workshop.arrays import Array
-from farm.workshop.child import consumers, reference, signature, size_candidates, stamps
+from farm.workshop.child import consumers, reference, signature, size_candidates, version_stamps
 from farm.workshop.child import inputs as feeding
 from farm.workshop.problems import Problem, first_line, shown
 
@@ -25,13 +25,13 @@ def convert(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[
 
     Raises Problem: no_adapter, conversion_failed.
     """
-    current = stamps.opset_of(model)
+    current = version_stamps.opset_of(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     history: list[str] = []
     if target != current:
         model, history = _converted(model, current=current, target=target)
-    return model, [*history, *stamps.strip_unused(model), *stamps.lower_ir(model)]
+    return model, [*history, *version_stamps.strip_unused(model), *version_stamps.lower_ir(model)]
 
 
 def check_same(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
@@ -86,7 +86,7 @@ def stepped(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
         for pattern in _NO_ADAPTER:
             found = pattern.search(str(error))
             if found:
-                way = "an older" if target < (stamps.opset_of(model) or 0) else "a newer"
+                way = "an older" if target < (version_stamps.opset_of(model) or 0) else "a newer"
                 text = f"no adapter leads to {way} version of {found['operator']}"
                 raise Problem("no_adapter", text) from error
         raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from farm.workshop.child import claims, signature, walk
+from farm.workshop.child import signature, size_constraints, traversal
 from farm.workshop.child.shapes import Shapes, shapes_of, skeleton
 
 _SEARCHES = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
@@ -19,7 +19,7 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
     `shapes`: as inferred with open sizes; `sizes`: with which it is asked.
     """
     return (
-        any(node.op_type in _SEARCHES for node in walk.nodes(model))
+        any(node.op_type in _SEARCHES for node in traversal.nodes(model))
         or any(_BOXES.search(port["name"]) or _is_boxes(port, facts) for port in facts["outputs"])
         or _joins_scales(model, facts, shapes, sizes)
     )
@@ -46,10 +46,10 @@ def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Sh
 
 def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
     """What a node joins of lists or rows whose lengths follow from the picture's, and the axis along which it does."""
-    axis = int(claims.attribute_of(node, "axis", 0))
+    axis = int(size_constraints.attribute_of(node, "axis", 0))
     for name in node.input if node.op_type == "Concat" else ():
         shape = shapes.get(name, [])
-        if 2 <= len(shape) <= 3 and claims.has(shape, axis) and isinstance(shape[axis], str):
+        if 2 <= len(shape) <= 3 and size_constraints.has(shape, axis) and isinstance(shape[axis], str):
             yield name, axis
 
 

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.runtimes.genai import CONFIG
-from farm.workshop.child import walk
+from farm.workshop.child import traversal
 from farm.workshop.problems import Problem, shown
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -50,12 +50,12 @@ def fields(tensor: TensorProto) -> dict[str, str]:
 
 def files(model: onnx.ModelProto) -> list[str]:
     """Names of the files that tensors of the model point to, sorted."""
-    return sorted({place["location"] for t in walk.tensors(model) if (place := fields(t)).get("location")})
+    return sorted({place["location"] for t in traversal.tensors(model) if (place := fields(t)).get("location")})
 
 
 def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
     """Raises Problem: external_name, external_link, external_missing, external_self, external_range, external_extra."""
-    for tensor in walk.tensors(model):
+    for tensor in traversal.tensors(model):
         place = fields(tensor)
         if place:
             _check_tensor(tensor, place, folder=folder, main=main)

@@ -20,8 +20,8 @@ from farm.workshop.child import (
     payloads,
     signature,
     size_candidates,
+    traversal,
     trials,
-    walk,
 )
 from farm.workshop.problems import Problem, answering, shown
 
@@ -184,7 +184,7 @@ def _steady(model: onnx.ModelProto, found: Found) -> dict[str, str]:
 
 
 def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
-    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in walk.nodes(model))
+    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.nodes(model))
 
 
 def _drawn(texts: Mapping[str, str]) -> list[str]:

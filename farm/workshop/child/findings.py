@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from farm.rules.quality.findings import RANDOM_DRAWS
 from farm.rules.runtimes import opsets
-from farm.workshop.child import constants, external, quantised, shapes, walk
+from farm.workshop.child import constants, external, quantised, shapes, traversal
 from farm.workshop.child.facts import Facts
 from farm.workshop.problems import first_line, shown
 
@@ -70,7 +70,7 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for tensor in walk.tensors(copy):
+    for tensor in traversal.tensors(copy):
         if external.fields(tensor):
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
@@ -80,10 +80,10 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
-    dropouts = [node for node in walk.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
+    dropouts = [node for node in traversal.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
     flags = constants.values(model, names={node.input[2] for node in dropouts})
     where, drawing = [], []
-    for node in walk.nodes(model):
+    for node in traversal.nodes(model):
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         is_dropout = node.op_type == "Dropout" and len(node.input) > 2 and bool(flags.get(node.input[2], False))
         if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import onnx
 
 from farm.workshop import options
-from farm.workshop.child import quantisation, walk
+from farm.workshop.child import quantisation, traversal
 from farm.workshop.problems import Problem, first_line
 
 MATMUL = "MatMulNBits"
@@ -23,7 +23,7 @@ def four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onn
         after = _quantised(model, read)
     except Exception as error:  # the tool raises many kinds, undocumented
         raise Problem("quantising_failed", f"Quantising to 4 bits failed ({first_line(error)}).") from error
-    taken = sum(node.op_type == MATMUL for node in walk.nodes(after))
+    taken = sum(node.op_type == MATMUL for node in traversal.nodes(after))
     if not taken:
         text = "The model has no MatMul by stored weights, all that int4 takes: measure it as fp32, or in int8."
         raise Problem("nothing_quantised", text)
@@ -56,7 +56,7 @@ def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto
 
 def _leave_out_repeated(model: onnx.ModelProto) -> None:
     """Weights that two MatMul share are stored once: the tool writes them once for each."""
-    for graph in walk.graphs(model):
+    for graph in traversal.graphs(model):
         kept = {tensor.name: tensor for tensor in graph.initializer}
         if len(kept) < len(graph.initializer):
             stored = list(kept.values())

@@ -7,7 +7,7 @@ from onnx import TensorProto
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
 from farm.workshop import options
-from farm.workshop.child import quantisation, walk
+from farm.workshop.child import quantisation, traversal
 from farm.workshop.problems import Problem, first_line
 
 
@@ -18,7 +18,7 @@ def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.Mod
     """
     read = options.read(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
     quantisation.check_plain(model)
-    if not any(tensor.data_type == TensorProto.FLOAT for tensor in walk.tensors(model)):
+    if not any(tensor.data_type == TensorProto.FLOAT for tensor in traversal.tensors(model)):
         raise Problem("nothing_halved", "The model holds no float32 weights, so fp16 would change nothing.")
     made = onnx.ModelProto()
     made.CopyFrom(model)

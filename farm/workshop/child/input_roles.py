@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import onnx
 
-from farm.workshop.child import constants, signature, walk
+from farm.workshop.child import constants, signature, traversal
 
 _MASK = re.compile(r"mask", re.IGNORECASE)
 _STATE = re.compile(
@@ -48,7 +48,7 @@ def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
     carried = carried_by(model, port["name"])
     chosen = [
         node.input[1]
-        for node in walk.nodes(model, with_functions=False)
+        for node in traversal.nodes(model, with_functions=False)
         if node.op_type == "Where" and len(node.input) == 3 and node.input[0] in carried
     ]
     stored = constants.values(model, names=set(chosen))
@@ -83,7 +83,7 @@ def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     carried = carried_by(model, port["name"])
     return any(
         at < len(node.input) and node.input[at] in carried
-        for node in walk.nodes(model, with_functions=False)
+        for node in traversal.nodes(model, with_functions=False)
         for at in _RECURRENT.get(node.op_type, ())
     )
 
@@ -137,7 +137,7 @@ def is_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether it holds whole left, upper, right and lower sides: of its four columns one is taken off another."""
     carried = carried_by(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
-        node.op_type == "Sub" and carried >= {*node.input} for node in walk.nodes(model, with_functions=False)
+        node.op_type == "Sub" and carried >= {*node.input} for node in traversal.nodes(model, with_functions=False)
     )
 
 
@@ -171,14 +171,14 @@ def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:
     carried = carried_by(model, port["name"])
     return is_whole(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
-        for node in walk.nodes(model, with_functions=False)
+        for node in traversal.nodes(model, with_functions=False)
     )
 
 
 def carried_by(model: onnx.ModelProto, name: str) -> set[str]:
     """Tensors that hold the input's own numbers, inside branches and loops too."""
     carried = {name}
-    for node in walk.nodes(model, with_functions=False):
+    for node in traversal.nodes(model, with_functions=False):
         if node.op_type in _MOVES and node.input and node.input[0] in carried:
             carried.update(node.output)
     return carried
@@ -189,7 +189,7 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
     carried = carried_by(model, name)
     met = [
         other
-        for node in walk.nodes(model, with_functions=False)
+        for node in traversal.nodes(model, with_functions=False)
         if node.op_type in kinds and len(node.input) == 2
         for first, other in (node.input, reversed(node.input))
         if first in carried

@@ -11,7 +11,7 @@ from farm.rules.cells import fills
 from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
-from farm.workshop.child import bounds, consumers, roles, signature, walk
+from farm.workshop.child import bounds, consumers, input_roles, signature, traversal
 from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
@@ -34,7 +34,7 @@ def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consu
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
     for port in facts["inputs"]:
-        if (choices := roles.choices(port, model)) and choices >= 1:
+        if (choices := input_roles.choices(port, model)) and choices >= 1:
             limits.setdefault(port["name"], choices + 1)
     return {
         port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, model, limits.get(port["name"]))
@@ -131,25 +131,25 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
     """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
     if port["dtype"] == "string":
         return _known_texts(port, model)
-    if signature.kind_of(port) in ("b", "i", "u") and roles.is_hiding(port, model):
+    if signature.kind_of(port) in ("b", "i", "u") and input_roles.is_hiding(port, model):
         return fills.ZERO
-    if roles.is_mask(port):
+    if input_roles.is_mask(port):
         return fills.ONE
-    if (asked := roles.compared_with(port, model)) is not None:
+    if (asked := input_roles.compared_with(port, model)) is not None:
         return str(asked)
-    if roles.is_state(port, model):
+    if input_roles.is_state(port, model):
         return fills.ZERO
-    if roles.is_positions(port):
+    if input_roles.is_positions(port):
         return f"{fills.POSITIONS}:{pasts[0]}" if pasts else fills.POSITIONS
-    if roles.is_length(port):
+    if input_roles.is_length(port):
         return _length(port, facts)
-    return fills.ONE if roles.is_factor(port) or roles.is_divisor(port, model) else None
+    return fills.ONE if input_roles.is_factor(port) or input_roles.is_divisor(port, model) else None
 
 
 def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
     """The strings that the operators know which the input reaches; None: they name none."""
     carried, is_split, found = {port["name"]}, False, list[str]()
-    for node in walk.nodes(model, with_functions=False):
+    for node in traversal.nodes(model, with_functions=False):
         if node.input and carried & set(node.input) and node.output:
             is_split |= node.op_type in _SPLITS
             tables = [
@@ -181,17 +181,17 @@ def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit 
         return fills.default_fill(port["dtype"])
     if limit in (bounds.COUNT, bounds.SIDE):
         return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
-    if limit is None or not roles.is_whole(port):
+    if limit is None or not input_roles.is_whole(port):
         return _by_arithmetic(port, model)
     if isinstance(limit, str):
         return f"{fills.BELOW}:{limit}"
     highest = max(0, min(limit - 1, int(np.iinfo(port["dtype"]).max)))
-    return f"{fills.BOXES}:{min(highest, _PAGE)}" if roles.is_boxes(port, model) else f"0..{highest}"
+    return f"{fills.BOXES}:{min(highest, _PAGE)}" if input_roles.is_boxes(port, model) else f"0..{highest}"
 
 
 def _by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
     """Of what looks nothing up: numbers that it is compared with, or as many as it is scaled down from."""
-    if codes := roles.codes(port, model):
+    if codes := input_roles.codes(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
-    reach = 0 if roles.is_whole(port) else roles.reach_of(port, model)
+    reach = 0 if input_roles.is_whole(port) else input_roles.reach_of(port, model)
     return f"0..{reach}" if reach else fills.default_fill(port["dtype"])

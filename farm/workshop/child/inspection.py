@@ -21,7 +21,7 @@ from farm.workshop.child import (
     programs,
     quantised,
     signature,
-    walk,
+    traversal,
 )
 from farm.workshop.child.facts import Facts, FileFacts, GraphFacts
 from farm.workshop.problems import Problem, answering, shown
@@ -67,13 +67,13 @@ def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
 
 def used_domains(model: onnx.ModelProto) -> set[str]:
     """Domains of the nodes, ONNX's own under the empty name."""
-    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in walk.nodes(model)}
+    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in traversal.nodes(model)}
 
 
 def custom_domains(model: onnx.ModelProto) -> list[str]:
     """Domains of operators that neither the model's own functions nor ONNX Runtime define."""
     own = {(function.domain, function.name) for function in model.functions}
-    used = {node.domain for node in walk.nodes(model) if (node.domain, node.op_type) not in own}
+    used = {node.domain for node in traversal.nodes(model) if (node.domain, node.op_type) not in own}
     return sorted(shown(domain) for domain in used if opsets.is_custom(domain))
 
 
@@ -95,8 +95,8 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
 
 def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = opset_imports(model), used_domains(model)
-    everywhere = Counter(_operator(node) for node in walk.nodes(model))
-    stored = [tensor for tensor in walk.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
+    everywhere = Counter(_operator(node) for node in traversal.nodes(model))
+    stored = [tensor for tensor in traversal.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
     return {
         "opsets": imports,
         "unused_opsets": sorted(set(imports) - used - {function.domain for function in model.functions}),
@@ -104,11 +104,13 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
         "nodes_below": sum(everywhere.values()) - len(model.graph.node),
         "functions": len(model.functions),
         "operators": dict(everywhere.most_common(_MAX_OPERATORS)),
-        "subgraphs": dict(Counter(node.op_type for node in walk.nodes(model) if any(walk.inner_graphs(node)))),
+        "subgraphs": dict(
+            Counter(node.op_type for node in traversal.nodes(model) if any(traversal.inner_graphs(node)))
+        ),
         "custom_domains": custom_domains(model),
         "parameters": sum(external.elements(tensor) for tensor in stored),
         "parameters_bytes": sum(external.tensor_bytes(tensor) for tensor in stored),
-        "trees": sum(_trees(node) for node in walk.nodes(model)),
+        "trees": sum(_trees(node) for node in traversal.nodes(model)),
         "dtypes": _bytes_by_dtype(stored),
         "is_quantised": quantised.is_quantised(model),
     }

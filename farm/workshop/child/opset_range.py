@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, inliner
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import conversion, model_file, payloads, stamps
+from farm.workshop.child import conversion, model_file, payloads, version_stamps
 from farm.workshop.problems import Problem, answering
 
 _OLDEST = 7
@@ -27,7 +27,7 @@ def reach(payload: payloads.Model) -> dict[str, object]:
     The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.
     """
     model = model_file.read(Path(payload["folder"]), payload["main"])
-    current = stamps.opset_of(model)
+    current = version_stamps.opset_of(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     light = _without_weights(inliner.inline_local_functions(model) if model.functions else model)

@@ -9,7 +9,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from farm.rules.runtimes.opsets import ONNX_DOMAINS, ir_of_opset
 from farm.workshop import options
-from farm.workshop.child import quantised, reference, stamps, storage
+from farm.workshop.child import quantised, reference, storage, version_stamps
 from farm.workshop.problems import Problem, first_line, shown
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
@@ -92,11 +92,11 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
         raise Problem(
             "nothing_quantised", f"The model has no operator that {how.split(',')[0]} quantises: measure it as fp32."
         )
-    stamps.strip_unused(after)
+    version_stamps.strip_unused(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
-    was = stamps.opset_of(before)
+    was = version_stamps.opset_of(before)
     # None: what is left is of ONNX Runtime's own operators alone
-    now = stamps.opset_of(after) or was
+    now = version_stamps.opset_of(after) or was
     if was != now:
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp

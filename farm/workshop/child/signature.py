@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop.child import batches, walk
+from farm.workshop.child import batches, traversal
 from farm.workshop.problems import Problem, shown
 
 _MAX_PORTS = 1024
@@ -229,5 +229,5 @@ def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:
         and node.input
         and node.input[0] in inputs
         and not any(attribute.name == "layout" and attribute.i == 1 for attribute in node.attribute)
-        for node in walk.nodes(model, with_functions=False)
+        for node in traversal.nodes(model, with_functions=False)
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from farm.workshop.child import consumers, context, detectors, roles, signature, walk
+from farm.workshop.child import consumers, context, detectors, input_roles, signature, traversal
 
 MOST_TRIES = 20
 SEQUENCE, PICTURE, SAMPLES = 64, 224, 16_000
@@ -83,7 +83,7 @@ def _around(
     """The known sizes with ways to choose the others."""
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
-    pictures = [shape for port, shape in ports if not roles.is_state(port, model)]
+    pictures = [shape for port, shape in ports if not input_roles.is_state(port, model)]
     latents = {dim for port, shape in ports if _is_latent(port["name"], shape) for dim in shape[2:]}
     usual = {dim: _LATENT if dim in latents else _usual(dim, pictures) for dim in free}
     searched = {dim: SEARCHED if size == PICTURE else size for dim, size in usual.items()}
@@ -145,7 +145,7 @@ def _stepped(facts: signature.Signature, free: list[str], required: consumers.Re
 
 def _steps(facts: signature.Signature, required: consumers.Required) -> set[str]:
     """Lengths of what is put behind the past: as inference says, else those of the tokens."""
-    tokens = (port for port in facts["inputs"] if roles.is_whole(port) and not roles.is_mask(port))
+    tokens = (port for port in facts["inputs"] if input_roles.is_whole(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
@@ -157,7 +157,7 @@ def _counts_at_once(dim: str, model: onnx.ModelProto, facts: signature.Signature
     if dim.lower() not in ("n", "b") and signature.is_count(dim, [port["shape"] for port in facts["inputs"]]):
         return True
     places = [(port, at) for port in facts["inputs"] for at, size in enumerate(port["shape"] or ()) if size == dim]
-    if all(roles.is_state(port, model) for port, _ in places):
+    if all(input_roles.is_state(port, model) for port, _ in places):
         # keys and values have a length, of a past or of what an encoder gave; other states count what is done at once
         is_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
         return not is_length and not _PAST.search(dim)
@@ -169,7 +169,7 @@ def _pointed(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
     """How many points have a label each: two coordinates in one input, and in another what they are compared with."""
     coordinates = {shape[-2] for port in facts["inputs"] if (shape := port["shape"] or [])[1:] and shape[-1] == 2}
     lasts = ((port, str((port["shape"] or [""])[-1])) for port in facts["inputs"])
-    return {last for port, last in lasts if last in coordinates and roles.codes(port, model)}
+    return {last for port, last in lasts if last in coordinates and input_roles.codes(port, model)}
 
 
 def _usual(dim: str, shapes: Sequence[Shape]) -> int:
@@ -208,7 +208,7 @@ def _hints(
             yield from (dict(zip(both, grid, strict=False)) for grid in _grids(model, port["name"], required))
         if both:
             yield from (dict.fromkeys(both, side) for side in _sides(model, port["name"], required.tables))
-    has_rate = any(roles.compared_with(port, model) == roles.USUAL_RATE for port, _ in ports)
+    has_rate = any(input_roles.compared_with(port, model) == input_roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
         if isinstance(last, str) and last in free and _is_spectrum(port["name"], shape):
@@ -276,8 +276,8 @@ def _noted(model: onnx.ModelProto) -> list[int]:
 
 def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
     """Those that read the input before anything else computes."""
-    carried, found = roles.carried_by(model, name), []
-    for node in walk.nodes(model, with_functions=False):
+    carried, found = input_roles.carried_by(model, name), []
+    for node in traversal.nodes(model, with_functions=False):
         if not node.input or node.input[0] not in carried:
             continue
         if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):
@@ -306,7 +306,7 @@ def _with_sums(sizes: Mapping[str, int], facts: signature.Signature, required: c
     )
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
     now = next((dim for dim in dims if required.pasts and dim in _steps(facts, required)), None) or next(named, None)
-    others = {dim for port in facts["inputs"] if not roles.is_mask(port) for dim in port["shape"] or ()}
+    others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):
             numbers = [int(part) if part.isdecimal() else sizes.get(part) for part in parts.groups()]

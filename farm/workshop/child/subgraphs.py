@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from farm.workshop import arrays
-from farm.workshop.child import model_file, payloads, reference, storage, walk
+from farm.workshop.child import model_file, payloads, reference, storage, traversal
 from farm.workshop.problems import Problem, answering
 
 _MAX_NODES = 50_000
@@ -87,7 +87,7 @@ def _write(model: onnx.ModelProto, payload: payloads.Exposed) -> None:
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
     """What a node reads, what graphs inside it take from around them included."""
     yield from (name for name in node.input if name)
-    for inner in walk.inner_graphs(node):
+    for inner in traversal.inner_graphs(node):
         own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
         made = {name for below in inner.node for name in below.output}
         names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]

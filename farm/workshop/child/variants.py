@@ -18,7 +18,7 @@ from farm.workshop.child import (
     quantisation,
     quantisation_report,
     signature,
-    static,
+    static_quantisation,
     storage,
 )
 from farm.workshop.problems import answering
@@ -68,4 +68,4 @@ def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Pat
         return quantisation.dynamic(model, work=work, chosen=chosen)
     samples = payload.get("calibration")
     given = Path(samples) if samples else None
-    return static.static(model, work=work, precision=precision, chosen=chosen, given=given)
+    return static_quantisation.static(model, work=work, precision=precision, chosen=chosen, given=given)

@@ -3,7 +3,7 @@
 import onnx
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import walk
+from farm.workshop.child import traversal
 
 
 def opset_of(model: onnx.ModelProto) -> int | None:
@@ -14,7 +14,7 @@ def opset_of(model: onnx.ModelProto) -> int | None:
 
 def strip_unused(model: onnx.ModelProto) -> list[str]:
     """Leaves out operator sets that no node uses; what was done, in sentences."""
-    used = {node.domain for node in walk.nodes(model)} | {function.domain for function in model.functions}
+    used = {node.domain for node in traversal.nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
         used |= set(opsets.ONNX_DOMAINS)
     spare = [entry for entry in model.opset_import if entry.domain not in used]
@@ -36,7 +36,7 @@ def lower_ir(model: onnx.ModelProto) -> list[str]:
 
 def _needed_ir(model: onnx.ModelProto) -> int:
     """What features ask for beside the operator set: functions, and element types by the release that brought them."""
-    kinds = {tensor.data_type for tensor in walk.tensors(model)}
+    kinds = {tensor.data_type for tensor in traversal.tensors(model)}
     tensor = onnx.TensorProto
     needed = [(8, bool(model.functions))]
     needed += [

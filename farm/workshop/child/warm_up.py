@@ -7,9 +7,9 @@ never on a model of anybody else.
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop.child import conversion, findings, inspection, reach
+from farm.workshop.child import conversion, findings, inspection, opset_range
 
-__all__ = ["inspection", "reach", "warm"]
+__all__ = ["inspection", "opset_range", "warm"]
 _OPSET = 17
 
 

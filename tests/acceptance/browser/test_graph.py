@@ -32,7 +32,7 @@ def store_model(version: Version) -> None:
     weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [1.0] * 16)
     content = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:], [weight])).SerializeToString()
     assert onnx.load_from_string(content).graph.node
-    path = storage.place(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
+    path = storage.blob_path(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     services.make_outline(Outline.objects.create(artifact=version.artifact).pk)
@@ -64,7 +64,7 @@ def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: 
 def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(opened: Opening, finished: Run) -> None:
     store_model(finished.version)
     outline = Outline.objects.get().blob
-    storage.place(team_id=finished.version.artifact.team_id, sha256=outline.sha256).unlink()
+    storage.blob_path(team_id=finished.version.artifact.team_id, sha256=outline.sha256).unlink()
     page = opened(f"/models/versions/{finished.version_id}/graph/", size=PHONE)
     expect(page.locator("#graph-says")).to_contain_text("is not stored any more")
     expect(page.locator("#operators tbody tr")).to_have_count(len(rows.OPERATORS))

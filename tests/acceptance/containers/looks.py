@@ -21,7 +21,7 @@ LOOKS: Final = """
 import os, shutil
 from farm.sandbox import confinement
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print("uid", os.getuid(), "sandbox", confinement.available_level(), "capabilities", int(status["CapEff"], 16),
+print("uid", os.getuid(), "sandbox", confinement.find_available_level(), "capabilities", int(status["CapEff"], 16),
       "root", "read-only" if os.statvfs("/").f_flag & os.ST_RDONLY else "writable",
       "compilers", [name for name in ("cc", "gcc", "g++", "clang", "make") if shutil.which(name)])
 """

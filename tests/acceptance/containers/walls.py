@@ -18,8 +18,8 @@ NOT_READ: Final = "The model was not opened: no sandbox works on this machine."
 ADVICE: Final = """
 import os; os.environ["DJANGO_SETTINGS_MODULE"] = "farm.config.settings"
 import django; django.setup()
-from farm.registry.confinement import walls
-print(walls().advice)
+from farm.registry.confinement import current_confinement
+print(current_confinement().advice)
 """
 PREPARES: Final = (f"{PROJECT}_prepare_1", f"{PROJECT}_prepare_2")
 WITHOUT: Final = f"{PROJECT}_prepare_without"

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dashboard.reading.cell import open_cells
 from farm.accounts.models import User
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
@@ -74,7 +74,7 @@ def end(run: Run, node: Node, template: Template, writer: Writer, dice: random.R
 
 
 def _end_block(block: Block, run: Run, node: Node, template: Template, writer: Writer, copier: Copier) -> None:
-    token = digest_of([block.pk, "large"])
+    token = digest_json([block.pk, "large"])
     ended = {"state": AttemptState.DONE, "ended_at": timezone.now()}
     attempt = writer.add(Attempt(block=block, number=1, node=node, token_digest=token, **ended))
     facts = template.facts[0]

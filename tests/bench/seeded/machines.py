@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 from farm.accounts.models import AuditEvent, Membership, Team, User
 from farm.accounts.states import Role
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.cells import Recipe, Workload
 from farm.fleet.models import Node, NodeEvent, NullEstimate
-from farm.fleet.selectors.noise import floor_of
+from farm.fleet.selectors.noise import estimate_noise_floor
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Preparation, Variant, Version
 from farm.registry.states import FileRole, MakingState, VersionState
@@ -74,7 +74,7 @@ def models(writer: Writer, dice: random.Random, folk: People, count: int, *, sin
 
 
 def _version(writer: Writer, model: Model, number: int, by: User, at: datetime) -> Line:
-    team, sha256 = model.team, digest_of([model.name, number])
+    team, sha256 = model.team, digest_json([model.name, number])
     blob = writer.add(Blob(team=team, sha256=sha256, bytes=4_321_000, created_at=at))
     artifact = writer.add(Artifact(team=team, sha256=sha256, main=f"{model.name}.onnx", bytes=4_321_000, created_at=at))
     writer.add(ArtifactFile(artifact=artifact, blob=blob, name=artifact.main, role=FileRole.MODEL))
@@ -85,12 +85,12 @@ def _version(writer: Writer, model: Model, number: int, by: User, at: datetime) 
     for precision in PRECISIONS:
         recipe = Recipe(precision=precision)
         row = Variant(artifact=artifact, recipe_json=recipe.model_dump(mode="json"), derived=artifact, **made)
-        row.recipe_sha256 = digest_of(row.recipe_json)
+        row.recipe_sha256 = digest_json(row.recipe_json)
         variants[precision] = writer.add(row)
     for batch in BATCHES:
         workload = Workload(batch=batch).model_dump(mode="json")
         prepared = Preparation(artifact=artifact, workload_json=workload, inputs=blob, reference=blob, **made)
-        prepared.workload_sha256 = digest_of(workload)
+        prepared.workload_sha256 = digest_json(workload)
         prepared.reference_of = "onnxruntime==1.31.1 CPU, no optimisations"
         preparations[str(batch)] = writer.add(prepared)
     return Line(version, variants, preparations)
@@ -114,13 +114,13 @@ def _node(writer: Writer, dice: random.Random, folk: People, number: int, now: d
     }  # fmt: skip
     verdicts = dice.choices(("undecided", "equal", "slower"), (90, 9.5, 0.5), k=PAIRS_A_NODE)
     pairs = [[dice.gauss(0, 0.01) for _ in range(8)] for _ in range(PAIRS_A_NODE)]
-    floor = floor_of([(ratios, sum(ratios) / 8) for ratios in pairs])
+    floor = estimate_noise_floor([(ratios, sum(ratios) / 8) for ratios in pairs])
     assert floor is not None
     tags = {"cpu": "probe trace: 3 nodes on CPUExecutionProvider", "x86": "platform says x86_64"}
     node = writer.add(
         Node(
-            team=folk.team, owner=dice.choice(folk.everybody), name=name, public_key=digest_of(name)[:44],
-            fingerprint="SHA256:" + digest_of(name)[:24], health=health, facts_json=facts,
+            team=folk.team, owner=dice.choice(folk.everybody), name=name, public_key=digest_json(name)[:44],
+            fingerprint="SHA256:" + digest_json(name)[:24], health=health, facts_json=facts,
             state=NodeState.OFFLINE if away else NodeState.ONLINE,
             tags={**tags, **({"openvino": "probe trace"} if with_openvino else {})},
             providers=[CPU, *(["OpenVINOExecutionProvider"] if with_openvino else [])],

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import models
 
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.fleet.models import Node
 from farm.registry.models import Preparation, Variant, Version
 from farm.rules.planning.blocks import TWIN
@@ -137,7 +137,7 @@ class Copier:
             found[row.pk] = self._add(
                 row,
                 run_id=run.pk,
-                digest=digest_of([sha256, row.digest]),
+                digest=digest_json([sha256, row.digest]),
                 spec_json=spec,
                 variant_id=variant,
                 preparation_id=prepared,
@@ -148,7 +148,7 @@ class Copier:
         attempts = {}
         for row in template.attempts:
             block = blocks[row.block_id].pk
-            token = digest_of([block, row.number])
+            token = digest_json([block, row.number])
             times = _moved(row, later, ("claimed_at", "ended_at"))
             attempts[row.pk] = self._add(row, block_id=block, node_id=place.node.pk, token_digest=token, **times)
         for report in template.facts:

@@ -63,7 +63,7 @@ def test_a_code_lets_one_machine_in(team: Team, owner: User) -> None:
     _, code = enrolment.invite(team=team, by=owner)
 
     def enrol(number: int) -> None:
-        key = signatures.public_key(signatures.make_private_key())
+        key = signatures.derive_public_key(signatures.make_private_key())
         facts, spoken = make_facts().facts, version.CONTRACT_VERSION
         enrolment.enrol(Enrolment(code=code, name=f"n{number}", public_key=key, facts=facts, contract_version=spoken))
 

@@ -20,12 +20,12 @@ from farm.accounts.services import issue_token
 from farm.accounts.states import ALL_OF_A_PERSON
 from farm.alerts.selectors.badges import badge_key
 from farm.alerts.services.channels import create_channel
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.contract.version import CONTRACT_VERSION
+from farm.fleet.farm_wheel import build_farm_wheel
 from farm.fleet.models import Lending, Node, NodeSecret, Trial
-from farm.fleet.own_wheel import own_wheel
 from farm.registry import storage
 from farm.registry.models import Blob, PlanOrder, Version
 from farm.registry.services import begin_upload
@@ -145,7 +145,7 @@ class World:
 
     def _part(self, team: Team) -> Blob:
         digest = "7" * 64
-        path = storage.place(team_id=team.pk, sha256=digest)
+        path = storage.blob_path(team_id=team.pk, sha256=digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"zip" + WEIGHTS)
         return Blob.objects.create(team=team, sha256=digest, bytes=3 + len(WEIGHTS))
@@ -199,7 +199,7 @@ class World:
         """A raw trace of the finished run, with its file."""
         attempt = first_block(run).attempts.get()
         digest = "5" * 64
-        path = storage.place(team_id=run.team_id, sha256=digest)
+        path = storage.blob_path(team_id=run.team_id, sha256=digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(b"[]"))
         run.team.blobs.create(sha256=digest, bytes=22)
@@ -214,7 +214,7 @@ class World:
         return str(blob.sha256)
 
     def _store(self, blob: Blob) -> None:
-        path = storage.place(team_id=blob.team_id, sha256=blob.sha256)
+        path = storage.blob_path(team_id=blob.team_id, sha256=blob.sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(MODEL)
 
@@ -257,7 +257,7 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "api/v1/trials/<int:trial_id>/<what>": {"what": "allow"},
     "fleet/trials/<int:trial_id>/<str:what>/": {"what": "allow"},
     "graph/netron/<str:name>": {"name": "view.js"},
-    "install/<str:name>": {"name": own_wheel().name},
+    "install/<str:name>": {"name": build_farm_wheel().name},
     "api/node/v1/tab/<name>": {"name": "index.html"},
     # whoever may see the files hears that there is none of that name
     "api/v1/versions/<int:version_id>/files/<name>": {"name": "none.onnx"},
@@ -274,7 +274,7 @@ def _leaving(team: Team) -> User:
 def _secret_of(node: Node) -> str:
     secret = f"ofn_secret-of-{node.name}"
     later = timezone.now() + timedelta(days=1)
-    NodeSecret.objects.create(node=node, hint="ofn_", digest=digest_of_secret(secret), expires_at=later)
+    NodeSecret.objects.create(node=node, hint="ofn_", digest=hash_secret(secret), expires_at=later)
     return secret
 
 
@@ -305,7 +305,7 @@ def _channel(world: World) -> dict[str, Any]:
 def _enrolment(world: World) -> dict[str, Any]:
     from farm.contract import signatures
 
-    key = signatures.public_key(NodeClient().private)
+    key = signatures.derive_public_key(NodeClient().private)
     code = "ofe_nobody-made-this"
     return {"code": code, "name": "x", "public_key": key, "facts": FACTS, "contract_version": CONTRACT_VERSION}
 

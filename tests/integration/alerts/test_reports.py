@@ -32,7 +32,7 @@ MODEL_BYTES = b"the model"
 def alert(watch: Watch, node: Node, version: Version) -> Alert:
     """An alert of a slower release whose model is stored."""
     blob = version.artifact.files.get().blob
-    place = storage.place(team_id=blob.team_id, sha256=blob.sha256)
+    place = storage.blob_path(team_id=blob.team_id, sha256=blob.sha256)
     place.parent.mkdir(parents=True)
     place.write_bytes(MODEL_BYTES)
     return slower_alert(node)
@@ -96,7 +96,7 @@ def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client,
 
 def test_a_report_without_evidence_or_files_is_refused_in_a_sentence(client: Client, alert: Alert) -> None:
     blob = alert.version.artifact.files.get().blob
-    storage.place(team_id=blob.team_id, sha256=blob.sha256).unlink()
+    storage.blob_path(team_id=blob.team_id, sha256=blob.sha256).unlink()
     answer = client.get(f"/api/v1/alerts/{alert.pk}/report.zip")
     assert (answer.status_code, "no stored file" in answer.json()["detail"]) == (404, True)
     Symptom.objects.update(run=None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.registry.models import ArtifactFile
-from farm.registry.storage import place
+from farm.registry.storage import blob_path
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
 from tests.integration.client.conftest import Command
@@ -54,7 +54,7 @@ def test_a_version_that_there_is_not_is_said(onnxfarm: Command, home: Path, agai
 @pytest.mark.parametrize(("change", "told"), [(b"", "other bytes"), (b"and more", "goes on after")])
 def test_bytes_that_are_not_the_versions_are_refused(onnxfarm: Command, home: Path, change: bytes, told: str) -> None:
     blob = ArtifactFile.objects.get(role="data").blob
-    path = place(team_id=blob.team_id, sha256=blob.sha256)
+    path = blob_path(team_id=blob.team_id, sha256=blob.sha256)
     path.chmod(0o600)
     content = path.read_bytes()
     path.write_bytes(content + change if change else bytes(len(content)))

@@ -12,7 +12,7 @@ from typer.testing import Result
 from farm.accounts.models import Membership, Team, Token, User
 from farm.accounts.services import create_owner, issue_token
 from farm.accounts.states import ALL_OF_A_PERSON, Role
-from farm.fleet.enrolment import wheel_link
+from farm.fleet.enrolment import make_wheel_link
 from onnxfarm.remote.account import Account
 
 Command = Callable[..., Result]
@@ -93,7 +93,7 @@ def test_an_invitation_prints_how_to_install_and_to_join_and_warns_of_a_local_ad
     settings.PUBLIC_URL = settings.GATEWAY_URL = "http://127.0.0.1:8000"
     made = as_administrator("node", "invite")
     assert made.stdout.startswith("onnxfarm node enroll http://127.0.0.1:8000 --token ofe_")
-    assert wheel_link() in made.stderr
+    assert make_wheel_link() in made.stderr
     assert "Other machines cannot reach http://127.0.0.1:8000" in made.stderr
     settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example"
     assert "Other machines" not in as_administrator("node", "invite").stderr

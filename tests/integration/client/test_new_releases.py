@@ -23,7 +23,7 @@ from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning.plans import Plan
 from onnxfarm.here import bisection, workbench
-from onnxfarm.here.published import listing_of, named, newest
+from onnxfarm.here.release_index import listing_of, named, newest
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote.client import Client

@@ -66,14 +66,14 @@ def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator
 
 def stored(team: Team, letter: str) -> Blob:
     """A file of the store with its row."""
-    path = storage.place(team_id=team.pk, sha256=letter * 64)
+    path = storage.blob_path(team_id=team.pk, sha256=letter * 64)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(FILE)
     return Blob.objects.create(team=team, sha256=letter * 64, bytes=len(FILE))
 
 
 def files(team: Team) -> list[bool]:
-    return [storage.place(team_id=team.pk, sha256=letter * 64).exists() for letter in "abcd"]
+    return [storage.blob_path(team_id=team.pk, sha256=letter * 64).exists() for letter in "abcd"]
 
 
 def acts() -> None:

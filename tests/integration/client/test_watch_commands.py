@@ -35,7 +35,7 @@ def version(team: Team, owner: User) -> Version:
 def alert(version: Version, member: User, node: Node) -> Alert:
     """An alert of a slower release whose model is stored."""
     blob = version.artifact.files.get().blob
-    place = storage.place(team_id=blob.team_id, sha256=blob.sha256)
+    place = storage.blob_path(team_id=blob.team_id, sha256=blob.sha256)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"the model")
     make_watch(version, member)

@@ -19,7 +19,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.searches.gate import Checks, Gate
 from farm.rules.searches.search import carry_out
 from onnxfarm.here import workbench
-from onnxfarm.here.published import published
+from onnxfarm.here.release_index import published
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote import operations

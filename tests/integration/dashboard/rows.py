@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.contract import reports
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.blocks import ArmOrder, Lease
 from farm.contract.cells import CellSpec
 from farm.contract.node import INT4, MODELS, SCENARIOS
@@ -72,7 +72,7 @@ def make_version(
     team: Team, by: User, *, name: str = "encoder", state: VersionState = VersionState.READY, number: int = 1
 ) -> Version:
     """An inspected version without a stored file behind it."""
-    digest = digest_of([team.pk, name, number])
+    digest = digest_json([team.pk, name, number])
     blob = Blob.objects.create(team=team, sha256=digest, bytes=4_321_000)
     artifact = Artifact.objects.create(team=team, sha256=digest, main=f"{name}.onnx", bytes=4_321_000)
     ArtifactFile.objects.create(artifact=artifact, blob=blob, name=artifact.main, role=FileRole.MODEL)
@@ -100,8 +100,8 @@ def make_node(
         team=team,
         owner=owner,
         name=name,
-        public_key=digest_of([team.pk, name])[:44],
-        fingerprint="SHA256:" + digest_of(name)[:24],
+        public_key=digest_json([team.pk, name])[:44],
+        fingerprint="SHA256:" + digest_json(name)[:24],
         state=NodeState.ONLINE,
         health=health,
         facts_json=facts.model_dump(mode="json"),

@@ -34,7 +34,7 @@ def trace(*, nodes: int = 12) -> list[dict[str, Any]]:
 
 def store(run: Run, content: bytes, *, digest: str) -> None:
     """A raw trace of the run's first arm."""
-    path = storage.place(team_id=run.team_id, sha256=digest)
+    path = storage.blob_path(team_id=run.team_id, sha256=digest)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     run.team.blobs.create(sha256=digest, bytes=len(content))

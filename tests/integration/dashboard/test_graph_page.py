@@ -31,7 +31,7 @@ def address(version: Version, rest: str = "") -> str:
 
 def store(version: Version, content: bytes) -> None:
     """Puts a file behind a version that was made without one."""
-    path = storage.place(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
+    path = storage.blob_path(team_id=version.artifact.team_id, sha256=version.artifact.files.get().blob.sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
@@ -145,7 +145,7 @@ def test_an_outline_that_is_gone_from_the_store_is_a_404(signed_in: Client, vers
     store(version, model_with_weights())
     signed_in.get(address(version, "outline/"))
     blob = make_outline(version).blob
-    storage.place(team_id=blob.team_id, sha256=blob.sha256).unlink()
+    storage.blob_path(team_id=blob.team_id, sha256=blob.sha256).unlink()
     assert_is_page(signed_in.get(address(version, "outline/")), 404)
 
 

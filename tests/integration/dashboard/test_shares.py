@@ -12,7 +12,7 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, Share, Team, User
 from farm.accounts.services import revoke_share
 from farm.base.refusals import Invalid, Missing, NotAllowed
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -96,7 +96,7 @@ def test_a_shared_run_is_made_once_for_all_who_read_it(run: Run, owner: User) ->
 
 def test_only_the_digest_of_a_link_is_kept(run: Run, owner: User) -> None:
     secret = made(run, owner, "run").strip("/").rsplit("/", 1)[1]
-    assert Share.objects.get().digest == digest_of_secret(secret)
+    assert Share.objects.get().digest == hash_secret(secret)
     assert secret not in str(Share.objects.values().get())
     assert secret not in str(list(AuditEvent.objects.values()))
 

@@ -96,7 +96,7 @@ def test_members_download_the_files_and_a_viewer_does_not(
     path = f"/api/v1/variants/{variant.pk}/files/encoder.onnx"
     content = b"what the farm made"
     blob = Blob.objects.create(team=team, sha256=sha256(content).hexdigest(), bytes=len(content))
-    place = storage.place(team_id=team.pk, sha256=blob.sha256)
+    place = storage.blob_path(team_id=team.pk, sha256=blob.sha256)
     place.parent.mkdir(parents=True)
     place.write_bytes(content)
     ArtifactFile.objects.create(artifact=variant.derived, blob=blob, name="encoder.onnx", role=FileRole.MODEL)

@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.accounts.states import Scope
-from farm.fleet.enrolment import address_warning, install_command, wheel_link
-from farm.fleet.own_wheel import own_wheel
+from farm.fleet.enrolment import make_install_command, make_wheel_link, warn_of_address
+from farm.fleet.farm_wheel import build_farm_wheel
 from tests.conftest import ApiOf
 from tests.integration.dashboard.pages import assert_is_page
 
@@ -24,7 +24,7 @@ WARNING = "Other machines cannot reach"
 
 
 def test_anybody_gets_the_wheel_whole_and_is_told_when_it_is_still_the_same(client: Client, db: None) -> None:
-    wheel = own_wheel()
+    wheel = build_farm_wheel()
     answer = client.get(f"/install/{wheel.name}")
     assert sha256(answer.content).hexdigest() == wheel.sha256
     assert answer["Cache-Control"] == "no-cache"
@@ -42,7 +42,7 @@ def test_there_is_no_other_file(client: Client, db: None, name: str) -> None:
 def test_the_simple_index_links_the_wheel_with_its_digest(client: Client, db: None) -> None:
     page = client.get("/install/simple/onnxfarm/").content.decode()
     link = re.search(r'href="([^"]+)"', page)
-    assert link[1] == f"../../{own_wheel().name}#sha256={own_wheel().sha256}"
+    assert link[1] == f"../../{build_farm_wheel().name}#sha256={build_farm_wheel().sha256}"
 
 
 def test_an_invitation_shows_how_to_install_join_and_start_and_warns_of_a_local_address(
@@ -51,14 +51,17 @@ def test_an_invitation_shows_how_to_install_join_and_start_and_warns_of_a_local_
     settings.PUBLIC_URL = settings.GATEWAY_URL = "http://127.0.0.1:8000"
     client = api_of(owner, Scope.NODES)
     made = client.post("/api/v1/nodes/invitations", {}, content_type="application/json").json()
-    assert made["install"] == install_command()
-    assert f'pip install "onnxfarm[node] @ http://127.0.0.1:8000/install/{own_wheel().name}#sha256=' in made["install"]
+    assert made["install"] == make_install_command()
+    assert (
+        f'pip install "onnxfarm[node] @ http://127.0.0.1:8000/install/{build_farm_wheel().name}#sha256='
+        in made["install"]
+    )
     assert made["warning"].startswith(f"{WARNING} http://127.0.0.1:8000: it is an address of this machine only.")
     assert "set ONNXFARM_PUBLIC_URL to its https:// address" in made["warning"]
     browser = Client()
     browser.force_login(owner)
     page = assert_is_page(browser.post("/fleet/invite/"))
-    assert f'pip install "onnxfarm[node] @ {wheel_link()}"' in page
+    assert f'pip install "onnxfarm[node] @ {make_wheel_link()}"' in page
     assert WARNING in page
     settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example"
     assert WARNING not in assert_is_page(browser.post("/fleet/invite/"))
@@ -77,8 +80,8 @@ def test_an_invitation_shows_how_to_install_join_and_start_and_warns_of_a_local_
 )
 def test_the_warning_names_what_to_set(settings: Settings, public: str, gateway: str, named: str) -> None:
     settings.PUBLIC_URL, settings.GATEWAY_URL = public, gateway
-    assert bool(address_warning()) == bool(named)
-    assert named in address_warning()
+    assert bool(warn_of_address()) == bool(named)
+    assert named in warn_of_address()
 
 
 @pytest.mark.slow
@@ -87,7 +90,7 @@ def test_what_is_shown_installs_a_node_into_an_empty_environment(
 ) -> None:
     """The requirement as it is shown, by uv, which asks an index for the rest; a wrong digest is refused."""
     settings.PUBLIC_URL = str(live_server)
-    requirement = shlex.split(install_command())[-1]
+    requirement = shlex.split(make_install_command())[-1]
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     python, command = tmp_path / "venv/bin/python", tmp_path / "venv/bin/onnxfarm"
     forged = requirement.partition("#")[0] + "#sha256=" + "0" * 64

@@ -137,14 +137,14 @@ def test_a_machine_is_put_aside_when_its_owner_leaves_and_comes_back_only_by_an_
     node: Node, team: Team, member: User, owner: User
 ) -> None:
     remove_member(team=team, user=member, by=owner)
-    assert fleet.put_aside_unvouched() == 1
+    assert fleet.quarantine_unvouched_nodes() == 1
     node.refresh_from_db()
     assert node.health == NodeHealth.QUARANTINED
     assert "Its owner member left team vision" in node.health_reason
     with pytest.raises(Conflict, match="left team vision"):
         fleet.resume(node=node, by=owner)
     Membership.objects.create(team=team, user=member)
-    assert fleet.put_aside_unvouched() == 0
+    assert fleet.quarantine_unvouched_nodes() == 0
     assert fleet.resume(node=node, by=owner).health == NodeHealth.ACTIVE
 
 

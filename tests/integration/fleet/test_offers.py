@@ -6,8 +6,8 @@ from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Lending, Node, NullEstimate
-from farm.fleet.selectors import offers
-from farm.fleet.services import keep_null_estimates
+from farm.fleet.selectors import node_offers
+from farm.fleet.services import store_null_estimates
 from farm.fleet.states import LendingState
 from tests.integration.fleet.nulls import keep_null_estimate
 from tests.integration.runs.making import make_node
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def queries(team: Team, user: User) -> int:
     with CaptureQueriesContext(connection) as captured:
-        offers(team=team, uploader=user)
+        node_offers(team=team, uploader=user)
     return len(captured)
 
 
@@ -28,7 +28,7 @@ def test_a_larger_fleet_takes_no_more_queries(team: Team, owner: User) -> None:
     for number in range(20):
         make_node(team, name=f"many-{number}")
     assert queries(team, owner) == few
-    assert len(offers(team=team, uploader=owner)) == 22
+    assert len(node_offers(team=team, uploader=owner)) == 22
 
 
 def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team, owner: User) -> None:
@@ -44,7 +44,7 @@ def test_the_noise_of_a_node_that_has_measured_pairs_is_in_its_offer(team: Team,
         log_ratios=[0.01, -0.01, 0.02, 0.0],
         verdict="same",
     )
-    measured, new = offers(team=team, uploader=owner)
+    measured, new = node_offers(team=team, uploader=owner)
     assert measured.noise is not None
     assert measured.noise > 0
     assert new.noise is None
@@ -56,7 +56,7 @@ def test_a_node_lent_to_many_teams_is_offered_once(team: Team, owner: User, stra
     for other in (team, Team.objects.create(name="third")):
         Membership.objects.create(team=other, user=stranger)
         Lending.objects.create(node=node, team=other, asked_by=stranger, state=LendingState.AGREED)
-    assert [offer.name for offer in offers(team=team, uploader=owner)] == ["lent"]
+    assert [offer.name for offer in node_offers(team=team, uploader=owner)] == ["lent"]
     assert [one.name for one in Node.objects.serving(lender, uploader=stranger)] == ["lent"]
 
 
@@ -68,6 +68,6 @@ def test_a_hundred_pairs_of_a_metric_give_the_node_its_margin(team: Team, owner:
         for number in range(100)
     ]
     rows[0].metrics = {"session_ms": -0.25}
-    keep_null_estimates(node=node, estimates=rows)
-    (offer,) = offers(team=team, uploader=owner)
+    store_null_estimates(node=node, estimates=rows)
+    (offer,) = node_offers(team=team, uploader=owner)
     assert offer.margins == {"session_ms": pytest.approx(0.284, abs=0.001)}

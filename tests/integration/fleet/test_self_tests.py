@@ -6,7 +6,7 @@ from farm.accounts.models import Team, User
 from farm.contract.node import SelfTest
 from farm.fleet import services
 from farm.fleet.models import Node
-from farm.fleet.services.health import what_is_wrong
+from farm.fleet.services.health import explain_failed_self_test
 from farm.fleet.states import NodeHealth
 from tests.integration.node_api.calls import NodeClient
 
@@ -86,4 +86,4 @@ def test_a_self_test_that_cannot_be_is_refused(machine: NodeClient, lie: object)
 
 @pytest.mark.parametrize(("first_ms", "p50_ms", "is_wrong"), [(None, 9.0, False), (1.0, 3.0, False), (1.0, 3.1, True)])
 def test_the_band_is_three_times_the_first(first_ms: float | None, p50_ms: float, is_wrong: bool) -> None:
-    assert bool(what_is_wrong(SelfTest.model_validate(passed(p50_ms)), first_ms=first_ms)) is is_wrong
+    assert bool(explain_failed_self_test(SelfTest.model_validate(passed(p50_ms)), first_ms=first_ms)) is is_wrong

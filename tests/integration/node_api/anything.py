@@ -97,7 +97,7 @@ class Farm:
     def _store(self, team: Team) -> None:
         """The file of the block, which nothing has really stored."""
         for one in self.block.run.version.artifact.files.all():
-            path = storage.place(team_id=team.pk, sha256=one.blob.sha256)
+            path = storage.blob_path(team_id=team.pk, sha256=one.blob.sha256)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"onnx")
 
@@ -160,7 +160,7 @@ def _enrolments(draw: st.DrawFn, farm: Farm) -> Request:
     known = {
         "code": farm.code,
         "name": "bench-5",
-        "public_key": signatures.public_key(farm.pair),
+        "public_key": signatures.derive_public_key(farm.pair),
         "facts": FACTS,
         "contract_version": CONTRACT_VERSION,
     }

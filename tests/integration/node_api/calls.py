@@ -41,7 +41,7 @@ class NodeClient:
         body = {
             "code": enrolment_code,
             "name": self.name,
-            "public_key": signatures.public_key(self.private),
+            "public_key": signatures.derive_public_key(self.private),
             "facts": FACTS,
             "contract_version": CONTRACT_VERSION,
         }

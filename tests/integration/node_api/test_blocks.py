@@ -172,7 +172,7 @@ def test_a_raw_trace_is_kept_under_its_digest(machine: NodeClient, block: Block,
         answer = machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", packed, token=token)
         assert answer.json() == {"sha256": sha256(packed).hexdigest()}
     trace = Trace.objects.get()
-    assert storage.place(team_id=block.run.team_id, sha256=trace.sha256).read_bytes() == packed
+    assert storage.blob_path(team_id=block.run.team_id, sha256=trace.sha256).read_bytes() == packed
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_node_reads_the_files_of_its_block_and_no_others(machine: NodeClient, 
     artifact = block.run.version.artifact.files.get().blob
     other = make_version(team, name="secret").artifact.files.get().blob
     for blob in (artifact, other):
-        path = storage.place(team_id=team.pk, sha256=blob.sha256)
+        path = storage.blob_path(team_id=team.pk, sha256=blob.sha256)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"onnx")
     answer = machine.get(f"files/{artifact.sha256}", token=token)
@@ -254,7 +254,7 @@ def test_given_prompts_are_named_and_read_by_nodes_that_understand_them_alone(
     version.artifact.prompts = blob
     version.artifact.prompts_json = {"sha256": blob.sha256, "rows": 1, "tokens": 3}
     version.artifact.save()
-    path = storage.place(team_id=team.pk, sha256=blob.sha256)
+    path = storage.blob_path(team_id=team.pk, sha256=blob.sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"ids")
     scenarios = ["generate:new=8", "generate:prompt=16:new=8"]

@@ -18,7 +18,7 @@ PROBLEMS = [
 @pytest.mark.parametrize(("problem", "status", "words"), PROBLEMS)
 def test_the_api_says_what_is_wrong_with_the_database(problem: Exception, status: int, words: str) -> None:
     api = NinjaAPI(urls_namespace=f"database-{type(problem).__name__}")
-    errors.install(api)
+    errors.install_error_handlers(api)
 
     @api.get("/")
     def broken(request: HttpRequest) -> None:

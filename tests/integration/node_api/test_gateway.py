@@ -14,13 +14,13 @@ import pytest
 from celery import current_app
 
 from farm.accounts.models import Team, User
-from farm.base.secrecy import digest_of_secret
+from farm.base.secrecy import hash_secret
 from farm.config.embedded.plan import free_port
 from farm.contract.reports import EndReport
 from farm.contract.version import tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
-from farm.fleet.selectors import offer_of
+from farm.fleet.selectors import make_node_offer
 from farm.fleet.states import NodeHealth
 from farm.gateway.dispatch import BlockMessage, parse_message
 from farm.runs import broker as farm_broker
@@ -80,7 +80,7 @@ def known_node(team: Team, name: str = "bench-1", **changes: Any) -> Node:
 
     node = make_node(team, name=name, **changes)
     NodeSecret.objects.create(
-        node=node, hint="ofn_", digest=digest_of_secret(SECRET + name), expires_at=timezone.now() + timedelta(days=1)
+        node=node, hint="ofn_", digest=hash_secret(SECRET + name), expires_at=timezone.now() + timedelta(days=1)
     )
     return node
 
@@ -244,7 +244,7 @@ def test_a_hello_teaches_what_releases_newer_than_the_table_load(team: Team) -> 
     assert machine.hello(loads={"onnxruntime-openvino==1.41.0": SEEN}).status_code == 200
     node.refresh_from_db()
     assert node.loads == {"onnxruntime==1.40.0": SEEN, "onnxruntime-openvino==1.41.0": SEEN}
-    assert offer_of(node).loads["onnxruntime==1.40.0"].opset == 31
+    assert make_node_offer(node).loads["onnxruntime==1.40.0"].opset == 31
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_o
     rack: list[tuple[str, str]] = []
     for number in range(20):
         private = signatures.make_private_key()
-        changes = {"health": NodeHealth.PENDING, "public_key": signatures.public_key(private)}
+        changes = {"health": NodeHealth.PENDING, "public_key": signatures.derive_public_key(private)}
         rack.append((str(make_node(team, name=f"rack-{number}", **changes).pk), private))
     answers = [ask_for_secret(fresh, *machine) for _ in range(6) for machine in rack]
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(403, "pending")}
@@ -298,7 +298,7 @@ def test_a_trace_of_a_leased_block_comes_in_and_its_files_go_out(fresh: Watched,
     assert (answer.status_code, answer.json()) == (200, {"sha256": sha256(packed).hexdigest()})
     assert Trace.objects.get().bytes == len(packed)
     model = block.run.version.artifact.files.get().blob.sha256
-    place = storage.place(team_id=team.pk, sha256=model)
+    place = storage.blob_path(team_id=team.pk, sha256=model)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"onnx" * 100_000)
     assert httpx2.get(f"{fresh.url}files/{model}", headers=headers, timeout=60).content == b"onnx" * 100_000
@@ -314,7 +314,7 @@ def test_a_large_file_goes_out_piece_by_piece_and_never_lies_in_the_gateway_s_me
     node, block = known_node(team), queued_block(team, member)
     token = fresh.post(f"blocks/{block.pk}/claim", node=node, json={"attempt": 1}).json()["token"]
     model = block.run.version.artifact.files.get().blob.sha256
-    place = storage.place(team_id=team.pk, sha256=model)
+    place = storage.blob_path(team_id=team.pk, sha256=model)
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("wb") as file:
         file.truncate(300 * MIB)

@@ -12,7 +12,8 @@ from moto.server import ThreadedMotoServer
 
 from farm.base.refusals import Away
 from farm.config.environment import bucket_storage
-from farm.registry import objects, storage
+from farm.registry import bucket as file_bucket
+from farm.registry import storage
 
 CONTENT = b"a model" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -32,7 +33,9 @@ def bucket(server: str, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
     settings.STORE_DIR = tmp_path / "store"
-    settings.STORAGES = settings.STORAGES | {objects.ALIAS: bucket_storage("models", url=server, region="us-east-1")}
+    settings.STORAGES = settings.STORAGES | {
+        file_bucket.ALIAS: bucket_storage("models", url=server, region="us-east-1")
+    }
     client = boto3.client("s3", endpoint_url=server, region_name="us-east-1")
     client.create_bucket(Bucket="models")
     yield client
@@ -40,7 +43,7 @@ def bucket(server: str, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
         client.delete_object(Bucket="models", Key=entry["Key"])
     client.delete_bucket(Bucket="models")
     client.close()
-    used = storages[objects.ALIAS]
+    used = storages[file_bucket.ALIAS]
     used.connection.meta.client.close()  # type: ignore[attr-defined]
 
 
@@ -66,18 +69,18 @@ def test_a_kept_file_is_in_the_bucket_under_its_place_in_the_store(bucket: Any) 
 def test_another_machine_fetches_it_once_and_whole(bucket: Any, settings: Any, tmp_path: Path) -> None:
     kept()
     settings.STORE_DIR = tmp_path / "elsewhere"
-    path = storage.fetched(team_id=3, sha256=SHA256)
+    path = storage.fetch_blob(team_id=3, sha256=SHA256)
     assert path == tmp_path / "elsewhere" / "3" / SHA256[:2] / SHA256
     assert path.read_bytes() == CONTENT
     assert list(storage.incoming_dir().iterdir()) == []
     bucket.delete_object(Bucket="models", Key=keys(bucket)[0])
-    assert storage.fetched(team_id=3, sha256=SHA256).read_bytes() == CONTENT
+    assert storage.fetch_blob(team_id=3, sha256=SHA256).read_bytes() == CONTENT
 
 
 def test_another_teams_file_is_not_found_by_its_digest(bucket: Any, settings: Any, tmp_path: Path) -> None:
     kept()
     settings.STORE_DIR = tmp_path / "elsewhere"
-    assert not storage.fetched(team_id=4, sha256=SHA256).exists()
+    assert not storage.fetch_blob(team_id=4, sha256=SHA256).exists()
 
 
 def test_a_damaged_file_is_not_taken(bucket: Any, settings: Any, tmp_path: Path) -> None:
@@ -85,29 +88,31 @@ def test_a_damaged_file_is_not_taken(bucket: Any, settings: Any, tmp_path: Path)
     bucket.put_object(Bucket="models", Key=keys(bucket)[0], Body=b"something else")
     settings.STORE_DIR = tmp_path / "elsewhere"
     with pytest.raises(Away, match="another content than its name says"):
-        storage.fetched(team_id=3, sha256=SHA256)
-    assert not storage.place(team_id=3, sha256=SHA256).exists()
+        storage.fetch_blob(team_id=3, sha256=SHA256)
+    assert not storage.blob_path(team_id=3, sha256=SHA256).exists()
     assert list(storage.incoming_dir().iterdir()) == []
 
 
 def test_a_removed_file_is_gone_from_the_bucket(bucket: Any) -> None:
     kept()
-    objects.drop(team_id=3, sha256=SHA256)
+    file_bucket.delete_file(team_id=3, sha256=SHA256)
     assert keys(bucket) == []
 
 
 def test_a_bucket_that_is_not_there_is_named_in_one_sentence(bucket: Any, server: str, settings: Any) -> None:
-    settings.STORAGES = settings.STORAGES | {objects.ALIAS: bucket_storage("nobody-s", url=server, region="us-east-1")}
+    settings.STORAGES = settings.STORAGES | {
+        file_bucket.ALIAS: bucket_storage("nobody-s", url=server, region="us-east-1")
+    }
     with pytest.raises(Away, match="The farm's bucket rejected a request"):
         kept()
 
 
 def test_without_a_bucket_the_folder_is_all_there_is(settings: Any, tmp_path: Path) -> None:
     settings.STORE_DIR = tmp_path / "store"
-    assert not objects.is_on()
+    assert not file_bucket.is_configured()
     kept()
-    assert storage.fetched(team_id=3, sha256=SHA256).read_bytes() == CONTENT
-    assert not storage.fetched(team_id=3, sha256="0" * 64).exists()
+    assert storage.fetch_blob(team_id=3, sha256=SHA256).read_bytes() == CONTENT
+    assert not storage.fetch_blob(team_id=3, sha256="0" * 64).exists()
 
 
 def test_amazons_own_servers_are_asked_in_their_own_way() -> None:

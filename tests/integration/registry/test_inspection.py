@@ -87,7 +87,7 @@ def test_a_model_is_inspected_though_its_message_was_lost_and_its_worker_killed(
     Version.objects.update(state=VersionState.INSPECTING, tries=1, asked_at=long_ago, inspection=None)
     with current_app.connection_for_write() as connection:
         connection.default_channel.client.flushall()
-    assert services.sweep()["given back"] == 1
+    assert services.recover_rows()["given back"] == 1
     assert settled(number).state == VersionState.READY
     assert Version.objects.get(pk=number).tries == 2
 
@@ -117,7 +117,7 @@ def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, member_ap
     number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     long_ago = timezone.now() - timedelta(hours=1)
     Version.objects.update(state=VersionState.INSPECTING, tries=3, asked_at=long_ago)
-    assert services.sweep()["given up"] == 1
+    assert services.recover_rows()["given up"] == 1
     version = Version.objects.get(pk=number)
     assert (version.state, "3 times" in version.problem) == (VersionState.REJECTED, True)
 

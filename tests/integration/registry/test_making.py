@@ -171,7 +171,7 @@ def test_work_of_a_lost_worker_is_given_to_another_and_its_late_answer_dropped(r
     assert products.claim(lost)
     assert not products.claim(services.ensure_preparation(artifact=artifact, workload=Workload()))
     Preparation.objects.update(asked_at=timezone.now() - timedelta(hours=1))
-    assert services.sweep()["given back"] == 1
+    assert services.recover_rows()["given back"] == 1
     services.prepare_inputs(lost.pk)
     row = Preparation.objects.get(pk=lost.pk)
     assert (row.state, row.tries) == (MakingState.READY, 2)

@@ -13,7 +13,7 @@ from farm.accounts.models import AuditEvent, User
 from farm.contract.cells import Recipe, Workload
 from farm.registry import services
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
-from farm.registry.services import removal, room_left
+from farm.registry.services import free_quota_bytes, removal
 from farm.runs.models import Run
 from tests.conftest import ApiOf
 
@@ -53,10 +53,10 @@ def test_what_was_made_of_a_version_goes_with_it(
     transactional_db: None, member_api: Client, models: Path, settings: Settings
 ) -> None:
     version = Version.objects.get(pk=sent(member_api, models / "relu_op13_ir7.onnx", "relu"))
-    before = room_left(version.model.team)
+    before = free_quota_bytes(version.model.team)
     services.prepare_inputs(services.ensure_preparation(artifact=version.artifact, workload=Workload()).pk)
     services.make_variant(services.ensure_variant(artifact=version.artifact, recipe=Recipe(opset=17)).pk)
-    assert room_left(version.model.team) < before
+    assert free_quota_bytes(version.model.team) < before
     assert member_api.delete(f"/api/v1/versions/{version.pk}").status_code == 200
     assert not stored(settings)
     for rows in (Artifact, Blob, Preparation, Variant):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
-from farm.registry import pieces, services
+from farm.registry import partial_files, services
 from farm.registry.models import PartialUpload, Version
 from farm.registry.selectors import open_stored
 from farm.registry.services.resumption import MAX_OPEN
@@ -90,7 +90,7 @@ def test_a_model_comes_in_pieces_and_is_the_same_as_when_it_comes_whole(uploader
     assert (body["model"], body["note"], body["state"]) == ("cnn", "in pieces", "pending")
     with open_stored(hashlib.sha256(content).hexdigest()) as stored:
         assert stored.read() == content
-    assert list(pieces.partial_dir().iterdir()) == []
+    assert list(partial_files.partial_dir().iterdir()) == []
 
 
 def test_completing_again_answers_the_same_version(uploader: Uploader, content: bytes) -> None:
@@ -180,7 +180,7 @@ def test_an_expired_upload_is_gone(uploader: Uploader) -> None:
     assert code_of(uploader.complete(address)) == (410, "expired")
     assert services.clear_expired() == 1
     assert uploader.client.head(address, headers=TUS).status_code == 404
-    assert list(pieces.partial_dir().iterdir()) == []
+    assert list(partial_files.partial_dir().iterdir()) == []
 
 
 def test_another_person_s_upload_is_not_there_not_even_for_the_team(
@@ -245,15 +245,15 @@ def test_a_file_that_differs_from_what_its_sender_has_makes_no_version(uploader:
 def test_a_request_that_was_taken_over_writes_no_more(uploader: Uploader) -> None:
     """A cut connection that the farm still reads cannot spoil what came after it."""
     key = uploader.begin(6).rpartition("/")[2]
-    late = pieces.Piece(key, offset=0)
+    late = partial_files.Piece(key, offset=0)
     late.write([b"ab"])
-    pieces.Piece(key, offset=0).write([b"abc"])
+    partial_files.Piece(key, offset=0).write([b"abc"])
     from farm.base.refusals import Conflict
 
     with pytest.raises(Conflict, match="taken this upload over"):
         late.write([b"XX"])
     late.drop()
-    assert pieces.path_of(key).read_bytes() == b"abc"
+    assert partial_files.partial_path(key).read_bytes() == b"abc"
 
 
 def test_a_body_that_breaks_off_is_kept_without_a_checksum_and_forgotten_with_one(uploader: Uploader) -> None:
@@ -264,19 +264,19 @@ def test_a_body_that_breaks_off_is_kept_without_a_checksum_and_forgotten_with_on
     for checksum, kept in ((None, 3), (services.resumption.Checksum("sha1", b"x" * 20), 0)):
         upload = PartialUpload.objects.get(key=uploader.begin(9).rpartition("/")[2])
         try:
-            services.append(upload=upload, offset=0, chunks=broken(), declared=9, checksum=checksum)
+            services.append_piece(upload=upload, offset=0, chunks=broken(), declared=9, checksum=checksum)
         except OSError:
             assert checksum is not None
         upload.refresh_from_db()
         assert upload.offset == kept
-        assert pieces.path_of(upload.key).stat().st_size == kept
+        assert partial_files.partial_path(upload.key).stat().st_size == kept
 
 
 def test_deleting_an_upload_removes_its_bytes(uploader: Uploader) -> None:
     address = uploader.begin(3)
     assert uploader.client.delete(address, headers=TUS).status_code == 204
     assert PartialUpload.objects.count() == 0
-    assert list(pieces.partial_dir().iterdir()) == []
+    assert list(partial_files.partial_dir().iterdir()) == []
 
 
 @pytest.mark.parametrize("version", [None, "", "0.2.2"])

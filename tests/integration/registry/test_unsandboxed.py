@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.config.environment import Environment
-from farm.registry.confinement import go_on_if_accepted
+from farm.registry.confinement import apply_operator_choice
 from farm.registry.models import Version
 from farm.registry.states import VersionState
 from farm.sandbox import confinement, unconfined
@@ -32,7 +32,7 @@ def uploaded(member_api: Client, models: Path) -> Callable[[], Version]:
 def accepted(no_walls: None, settings: Settings) -> None:
     """The operator has said that every model is theirs."""
     settings.UNSANDBOXED = True
-    go_on_if_accepted()
+    apply_operator_choice()
 
 
 def messages() -> dict[str, str]:
@@ -52,7 +52,7 @@ def home(client: Client, person: User) -> str:
 def test_an_upload_is_not_read_without_walls_and_uploader_and_operator_each_learn_why(
     uploaded: Callable[[], Version], caplog: pytest.LogCaptureFixture
 ) -> None:
-    go_on_if_accepted()
+    apply_operator_choice()
     with caplog.at_level(logging.ERROR):
         version = uploaded()
     assert version.state == VersionState.REJECTED
@@ -88,9 +88,9 @@ def test_the_operators_word_is_said_wherever_one_looks(client: Client, member: U
 
 
 def test_a_farm_with_walls_says_their_level(client: Client, member: User) -> None:
-    go_on_if_accepted()
+    apply_operator_choice()
     try:
-        level = confinement.level_to_use()
+        level = confinement.require_level()
     except unconfined.NoSandboxError as problem:
         pytest.skip(str(problem))
     assert f"Uploads are read in a sandbox, level {level}" in home(client, member)

@@ -33,7 +33,7 @@ def make_node(team: Team, *, name: str = "bench-1", owner: User | None = None, *
         "facts_json": make_facts().facts.model_dump(mode="json"),
         "seen_at": "2026-01-01T00:00:00Z",
     }
-    key = signatures.public_key(signatures.make_private_key())
+    key = signatures.derive_public_key(signatures.make_private_key())
     known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signatures.fingerprint(key)}
     return Node.objects.create(team=team, name=name, **{**known, **changes})
 

@@ -13,7 +13,7 @@ from farm.base.refusals import Conflict, Missing
 from farm.registry import services
 from farm.registry.models import Blob, Preparation, Version
 from farm.registry.selectors import stored_path
-from farm.registry.services import room_left
+from farm.registry.services import free_quota_bytes
 from farm.runs.models import RetentionRule, Run
 from farm.runs.selectors.documents import document_json
 from farm.runs.selectors.retention import doomed, next_act, retention_of
@@ -92,21 +92,21 @@ def test_of_a_measured_one_the_files_go_and_the_run_stays_as_it_was(
     version: Version, team: Team, owner: User, member_api: Client, models: Path
 ) -> None:
     run = measured(version, team, owner)
-    before, room = document_json(run), room_left(team)
+    before, room = document_json(run), free_quota_bytes(team)
     assert retain() == 1
     version.refresh_from_db()
     blob = Blob.objects.get(uses__artifact=version.artifact)
     assert (version.removed_at is None, blob.swept_at is None) == (False, False)
     with pytest.raises(Missing):
         is_stored(version)
-    assert room_left(team) == room + blob.bytes
+    assert free_quota_bytes(team) == room + blob.bytes
     assert document_json(run) == before
     for order in (partial(more_rounds, run=run, rounds=2), partial(services.restore_version, version=version)):
         with pytest.raises(Conflict) as refused:
             order(by=owner)
         assert refused.value.code == "swept"
     again = sent(member_api, models / "relu_op13_ir7.onnx", model="net", branch="faster")
-    assert (again.pk, again.removed_at, is_stored(again), room_left(team)) == (version.pk, None, True, room)
+    assert (again.pk, again.removed_at, is_stored(again), free_quota_bytes(team)) == (version.pk, None, True, room)
     assert more_rounds(run=run, by=owner, rounds=2, blocks=[1])
 
 

@@ -179,7 +179,7 @@ def test_it_goes_with_the_traces_of_its_run_and_is_said_to_be_gone(
     rule = traces_go(team, owner)
     said = [(one.kind, one.days, one.count, one.bytes) for one in doomed(rule)]
     assert said[1] == ("compiled models", 30, 1, len(MODEL))
-    path = storage.place(team_id=team.pk, sha256=digest)
+    path = storage.blob_path(team_id=team.pk, sha256=digest)
     assert path.is_file()
     with django_capture_on_commit_callbacks(execute=True):
         assert services.retain() == 1
@@ -228,4 +228,4 @@ def test_many_go_in_steps_and_one_that_is_uploaded_as_a_model_keeps_its_file(
     with django_capture_on_commit_callbacks(execute=True):
         assert services.retain() == 1
     assert not CompiledModel.objects.exists()
-    assert storage.place(team_id=team.pk, sha256=digest).is_file()
+    assert storage.blob_path(team_id=team.pk, sha256=digest).is_file()

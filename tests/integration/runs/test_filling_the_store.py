@@ -40,7 +40,7 @@ def held(node: Node, run: Run) -> dict[str, Any]:
 
 def stored(team: Team) -> set[str]:
     """Digests of the files that lie in the team's folder."""
-    folder = Path(storage.place(team_id=team.pk, sha256="00")).parent.parent
+    folder = Path(storage.blob_path(team_id=team.pk, sha256="00")).parent.parent
     return {path.name for path in folder.glob("*/*")}
 
 

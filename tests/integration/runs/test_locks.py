@@ -9,11 +9,11 @@ from django.db import connection, transaction
 
 from farm.accounts.models import Team
 from farm.fleet.models import Node
-from farm.registry import objects
+from farm.registry import bucket
 from farm.registry.models import Blob
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.services.uploads import store_blob
-from farm.registry.storage import Draft, draft_of, place
+from farm.registry.storage import Draft, blob_path, make_draft
 from farm.runs.models import Block, Run
 from farm.runs.services.locks import lock_run
 from farm.runs.states import BlockState
@@ -78,7 +78,7 @@ def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
 ) -> None:
     def draft() -> Draft:
         (tmp_path / "made").write_bytes(b"the same variant, made twice")
-        return draft_of(tmp_path / "made")
+        return make_draft(tmp_path / "made")
 
     def drop_slowly(**_: object) -> None:
         joins.append(beside(lambda: store_blob(team=team, draft=draft())))
@@ -86,20 +86,20 @@ def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
 
     joins: list[Callable[[], None]] = []
     first = store_blob(team=team, draft=draft())
-    monkeypatch.setattr(objects, "drop", drop_slowly)
+    monkeypatch.setattr(bucket, "delete_file", drop_slowly)
     remove(first)
     joins[0]()
     again = Blob.objects.get(team=team, sha256=first.sha256)
     assert again.pk != first.pk
-    assert place(team_id=team.pk, sha256=again.sha256).exists()
+    assert blob_path(team_id=team.pk, sha256=again.sha256).exists()
 
 
 def test_a_file_that_somebody_is_about_to_name_is_not_removed(run: Run, team: Team, tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(b"a part of one attempt, and a trace of another")
-    blob = store_blob(team=team, draft=draft_of(tmp_path / "made"))
+    blob = store_blob(team=team, draft=make_draft(tmp_path / "made"))
     artifact = run.version.artifact
     with transaction.atomic():
-        same = draft_of(tmp_path / "made")
+        same = make_draft(tmp_path / "made")
         assert add_blob(team=team, draft=same) == blob
         same.discard()
         join = beside(lambda: remove(blob))
@@ -107,4 +107,4 @@ def test_a_file_that_somebody_is_about_to_name_is_not_removed(run: Run, team: Te
         type(artifact).objects.filter(pk=artifact.pk).update(calibration=blob)
     join()
     assert Blob.objects.filter(pk=blob.pk).exists()
-    assert place(team_id=team.pk, sha256=blob.sha256).exists()
+    assert blob_path(team_id=team.pk, sha256=blob.sha256).exists()

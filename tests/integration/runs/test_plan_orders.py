@@ -11,7 +11,7 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import PlanOrder, Version
-from farm.registry.services import sweep
+from farm.registry.services import recover_rows
 from farm.registry.states import MakingState
 from farm.runs import services
 from tests.conftest import ApiOf
@@ -77,7 +77,7 @@ def test_the_plan_of_a_process_that_died_is_made_by_a_worker_and_then_the_next_i
     order = open_order(
         member, version, order_json={"matrix": matrix_of(2), "seed": 0, "releases": [], "yanked": {}}, asked_at=late
     )
-    sweep()
+    recover_rows()
     services.make_plan(order.pk)
     order.refresh_from_db()
     assert order.state == MakingState.READY

@@ -45,7 +45,7 @@ def rule(team: Team, by: User, **days: int | None) -> RetentionRule:
 def stored(team: Team, letter: str, *, age: timedelta = OLD) -> Blob:
     """A file of the store with its row."""
     digest = letter * 64
-    path = storage.place(team_id=team.pk, sha256=digest)
+    path = storage.blob_path(team_id=team.pk, sha256=digest)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"1234567")
     then = time.time() - age.total_seconds()
@@ -170,7 +170,7 @@ def test_another_team_s_rule_touches_nothing(run: Run, stranger: User) -> None:
 
 
 def test_raw_traces_go_with_their_files(run: Run, team: Team, owner: User, django_capture_on_commit_callbacks: Any):
-    path = storage.place(team_id=team.pk, sha256=trace_of(run, "a").sha256)
+    path = storage.blob_path(team_id=team.pk, sha256=trace_of(run, "a").sha256)
     made = rule(team, owner, traces_days=30)
     said = [(one.kind, one.count, one.bytes) for one in doomed(made)]
     assert said == [("raw traces", 1, 7), ("compiled models", 0, 0)]
@@ -201,7 +201,7 @@ def test_models_without_a_run_go_and_measured_ones_stay(
 
 
 def test_files_that_no_row_names_go_and_others_stay(team: Team) -> None:
-    named, orphan, young = (storage.place(team_id=team.pk, sha256=letter * 64) for letter in "abc")
+    named, orphan, young = (storage.blob_path(team_id=team.pk, sha256=letter * 64) for letter in "abc")
     for letter in "ab":
         stored(team, letter)
     stored(team, "c", age=timedelta(hours=1))
@@ -212,11 +212,11 @@ def test_files_that_no_row_names_go_and_others_stay(team: Team) -> None:
 
 def test_an_empty_or_odd_store_is_left_alone(team: Team, tmp_path: Path) -> None:
     assert clear_orphans() == 0
-    place = storage.place(team_id=team.pk, sha256="d" * 64).parent
+    place = storage.blob_path(team_id=team.pk, sha256="d" * 64).parent
     place.mkdir(parents=True)
     (place / "notes.txt").write_text("somebody's")
     (place.parent / "README").write_text("somebody's")
-    of_the_farm = storage.place(team_id=storage.OF_THE_FARM, sha256="e" * 64)
+    of_the_farm = storage.blob_path(team_id=storage.OF_THE_FARM, sha256="e" * 64)
     of_the_farm.parent.mkdir(parents=True)
     of_the_farm.write_text("a runtime")
     os.utime(of_the_farm, (0, 0))

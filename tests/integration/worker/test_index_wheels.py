@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from farm.base import downloads
-from farm.base.downloads import DownloadProblem
+from farm.base.downloads import DownloadError
 from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import indexes
-from onnxfarm.here.published import WHEELS, beyond, newest
+from onnxfarm.here.release_index import WHEELS, beyond, newest
 from onnxfarm.problems import Infrastructure, Usage
 from tests.integration.worker.feeds import Answer, Feed
 from tests.integration.worker.wheels import make_wheel
@@ -177,8 +177,8 @@ def test_what_is_not_the_file_that_was_listed_is_not_installed(
 )
 def test_a_page_is_read_where_it_lies_and_no_longer_than_it_may_be(feed: Feed, answer: Answer, words: str) -> None:
     feed.answers["/page"] = answer
-    with pytest.raises(DownloadProblem, match=words):
-        downloads.read(f"{feed.url}page", accept="*/*", limit_bytes=1000, within_s=5.0)
+    with pytest.raises(DownloadError, match=words):
+        downloads.download_page(f"{feed.url}page", accept="*/*", limit_bytes=1000, within_s=5.0)
 
 
 def test_a_wheel_for_this_interpreter_comes_before_one_for_any(feed: Feed, wheel: WheelFile, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from tests.integration.worker.wheels import make_source, make_wheel
 from worker.agent.installation.installer import Probed, probe_loadable_versions
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
-needs_walls = pytest.mark.skipif(confinement.available_level() == "none", reason="no sandbox works on this machine")
+needs_walls = pytest.mark.skipif(
+    confinement.find_available_level() == "none", reason="no sandbox works on this machine"
+)
 # it looks like a runtime, and tries what it can on the way
 RUNTIME = """
 import os

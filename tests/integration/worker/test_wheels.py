@@ -8,7 +8,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from onnxfarm.here import bisection
-from onnxfarm.here.published import WHEELS, beyond, named
+from onnxfarm.here.release_index import WHEELS, beyond, named
 from onnxfarm.problems import Usage
 from tests.integration.worker.wheels import make_wheel
 from worker.agent.installation import wheels

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from onnxfarm.disks import room_in
+from onnxfarm.disk_space import room_in
 from onnxfarm.here import progress
 from onnxfarm.problems import Infrastructure
 from worker.agent.installation import installer

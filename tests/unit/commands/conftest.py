@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from farm.rules.runtimes.listings import Listing
-from onnxfarm.here import published
+from onnxfarm.here import release_index
 from onnxfarm.main import app
 
 Call = Callable[..., Result]
@@ -41,7 +41,7 @@ def package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the package index offers of every distribution, nothing at first; pip asks a real one in integration."""
     monkeypatch.setenv("ONNXFARM_HOME", str(tmp_path / "home"))
     offered: list[str] = []
-    monkeypatch.setattr(published, "asked_of", lambda distribution: Listing(tuple(offered)))
+    monkeypatch.setattr(release_index, "asked_of", lambda distribution: Listing(tuple(offered)))
     return offered
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from onnxfarm.outcomes import judge_cells, judge_cells_here
+from onnxfarm.exit_codes import judge_cells, judge_cells_here
 from onnxfarm.problems import GateFailed, Infrastructure
 from tests.unit.client.test_screen import cell, document
 

@@ -13,7 +13,7 @@ from typing import Any
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.comparing.verdicts import judge_pairs
 
@@ -78,7 +78,7 @@ def parity(*, max_abs: float = 4.2e-7, verdict: Any = "pass") -> doc_cells.Parit
 def cell(number: int, **parts: Any) -> doc_cells.Cell:
     base: dict[str, Any] = {
         "id": f"b1-a{number}",
-        "digest": digest_of([SEED, number]),
+        "digest": digest_json([SEED, number]),
         "block": "1",
         "model": "encoder",
         "model_sha256": MODEL,

@@ -17,7 +17,7 @@ from farm.rules.cells.matrices import matrix_of
 from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
-from onnxfarm.here import same_cells
+from onnxfarm.here import matching_cells
 from onnxfarm.screen import show
 from tests.documents import CPU, make_cell, make_document
 
@@ -119,7 +119,7 @@ def test_every_axis_that_varies_is_a_column_of_the_terminal(axis: Axis) -> None:
 @every_axis
 def test_what_a_cell_measures_keeps_it_apart_from_others_when_documents_are_compared(axis: Axis) -> None:
     old, new = (one.model_dump(mode="json") for one in (cell(), other(axis)))
-    matches, *_ = same_cells.match_cells([old], [new])
+    matches, *_ = matching_cells.match_cells([old], [new])
     may_differ = {"model", "runtime", "opset"}
     assert bool(matches) == (axis.name in may_differ or not axis.is_setting)
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from farm.base.entries import Outside
+from farm.base.entry_points import Outside
 from farm.rules.runtimes import outside, providers
 from farm.rules.runtimes.provider import Build, Plugin, Provider
 from farm.rules.runtimes.provider_table import OWN

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from farm.base.entries import Outside
+from farm.base.entry_points import Outside
 from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.rules.cells import outside_scenarios, scenarios
 from farm.rules.cells.outside_scenarios import Entry, Option

@@ -10,7 +10,7 @@ from farm.alerts.channels.apprise import as_words
 from farm.config.logs import WithoutSecrets
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
-from farm.contract.texts import plain_text, without_controls
+from farm.contract.texts import plain_text, replace_control_characters
 from farm.rules.presenting.markdown import as_code, as_text
 from onnxfarm.outputs import say
 from onnxfarm.problems import Usage, main_guard
@@ -30,7 +30,7 @@ from tests.documents import make_cell, make_comparison, make_document
     ],
 )
 def test_what_a_node_or_a_model_says_holds_no_escape_sequence_of_a_terminal(text: bytes, clean: bytes) -> None:
-    assert without_controls(text) == clean
+    assert replace_control_characters(text) == clean
 
 
 def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from farm.sandbox import child, confinement, interpreters
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Level, Policy
 
 Confined = Callable[..., Ending]
 # tried once: no level comes or goes while the tests run
-why_not = functools.cache(confinement.why_not)
+why_not = functools.cache(confinement.find_weakness)
 
 
 @pytest.fixture(params=["landlock", "bubblewrap"])
@@ -40,7 +40,9 @@ def confined(level: Level, work: Path) -> Confined:
 
     def run(code: str, *, timeout_s: float = 100, limits: dict[str, Any] | None = None, **options: Any) -> Ending:
         python = os.path.abspath(sys.executable)
-        policy = Policy(read_only=interpreters.paths(Path(python)), read_write=(work,), level=level, **(limits or {}))
+        policy = Policy(
+            read_only=interpreters.interpreter_paths(Path(python)), read_write=(work,), level=level, **(limits or {})
+        )
         return child.run_command([python, "-I", "-S", "-c", code], policy=policy, timeout_s=timeout_s, **options)
 
     return run

@@ -221,12 +221,12 @@ def content(path: Path) -> bytes:
 
 def test_a_level_that_does_not_hold_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert "install bubblewrap" in (confinement.why_not("bubblewrap") or "")
-    assert "not confined" in (confinement.why_not("none") or "")
+    assert "install bubblewrap" in (confinement.find_weakness("bubblewrap") or "")
+    assert "not confined" in (confinement.find_weakness("none") or "")
 
 
 def test_without_a_filter_no_confinement_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "program", lambda **_: b"")
+    monkeypatch.setattr(filters, "build_seccomp_program", lambda **_: b"")
     with pytest.raises(SandboxError, match="install pyseccomp"):
         child.run_command(["/bin/true"], policy=Policy(level="landlock"), timeout_s=5)
 
@@ -237,14 +237,14 @@ def test_a_path_with_a_line_break_is_refused() -> None:
 
 
 def test_the_level_found_here_is_one_that_holds() -> None:
-    level: Level = confinement.available_level()
-    assert level == "none" or confinement.why_not(level) is None
+    level: Level = confinement.find_available_level()
+    assert level == "none" or confinement.find_weakness(level) is None
 
 
 def test_an_environment_and_the_python_behind_it_are_both_readable(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix, 'bin')}\n")
-    paths = interpreters.paths(tmp_path / "bin" / "python")
+    paths = interpreters.interpreter_paths(tmp_path / "bin" / "python")
     assert tmp_path / "bin" in paths
     assert Path(sys.base_prefix, "lib") in paths
     assert tmp_path not in paths

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from farm.sandbox import child, confinement, forks
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Policy
 from tests.processes import wait_for
 
@@ -19,7 +19,7 @@ IMPORTED = ("json", "ast", "tests.unit.sandbox.forked")
 
 @pytest.fixture(autouse=True)
 def _landlock() -> None:
-    reason = confinement.why_not("landlock")
+    reason = confinement.find_weakness("landlock")
     if reason is not None:
         pytest.skip(f"forks are confined by Landlock, which does not hold here: {reason}")
 

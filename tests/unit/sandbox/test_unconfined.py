@@ -27,7 +27,7 @@ def test_a_child_is_not_run_without_walls_when_nobody_has_accepted_that(tmp_path
 
 
 def test_the_operator_is_told_why_each_level_failed_and_what_to_do() -> None:
-    said = confinement.sentence()
+    said = confinement.explain_missing_sandbox()
     assert "landlock: No seccomp filter can be made here" in said
     assert "bubblewrap: No seccomp filter can be made here" in said
     assert "install bubblewrap" in said
@@ -35,10 +35,10 @@ def test_the_operator_is_told_why_each_level_failed_and_what_to_do() -> None:
 
 def test_whoever_accepts_it_is_told_once_and_it_goes_on() -> None:
     told: list[str] = []
-    unconfined.accept(told.append)
+    unconfined.accept_unconfined(told.append)
     for _ in range(2):
         assert child.run_function("json:dumps", 1, policy=Policy(), timeout_s=100).is_done
-    assert told == [confinement.sentence()]
+    assert told == [confinement.explain_missing_sandbox()]
 
 
 def test_no_order_of_the_workshop_reads_a_model_without_walls(tmp_path: Path) -> None:

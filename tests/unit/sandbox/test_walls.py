@@ -36,7 +36,7 @@ def neighbour() -> Iterator[int]:
 @cache
 def probed(level: Level) -> dict[str, list[str]]:
     """What the self-test tried, and what of it worked."""
-    found: dict[str, list[str]] = json.loads(confinement.probed(level).reply)
+    found: dict[str, list[str]] = json.loads(confinement.run_probe(level).reply)
     return found
 
 
@@ -48,12 +48,12 @@ def test_a_child_cannot(level: Level, attempt: str) -> None:
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_an_older_landlock_lets_nothing_more_through(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    reason = confinement.why_not("landlock")
+    reason = confinement.find_weakness("landlock")
     if reason is not None:
         pytest.skip(f"level landlock does not hold here: {reason}")
-    original = launch.orders
-    monkeypatch.setattr(launch, "orders", lambda *a, **more: f"{original(*a, **more)}\nabi {version}")
-    assert confinement.why_not("landlock") is None
+    original = launch.write_launcher_orders
+    monkeypatch.setattr(launch, "write_launcher_orders", lambda *a, **more: f"{original(*a, **more)}\nabi {version}")
+    assert confinement.find_weakness("landlock") is None
 
 
 # a call that the filter forgets, and what a child could do with it
@@ -69,16 +69,16 @@ FORGOTTEN = {
 
 @pytest.mark.parametrize("call", FORGOTTEN)
 def test_a_level_is_not_granted_when_one_wall_is_missing(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if confinement.why_not("landlock") is not None:
+    if confinement.find_weakness("landlock") is not None:
         pytest.skip("level landlock does not hold here")
     whole = call[:3] if call in ("shmget", "msgget", "semget") else call
     without = tuple(name for name in filters._ALWAYS if not name.startswith(whole))
     monkeypatch.setattr(filters, "_ALWAYS", without)
-    filters.program.cache_clear()
+    filters.build_seccomp_program.cache_clear()
     try:
-        reason = confinement.why_not("landlock")
+        reason = confinement.find_weakness("landlock")
     finally:
-        filters.program.cache_clear()
+        filters.build_seccomp_program.cache_clear()
     assert FORGOTTEN[call] in str(reason)
 
 
@@ -254,23 +254,23 @@ time.sleep(30)
 
 
 def test_without_the_instructions_for_neighbours_the_level_is_not_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    reason = confinement.why_not("landlock")
+    reason = confinement.find_weakness("landlock")
     if reason is not None:
         pytest.skip(f"level landlock does not hold here: {reason}")
-    monkeypatch.setattr(process_calls, "rules", lambda *_: b"")
-    filters.program.cache_clear()
+    monkeypatch.setattr(process_calls, "build_instructions", lambda *_: b"")
+    filters.build_seccomp_program.cache_clear()
     try:
-        reason = confinement.why_not("landlock")
+        reason = confinement.find_weakness("landlock")
     finally:
-        filters.program.cache_clear()
+        filters.build_seccomp_program.cache_clear()
     assert reason is not None
     assert "change another process's limits" in reason
 
 
 def test_a_child_whose_starter_is_gone_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = launch.orders
+    original = launch.write_launcher_orders
     monkeypatch.setattr(
-        launch, "orders", lambda policy, level, *, starter: original(policy, level, starter=starter + 1)
+        launch, "write_launcher_orders", lambda policy, level, *, starter: original(policy, level, starter=starter + 1)
     )
     with pytest.raises(SandboxError, match="its parent is gone"):
         child.run_command(["/bin/true"], policy=Policy(level="none"), timeout_s=10)

@@ -18,7 +18,7 @@ import pytest
 from farm.contract.cells import Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.workshop import arrays, confined, divergence, orders
 
 TakenOver = Callable[..., None]

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from farm.workshop import orders
-from farm.workshop.child.reach import reach
+from farm.workshop.child.opset_range import reach
 from farm.workshop.child.variants import make_variant
 from farm.workshop.samples import builders as samples
 from tests.unit.workshop import making

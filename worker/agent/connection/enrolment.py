@@ -49,7 +49,7 @@ def enrol(
     enrolment = messages.Enrolment(
         code=code,
         name=name,
-        public_key=signatures.public_key(private),
+        public_key=signatures.derive_public_key(private),
         facts=facts,
         contract_version=CONTRACT_VERSION,
         self_test=self_test,

@@ -18,10 +18,10 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from farm.contract.base import Message
 from farm.contract.cells import Loads
-from farm.contract.texts import without_controls
+from farm.contract.texts import replace_control_characters
 from farm.rules.wording.numbers import size
 from farm.sandbox import child, interpreters
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from worker.agent.installation.locks import Requirements
 from worker.agent.installation.stages import RUNNER
@@ -154,7 +154,7 @@ def _probed(interpreter: Path, module: str) -> Probed:
     if not ending.is_done:
         raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
-        return Probed.model_validate_json(without_controls(ending.reply))
+        return Probed.model_validate_json(replace_control_characters(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
 
@@ -173,7 +173,7 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
 def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
     """What came of a program's text. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
-        reads = interpreters.paths(interpreter)
+        reads = interpreters.interpreter_paths(interpreter)
         policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)
         return child.run_command([str(interpreter), "-I", "-c", program], policy=policy, timeout_s=timeout_s)
 

@@ -79,7 +79,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(own)) for tag in tags[file.name]), file.name))
     target = folder / wanted.name
     try:
-        downloads.save(
+        downloads.download_file(
             wanted.url,
             target,
             sha256=wanted.sha256,
@@ -87,7 +87,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
             within_s=FETCH_S,
             may_follow=lambda address: indexes.may_be_fetched(address, beside=wanted.url),
         )
-    except downloads.DownloadProblem as problem:
+    except downloads.DownloadError as problem:
         raise WheelError(str(problem)) from problem
     except OSError as problem:
         raise WheelError(f"{wanted.name} cannot be kept: {problem.strerror}.") from problem

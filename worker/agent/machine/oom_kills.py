@@ -5,7 +5,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 
 VMSTAT = Path("/proc/vmstat")
 

@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.runtimes import engines, plugins, providers
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
@@ -75,4 +75,4 @@ def _of_provider(arm: PreparedArm) -> RunnerOrder:
 
 def describe_first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}"
+    return f"{'.'.join(map(str, first['loc']))}: {strip_pydantic_prefix(first['msg'])}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from worker.agent.installation.runtimes import Installed
 from worker.agent.measurement.checks import RUNNER_ORDER_VERSION
 from worker.agent.measurement.orders import RunnerOrder

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.blocks import BlockOrder
 from farm.contract.evaluation import AccuracyReport, OwnJudge
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.quality.accuracy_metrics import METRICS
 from worker.agent.installation.environment import JudgeFile, NodeEnvironment
 from worker.agent.measurement.checks import make_runner_order
@@ -94,7 +94,7 @@ def _key(arm: PreparedArm) -> str:
     cell = arm.order.cell
     session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
-    return digest_of(parts)
+    return digest_json(parts)
 
 
 def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
@@ -122,7 +122,11 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
             judged["judge"] = _facts(judge, answer.reply)
         return AccuracyReport.model_validate({**dict(known), **judged})
     except (KeyError, ValidationError) as error:
-        detail = own_words(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else f"it lacks {error}"
+        detail = (
+            strip_pydantic_prefix(error.errors()[0]["msg"])
+            if isinstance(error, ValidationError)
+            else f"it lacks {error}"
+        )
         return known.model_copy(update={"reason": make_garbled_reason(str(detail))})
 
 

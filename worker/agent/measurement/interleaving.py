@@ -41,7 +41,7 @@ class InterleavedProcess:
         self._running: Running | None = None
 
     def __enter__(self) -> "InterleavedProcess":
-        left_files.clear(self._folder)
+        left_files.remove_path(self._folder)
         self._folder.mkdir()
         self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)

@@ -12,7 +12,7 @@ from pathlib import Path
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import engines, providers
 from farm.sandbox import child, interpreters, left_files
-from farm.sandbox.endings import Ending
+from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
 from worker.agent.installation.runtimes import Installed
@@ -49,7 +49,7 @@ def run_without_arm(
     """A runner for an order that is no arm's: it reads `reads` and writes in `work`. Raises SandboxError."""
     python = runtime.python
     policy = Policy(
-        read_only=(*interpreters.paths(python), stage, reads), read_write=(work,), memory_bytes=memory_bytes
+        read_only=(*interpreters.interpreter_paths(python), stage, reads), read_write=(work,), memory_bytes=memory_bytes
     )
     words, stdin = [str(python), "-I", str(stage)], json.dumps(order).encode()
     return child.run_command(words, policy=policy, timeout_s=timeout_s, stdin=stdin, cwd=work)
@@ -133,9 +133,14 @@ class Launcher:
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
         if entry is not None and entry.building is not None:
-            left_files.folder(arm.engines)
+            left_files.make_folder(arm.engines)
         return Policy(
-            read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
+            read_only=(
+                *interpreters.interpreter_paths(arm.installed.python),
+                self._stage,
+                arm.model.parent,
+                arm.inputs.parent,
+            ),
             read_write=(work_dir, arm.engines) if left_files.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
             processes=engines.engine_of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),

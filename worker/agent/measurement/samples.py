@@ -11,7 +11,7 @@ from typing import Annotated
 import psutil
 from pydantic import BaseModel, Field, ValidationError
 
-from farm.contract.base import digest_of
+from farm.contract.base import digest_json
 from farm.contract.cells import Budget
 from farm.contract.reasons import Reason
 from farm.contract.reports import ArmSample, Sample
@@ -67,7 +67,7 @@ class LoadRates:
 
 
 def _without_runtime(arm: PreparedArm) -> str:
-    return digest_of(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
+    return digest_json(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
 
 
 class _SampleAnswer(BaseModel):

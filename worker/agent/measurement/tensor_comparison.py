@@ -37,7 +37,7 @@ class TensorComparer:
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
         # the child sees the model's folder, the inputs' and its own
-        place = left_files.lay(reference, self.arm.scratch / _REFERENCE)
+        place = left_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._asked(model, inputs, {"reference": str(place)})
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))

@@ -21,7 +21,7 @@ from farm.contract.reports import (
     ProviderShare,
     TraceReport,
 )
-from farm.contract.texts import own_words
+from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.cells import scenarios
 from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
@@ -110,7 +110,7 @@ class Profiled:
         """The plain file of this name in the folder. It is looked for there, because a reply names what it likes."""
         if self.folder is None or name is None:
             return None
-        found = left_files.names(self.folder, re.escape(name))
+        found = left_files.list_plain_files(self.folder, re.escape(name))
         return self.folder / found[0] if found else None
 
 
@@ -127,7 +127,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     try:
         reply = _Reply.model_validate(answer.reply)
     except ValidationError as error:
-        reason = make_garbled_reason(own_words(error.errors()[0]["msg"]))
+        reason = make_garbled_reason(strip_pydantic_prefix(error.errors()[0]["msg"]))
         return Profiled(arm=arm, trace_round=trace_round, reason=reason, folder=folder)
     return Profiled(arm=arm, trace_round=trace_round, reply=reply, folder=folder)
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, Token, User
 from farm.accounts.services import OWNERS_TEAM, TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
 from farm.accounts.states import ALL_OF_A_PERSON
-from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
+from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, hash_secret
 from farm.fleet.services import invite
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
@@ -62,7 +62,7 @@ def _chosen_token(owner: User) -> str | None:
         )
     life = {"expires_at": timezone.now() + TOKEN_LIFE, "revoked_at": None}
     given = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(ALL_OF_A_PERSON)}
-    Token.objects.update_or_create(digest=digest_of_secret(secret), defaults=life | given)
+    Token.objects.update_or_create(digest=hash_secret(secret), defaults=life | given)
     return secret
 
 
@@ -71,7 +71,7 @@ def _stored_token(owner: User) -> str:
     path = Path(settings.HOME) / TOKEN_FILE
     if path.exists():
         secret = path.read_text().strip()
-        known = Token.objects.filter(digest=digest_of_secret(secret), user=owner).first()
+        known = Token.objects.filter(digest=hash_secret(secret), user=owner).first()
         if known is not None and known.is_valid:
             return secret
     _, secret = issue_token(owner, ALL_OF_A_PERSON, name=_free_name(owner))
