@@ -13,7 +13,7 @@ FEW, ENOUGH = 100, 500
 CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or a folder of test_data_set_*."
 
 
-def sets_in(folder: Path) -> list[list[Path]]:
+def list_sets(folder: Path) -> list[list[Path]]:
     """The inputs of every set of test data in the folder, or of the one set that it is. Raises Usage without any."""
     numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _SET.fullmatch(path.name))]
     sets = [_inputs(path) for _, path in sorted(numbered)] if numbered else [_inputs(folder)]
@@ -27,11 +27,11 @@ def names_and_files(path: Path) -> list[tuple[str, Path]]:
     if not path.is_dir():
         return [(path.name, path)]
     return [
-        (f"test_data_set_{number}-{file.name}", file) for number, files in enumerate(sets_in(path)) for file in files
+        (f"test_data_set_{number}-{file.name}", file) for number, files in enumerate(list_sets(path)) for file in files
     ]
 
 
-def few_sentence(samples: int) -> str:
+def warn_of_few_samples(samples: int) -> str:
     """What is to be said of so many samples; empty when they are enough."""
     if samples < FEW:
         return f"Warning: {samples} calibration samples are few: take at least {FEW}, better {ENOUGH}."

@@ -120,7 +120,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         # one stream, so that every line of the program stands between the two around it
         with subprocess.Popen(
             command,
-            env=without_tokens(environment),
+            env=remove_tokens(environment),
             text=True,
             errors="replace",
             stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         ) as child:
             try:
                 for printed in child.stdout or ():
-                    told = without_secrets(printed, environment)
+                    told = redact_tokens(printed, environment)
                     print(told.rstrip("\n"), flush=True)
                     line = told.strip() or line
             except CancelledError:
@@ -136,7 +136,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
                 raise
             finally:
                 print(after, flush=True)
-        text = without_secrets(comment.read_text(), environment) if comment.exists() else ""
+        text = redact_tokens(comment.read_text(), environment) if comment.exists() else ""
     code = gate_process.exit_code(child.returncode, is_judged=bool(text))
     if text and code not in CANCELLED and not gate_process.is_broken(code):
         from farm.rules.changes.gate_comment import BESIDE
@@ -157,7 +157,7 @@ def _end(child: "subprocess.Popen[str]") -> None:
 
 def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
     """Where the gate wrote no comment; `line`, its last, says why."""
-    line = gate_process.sentence(code, line)
+    line = gate_process.explain_end(code, line)
     text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a") as file:
@@ -203,7 +203,7 @@ def _prepare(model: str, against: str) -> None:
     _git("lfs", "install", "--local")
     path = Path(model)
     with contextlib.suppress(OSError):
-        if git_models.is_pointer(path):
+        if git_models.is_lfs_pointer(path):
             # its external data too
             _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
 
@@ -299,14 +299,14 @@ def _git(*words: str) -> int:
     return subprocess.run(["git", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
 
 
-def without_tokens(environment: Mapping[str, str]) -> dict[str, str]:
+def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
     """What the gate is started with: of secrets a farm's token alone, which goes to that farm."""
     kept = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
     farms = environment.get("GATE_SERVER_TOKEN")
     return {**kept, "ONNXFARM_TOKEN": farms} if farms else kept
 
 
-def without_secrets(text: str, environment: Mapping[str, str]) -> str:
+def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
     """Text in which no token stands, whoever wrote it there: a farm's refusal is its own."""
     tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
     for token in tokens:

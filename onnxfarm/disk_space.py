@@ -17,7 +17,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def room_in(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
+def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
     """Raises Infrastructure where the disk of the folder is full, or has less room than is known to be needed."""
     if shutil.disk_usage(folder).free < needed_bytes:
         raise Infrastructure(_sentence(folder, needed_bytes, way_out))

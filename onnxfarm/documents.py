@@ -39,14 +39,14 @@ def read_object(path: Path) -> Mapping[str, object]:
     return document
 
 
-def checked_samples(values: object, *, where: str) -> list[float]:
+def parse_samples(values: object, *, where: str) -> list[float]:
     """A list of positive numbers; Usage names the first that is not one."""
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shown(values)} where a list of samples is needed.")
     return [_sample(value, place, where=where) for place, value in enumerate(values)]
 
 
-def as_json(value: object) -> str:
+def dump_json_line(value: object) -> str:
     """One line of JSON; a number that JSON cannot hold, which a given file may have had, becomes null."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 

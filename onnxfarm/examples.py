@@ -95,6 +95,6 @@ EXAMPLES = (
 )
 
 
-def example_of(words: str) -> str:
+def find_example(words: str) -> str:
     """That of a command, or the first of a group."""
     return next(example for example in EXAMPLES if f"{example} ".startswith(f"{words} "))

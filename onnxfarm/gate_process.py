@@ -22,7 +22,7 @@ def is_broken(code: int) -> bool:
     return code == INTERNAL or (code > 128 and code not in CANCELLED)
 
 
-def sentence(code: int, last_line: str) -> str:
+def explain_end(code: int, last_line: str) -> str:
     """Why nothing was judged; `last_line`: what it printed last."""
     if code in CANCELLED:
         return f"Cancelled before the end: {SAYS_NOTHING}."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from onnxfarm.model_files import data_of
+from onnxfarm.model_files import list_external_data
 from onnxfarm.problems import Usage
 
 PREFIX = "git:"
@@ -18,13 +18,13 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def commit_in(text: str) -> str:
+def parse_commit(text: str) -> str:
     """The commit that `git:REF[:PATH]` names by its digits; empty where it names a branch, or is no such text."""
     ref = text.removeprefix(PREFIX).partition(":")[0]
     return ref if text.startswith(PREFIX) and _COMMIT.fullmatch(ref) else ""
 
 
-def written_out(text: str, *, beside: Path, folder: Path) -> Path:
+def check_out_model(text: str, *, beside: Path, folder: Path) -> Path:
     """The model of `git:REF[:PATH]`, with the files that it names, written to `folder`. Raises Usage.
 
     `beside`: a model in the repository, whose own path is taken where none is given. Files of Git LFS are fetched as a
@@ -44,7 +44,7 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     model = folder / place.name
     _write(at, place, to=model, repository=repository, text=text)
-    for name in data_of(model, _siblings(at, place, repository=repository, text=text)):
+    for name in list_external_data(model, _siblings(at, place, repository=repository, text=text)):
         _write(at, place.with_name(name), to=folder / name, repository=repository, text=text)
     return model
 
@@ -74,13 +74,13 @@ def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[
 def _write(commit: str, place: Path, *, to: Path, repository: Path, text: str) -> None:
     with to.open("wb") as file:
         _asked("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=repository, text=text, out=file)
-    if is_pointer(to):
+    if is_lfs_pointer(to):
         raise Usage(
             f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
         )
 
 
-def is_pointer(path: Path) -> bool:
+def is_lfs_pointer(path: Path) -> bool:
     """Whether a file stands for one that Git LFS keeps elsewhere. Raises OSError."""
     with path.open("rb") as file:
         return file.read(len(_POINTER)) == _POINTER

@@ -20,10 +20,10 @@ from farm.contract.document import SCHEMA, Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.presenting.spreadsheets import rows_of
-from onnxfarm.commands.options import judging_of
+from onnxfarm.commands.options import parse_judging
 from onnxfarm.documents import read_object
-from onnxfarm.outputs import console_for
-from onnxfarm.problems import Infrastructure, Usage, needs_extra
+from onnxfarm.outputs import make_console
+from onnxfarm.problems import Infrastructure, Usage, require_extra
 from onnxfarm.subject import Judging, Subject
 
 AnyPath = str | os.PathLike[str]
@@ -60,7 +60,7 @@ def bench(  # noqa: PLR0913  what the command takes
     Progress goes to stderr unless `quiet`. The results are there whatever the verdicts: a cell that failed says why.
     """
     subject = Subject(Path(model), _path(inputs), _path(expected), seed)
-    judging = judging_of(recipe, judge, _path(evaluation))
+    judging = parse_judging(recipe, judge, _path(evaluation))
     return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
@@ -79,7 +79,7 @@ def compare(  # noqa: PLR0913  what the command takes
 ) -> Results:
     """Measures two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
     first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
-    judging = judging_of(recipe, judge, _path(evaluation))
+    judging = parse_judging(recipe, judge, _path(evaluation))
     return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
@@ -118,17 +118,17 @@ def _measured(
         declared = matrices.parse({"matrix": {}, **matrix})
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import workbench
         from onnxfarm.here.home import default_home
-    document = workbench.measured_once(
+    document = workbench.measure_once(
         subject,
         declared,
         beside=beside,
         evaluation=evaluation,
         recipe=recipe,
         home=Path(home or default_home()),
-        console=Console(file=StringIO()) if quiet else console_for(stderr=True),
+        console=Console(file=StringIO()) if quiet else make_console(stderr=True),
     )
     return _results(document)
 

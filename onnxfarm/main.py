@@ -12,11 +12,11 @@ from typer.core import TyperCommand, TyperGroup
 from farm.contract.texts import strip_pydantic_prefix
 from farm.sandbox import unconfined
 from onnxfarm.command_list import COMMANDS
-from onnxfarm.examples import example_of
-from onnxfarm.problems import main_guard, needs_extra
+from onnxfarm.examples import find_example
+from onnxfarm.problems import exit_with_problem, require_extra
 
 
-def release() -> str:
+def read_release() -> str:
     """The installed release, or that of the checkout the command was started from."""
     try:
         return version("onnxfarm")
@@ -49,7 +49,7 @@ class LazyGroup(TyperGroup):
 
 def _load(name: str) -> Any:
     """The real command behind a name."""
-    with main_guard(), needs_extra("node"):
+    with exit_with_problem(), require_extra("node"):
         target = COMMANDS[name].load()
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -64,7 +64,7 @@ def _open_with_example(command: Any, words: str) -> None:
     for name, inner in getattr(command, "commands", {}).items():
         _open_with_example(inner, f"{words} {name}")
     command.short_help = command.short_help or command.help
-    command.help = f"Example: {example_of(words)}\n\n{command.help or ''}"
+    command.help = f"Example: {find_example(words)}\n\n{command.help or ''}"
 
 
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -72,7 +72,7 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"onnxfarm {release()}")
+        print(f"onnxfarm {read_release()}")
         raise typer.Exit
 
 

@@ -23,7 +23,7 @@ _LEFT_OUT = (".md", ".py", ".zip")
 FOLDERS_TOO = "--calibration"
 
 
-def files_of(model: Path) -> list[Path]:
+def list_model_files(model: Path) -> list[Path]:
     """The model and the files beside it that it names; a .zip stands for itself, a folder for all that is in it.
 
     Raises Usage for anything else.
@@ -53,7 +53,7 @@ def _of_folder(folder: Path) -> list[Path]:
     return [models[0], *others]
 
 
-def name_of(model: Path) -> str:
+def folder_name(model: Path) -> str:
     """What a folder is called, as far as a model may be; empty for a file that has a name of its own.
 
     Exporters call every model `model.onnx`, in a folder that says which, with another called `onnx` between or none.
@@ -65,7 +65,7 @@ def name_of(model: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", named.name)[:100]
 
 
-def program_of(source: Path) -> Path:
+def find_program(source: Path) -> Path:
     """The framework's program at this path. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
@@ -74,7 +74,7 @@ def program_of(source: Path) -> Path:
     return source
 
 
-def refuse_missing(given: Mapping[str, Path | None]) -> None:
+def check_files_exist(given: Mapping[str, Path | None]) -> None:
     """Raises Usage for a file beside the model that is not there; `given`: by the option that names it."""
     for option, path in given.items():
         if path is not None and not path.exists():
@@ -86,10 +86,10 @@ def refuse_missing(given: Mapping[str, Path | None]) -> None:
 def _named_siblings(model: Path) -> list[Path]:
     """Files in the model's folder whose names stand in it, as the locations of external data do."""
     siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
-    return [model.parent / name for name in data_of(model, siblings)]
+    return [model.parent / name for name in list_external_data(model, siblings)]
 
 
-def data_of(model: Path, siblings: Iterable[str]) -> list[str]:
+def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
     """Those of its siblings' names that stand in the model, as the locations of external data do; none of too many."""
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
     if not names or len(names) > MOST_SIBLINGS or model.stat().st_size == 0:

@@ -59,7 +59,7 @@ def write_plain(plain: object, path: Path | None = STDOUT) -> None:
         write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
 
 
-def made_folder(path: Path, *, option: str) -> Path:
+def make_folder(path: Path, *, option: str) -> Path:
     """The folder that an option names, made where it is missing. Raises Usage."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -68,20 +68,20 @@ def made_folder(path: Path, *, option: str) -> Path:
     return path.resolve()
 
 
-def console_for(*, stderr: bool = False) -> Console:
+def make_console(*, stderr: bool = False) -> Console:
     """A console that does not fold tables where nobody looks at a terminal."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
-def say(*lines: str, console: Console | None = None) -> None:
+def print_lines(*lines: str, console: Console | None = None) -> None:
     """Print lines for people, on stderr unless a console is given: nothing in one is folded, coloured or a command."""
     shown = console or Console(stderr=True)
     for line in lines:
         shown.print(escape_line_breaks(line), highlight=False, markup=False, soft_wrap=True)
 
 
-def table_of(*heads: str | Column) -> Table:
+def make_table(*heads: str | Column) -> Table:
     """A table without lines around it; a head alone is of a column that folds where it is narrow, as people compare and
     type what stands in it."""
     columns = (Column(head, overflow="fold") if isinstance(head, str) else head for head in heads)

@@ -64,7 +64,7 @@ class Stopped(Problem):
 
 
 @contextmanager
-def main_guard() -> Iterator[None]:
+def exit_with_problem() -> Iterator[None]:
     """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@main_guard()`.
 
     Any other exception becomes its traceback and INTERNAL.
@@ -87,11 +87,11 @@ class Commands(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
         register = super().command(name, **settings)
-        return lambda function: register(main_guard()(function))
+        return lambda function: register(exit_with_problem()(function))
 
 
 @contextmanager
-def needs_extra(extra: str) -> Iterator[None]:
+def require_extra(extra: str) -> Iterator[None]:
     """Names the extra to install when a module that the client alone does not carry is missing."""
     try:
         yield

@@ -74,7 +74,7 @@ class OnnxGate:
             found = json.loads(document.read_text()) if document.exists() else {}
         code = gate_process.exit_code(done.returncode, is_judged=bool(answer))
         if not answer or gate_process.is_broken(code):
-            answer = gate_process.sentence(code, done.stderr.strip().rpartition("\n")[2])
+            answer = gate_process.explain_end(code, done.stderr.strip().rpartition("\n")[2])
         self._report(answer, done.stderr, found)
         if code:
             raise (AssertionError if code == gate_process.FAILED else RuntimeError)(answer)

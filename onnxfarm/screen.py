@@ -9,7 +9,7 @@ from rich.text import Text
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, EngineParity, Parity
-from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
@@ -46,8 +46,8 @@ from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signed
-from onnxfarm.outputs import say, table_of
-from onnxfarm.terminal_tables import COLOURS, coloured, fitting, lifted
+from onnxfarm.outputs import make_table, print_lines
+from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, split_to_width
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -84,7 +84,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
     if document.cells:
         shown = [cell for cell in document.cells if cell.status != "refused"] or document.cells
         varying = _varying(shown)
-        said, table = lifted(_cells(document, shown, varying, width=console.width), *LIFTED)
+        said, table = lift_constant_columns(_cells(document, shown, varying, width=console.width), *LIFTED)
         console.print(Text(", ".join(filter(None, (_in_common(shown[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
@@ -93,7 +93,9 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            said, table = lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
+            said, table = lift_constant_columns(
+                _comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED
+            )
             console.print(Text(f"\n{said}" if said else "", style="dim"))
             _show_table(table, console=console)
     _show_operators(document, console=console)
@@ -103,7 +105,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
 
 
 def _show_table(table: Table, *kept: str, console: Console) -> None:
-    for part in fitting(table, *kept, width=console.width):
+    for part in split_to_width(table, *kept, width=console.width):
         console.print(part)
 
 
@@ -154,12 +156,12 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)][: len(named)]
         figures = [_figure(metric, cell if head == BY_CLOCK else times.whole(cell)) for head, metric in columns]
-        row: list[str | Text] = [cell.id, *what, *figures, coloured(_parity(cell.parity), cell.parity.verdict)]
+        row: list[str | Text] = [cell.id, *what, *figures, colour_text(_parity(cell.parity), cell.parity.verdict)]
         row += [_accuracy(cell)] if is_judged else []
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
             notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
-            row.append(coloured(", ".join([signed(state), *notes]), state))
+            row.append(colour_text(", ".join([signed(state), *notes]), state))
         table.add_row(*row)
     return table
 
@@ -248,13 +250,13 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         said = "the reason is above." if reason.text in opening else reason.text
         told = f"{signed(alike[0].status)} {told}{what}: {said}"
-        say(told, *(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
+        print_lines(told, *(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
-            say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
+            print_lines(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
         if cell.sustained is not None:
             text = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
-            say(f"{cell.id}, sustained: {text}", console=console)
+            print_lines(f"{cell.id}, sustained: {text}", console=console)
 
 
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
@@ -277,7 +279,7 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     ]
     more = len(lines) - MAX_DIFFERENCES
     rest = [f"{more} more differences: onnxfarm results --json"] if more > 0 else []
-    say(*lines[:MAX_DIFFERENCES], *rest, console=console)
+    print_lines(*lines[:MAX_DIFFERENCES], *rest, console=console)
 
 
 def _node_of(pair: EngineParity) -> str:
@@ -307,12 +309,12 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
         least, changes = comparison.smallest_detectable, [of(comparison) for of in told.values()]
         table.add_row(
             _sides(comparison, cells, varying),
-            coloured(line.words, line.change.word),
+            colour_text(line.words, line.change.word),
             line.change.interval if line.change.figures else "",
             *([line.values] if values else []),
             str(comparison.rounds),
             "" if least is None else percent(float(f"{least:.2g}")),
-            *(coloured(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
+            *(colour_text(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
         )
     by_processor = sum(map(is_by_processor, ordered))
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] * bool(by_processor)
@@ -379,7 +381,11 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         (c for c in document.comparisons if c.axis != TWIN), key=lambda comparison: _weight(comparison, cells)
     ):
         where = _sides(comparison, cells, [BY_NAME[name] for name in ("precision", "batch") if name != comparison.axis])
-        lines += [_called_line(change, where=where) for change in called_operators(comparison)]
+        for change in called_operators(comparison):
+            verdict = change.verdict or ""
+            line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {operator_size(change)}", verdict)
+            details = ", ".join(filter(None, (operator_times(change), f"{change.rounds} rounds", where)))
+            lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
     for line in lines[:CALLED_OPERATORS]:
@@ -388,13 +394,6 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         console.print(Text(f"  and {len(lines) - CALLED_OPERATORS} more"))
 
 
-def _called_line(one: OperatorChange, *, where: str) -> Text:
-    verdict = one.verdict or ""
-    line = Text("  ") + coloured(f"{sign_of(verdict).mark} {operator_size(one)}", verdict)
-    told = ", ".join(filter(None, (operator_times(one), f"{one.rounds} rounds", where)))
-    return line + Text(f"  {one.op_type} {one.node}: {told}")
-
-
 def _table(*heads: str) -> Table:
     whole = ("cell", "runtime", "verdict", "decoding")
-    return table_of(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))
+    return make_table(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))

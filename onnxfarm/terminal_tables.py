@@ -7,7 +7,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from farm.rules.wording.vocabulary import WRONG, sign_of, signed
-from onnxfarm.outputs import table_of
+from onnxfarm.outputs import make_table
 
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
@@ -15,7 +15,7 @@ COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 FOLDED, GAP = 24, 2
 
 
-def lifted(table: Table, *heads: str) -> tuple[str, Table]:
+def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
     """What columns under these heads say that have one value in all rows, and the table without them."""
     texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
     # wrong outputs are marked in every row
@@ -28,7 +28,7 @@ def lifted(table: Table, *heads: str) -> tuple[str, Table]:
     return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
 
 
-def fitting(table: Table, *kept: str, width: int) -> list[Table]:
+def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
     """The table in parts that are no wider than the terminal: what finds no place beside the first column of figures
     and those under the heads of `kept` stands in a part of its own, behind the first column again."""
     first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
@@ -53,7 +53,7 @@ def _width(column: Column) -> int:
 
 def _of(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
     """The table with these of its columns alone; a rest has no caption, and no rows without figures."""
-    shown = table_of(
+    shown = make_table(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
             for column in columns
@@ -66,5 +66,5 @@ def _of(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Ta
     return shown
 
 
-def coloured(text: str, key: str) -> Text:
+def colour_text(text: str, key: str) -> Text:
     return Text(text, style=COLOURS.get(sign_of(key).tone, ""))

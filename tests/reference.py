@@ -17,7 +17,7 @@ import django
 import yaml
 from pydantic import BaseModel
 
-from onnxfarm.examples import example_of
+from onnxfarm.examples import find_example
 from tests import inventory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,7 +108,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
     usage = " ".join(_argument(each) for each in arguments)
     _, _, told = inspect.cleandoc(command.help).partition("\n\n")
     yield re.sub(r"(?<!\n)\n(?!\n)", " ", told)
-    yield f"{_code(f'onnxfarm {name} {usage}'.strip())}, such as {_code(example_of(f'onnxfarm {name}'))}"
+    yield f"{_code(f'onnxfarm {name} {usage}'.strip())}, such as {_code(find_example(f'onnxfarm {name}'))}"
     rows = [(_code(_spelled(each)), _sentence(each.help or ""), _default(each)) for each in command.params]
     if rows:
         yield _table(("takes", "means", "left out"), rows)

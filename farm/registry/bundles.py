@@ -59,7 +59,7 @@ def is_allowed_zip_name(name: str) -> bool:
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 
-def shorten_name(name: str) -> str:
+def printable(name: str) -> str:
     """A foreign name as a sentence may carry it: short, and without control characters."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
@@ -83,7 +83,7 @@ def _role_by_name(name: str) -> FileRole:
         return NPZ_ROLES[match["what"]]
     if name.lower().endswith(".npz"):
         raise Invalid(
-            f"What {shorten_name(name)} is for is not clear from its name.",
+            f"What {printable(name)} is for is not clear from its name.",
             code="unknown_file",
             hint="Name it inputs.npz, expected.npz, prompts.npz, calibration.npz or evaluation.npz.",
         )
@@ -95,14 +95,14 @@ def _check_names(parts: list[Part]) -> None:
     for part in parts:
         if not is_allowed_zip_name(part.name):
             raise Invalid(
-                f"The file name “{shorten_name(part.name)}” cannot be used.",
+                f"The file name “{printable(part.name)}” cannot be used.",
                 code="bad_name",
                 hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
             )
         # a node's disk may not tell capital from small letters
         other = seen.setdefault(part.name.lower(), part.name)
         if other is not part.name:
-            raise Invalid(f"Two files are called {shorten_name(part.name)}; upload each once.", code="same_name")
+            raise Invalid(f"Two files are called {printable(part.name)}; upload each once.", code="same_name")
     for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):
         archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]
         if len(archives) > 1:
@@ -115,7 +115,7 @@ def _check_model(parts: list[Part]) -> None:
         raise Invalid("The upload has no file.", code="no_file", hint="Send an .onnx file, or a .zip that holds one.")
     if not names:
         raise Invalid(
-            f"There is no .onnx file among {', '.join(shorten_name(part.name) for part in parts[:5])}.",
+            f"There is no .onnx file among {', '.join(printable(part.name) for part in parts[:5])}.",
             code="no_model",
             hint="Send an .onnx file with its external data, or a .zip of those.",
         )

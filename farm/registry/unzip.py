@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from farm.base.refusals import Invalid, TooLarge
-from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, shorten_name
+from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, printable
 from farm.registry.storage import Draft, check_free_space
 
 # 4.3.16: signature, disks 2 × u16, counts 2 × u16, u32 size, u32 offset, u16 comment
@@ -195,7 +195,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
                 raise TooLarge(
-                    f"{shorten_name(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
+                    f"{printable(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
                     code="quota",
                 )
             check_entries(archive.file, zipped.infolist(), directory=directory)
@@ -216,7 +216,7 @@ def _opened(archive: Draft) -> Iterator[zipfile.ZipFile]:
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError) as problem:
         raise Invalid(
-            f"{shorten_name(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
+            f"{printable(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
             code="bad_zip",
             hint="Make it again with `zip -j model.zip FILES`.",
         ) from problem
@@ -226,7 +226,7 @@ def _judge(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipI
     """The entries that are files; raises Invalid for the first one that may not be there."""
     if len(entries) > MAX_FILES:
         raise Invalid(
-            f"{shorten_name(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
+            f"{printable(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
         )
     files = [entry for entry in entries if not _is_folder(entry)]
     for entry in files:
@@ -240,7 +240,7 @@ def _is_folder(entry: zipfile.ZipInfo) -> bool:
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
-    name = shorten_name(entry.orig_filename)
+    name = printable(entry.orig_filename)
     if not is_allowed_zip_name(entry.orig_filename):
         raise Invalid(f"The zip's entry “{name}” is not a plain file name.", code="bad_name", hint=FLAT_HINT)
     kind = stat.S_IFMT(entry.external_attr >> 16)
@@ -273,11 +273,11 @@ def _directory_of(archive: Draft) -> Directory:
     try:
         directory = read_directory(archive.file, size=archive.bytes)
     except RecordError as problem:
-        text = f"{shorten_name(archive.name)} is not a readable zip: {problem}."
+        text = f"{printable(archive.name)} is not a readable zip: {problem}."
         raise Invalid(text, code="bad_zip", hint="Upload it again.") from problem
     if directory.bytes > MAX_DIRECTORY_BYTES:
         raise Invalid(
-            f"The directory of {shorten_name(archive.name)} has {directory.bytes:,} bytes; "
+            f"The directory of {printable(archive.name)} has {directory.bytes:,} bytes; "
             f"{MAX_FILES} entries need far less.",
             code="bad_zip",
         )

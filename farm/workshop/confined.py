@@ -23,7 +23,7 @@ NO_SANDBOX = (
 _BASE_BYTES = 3 << 30
 _TIMES_BUNDLE = 8
 # what inspecting a version takes; none of it starts a thread, which would not live on in a fork
-_OFTEN = ("farm.workshop.child.warm_up:warm",)
+_OFTEN = ("farm.workshop.child.warm_up:load_onnx_tables",)
 _DOING = {
     "inspection": "looking into the model",
     "opset_range": "converting the model",
@@ -85,7 +85,7 @@ class Place:
     out_dir: Path | None = None
 
 
-def answer(
+def ask_child(
     function: str,
     payload: Mapping[str, object],
     *,
@@ -98,13 +98,15 @@ def answer(
 
     When it returns, the place's `out_dir` holds plain files and folders only. `is_one_of_many`: see `call`.
     """
-    found = outcome(function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many)
+    found = ask_child_for_outcome(
+        function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many
+    )
     if isinstance(found, ModelProblem):
         raise WorkshopError(_CODES.get(found.code, ReasonCode.NOT_SUPPORTED), found.text)
     return found
 
 
-def outcome(
+def ask_child_for_outcome(
     function: str,
     payload: Mapping[str, object],
     *,
@@ -115,7 +117,7 @@ def outcome(
 ) -> R | ModelProblem:
     """The same, with its problem, its end or another answer as a value."""
     try:
-        ending = call(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+        ending = call_child(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
         if (problem := _problem_of(ending, _DOING[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
@@ -130,14 +132,14 @@ def outcome(
         return ModelProblem(code="garbled", text=_garbled_sentence(error))
 
 
-def made(path: Path) -> Path:
+def require_file(path: Path) -> Path:
     """A file that a child was told to write, under the name it was told. Raises WorkshopError when there is none."""
     if not left_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
 
 
-def call(
+def call_child(
     function: str, payload: Mapping[str, object], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
     """Runs `module:function` of farm.workshop.child on the place's model; how it ended.

@@ -63,7 +63,7 @@ class _Search:
             self.visible &= _made(self._read(bundles.variant)[0])
 
     def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
-        facts = self._order("graph", {}, folder=folder, as_a=replies.Graph)
+        facts = self._order("list_graph", {}, folder=folder, as_a=replies.Graph)
         nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
         return Graph(nodes), list(facts.outputs), set(facts.stored)
 
@@ -145,7 +145,7 @@ class _Search:
 
     def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
         payload = {"tensors": list(tensors)}
-        return self._write("expose", payload, of=of, inputs=self._inputs, with_reference=with_reference)
+        return self._write("expose_tensors", payload, of=of, inputs=self._inputs, with_reference=with_reference)
 
     def _refuse(self, tensor: str) -> NoReturn:
         text = f"No part of the model around {tensor} runs by itself, so none was cut out."
@@ -163,7 +163,7 @@ class _Search:
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
         places = [self.graph.nodes.index(node) for node in part]
         payload = {"places": places, "tensors": self.graph.leaving(part)}
-        return self._write("cut", payload, of=self._bundles.original, inputs=inputs)
+        return self._write("cut_nodes", payload, of=self._bundles.original, inputs=inputs)
 
     def _write(
         self, function: str, payload: Mapping[str, object], *, of: Path, inputs: Path, with_reference: bool = True
@@ -196,7 +196,7 @@ class _Search:
         place = confined.Place(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
         order = {**payload, "out": str(out) if out else ""}
         # dozens of looks, each less work than the imports of a fresh interpreter
-        return confined.answer(
+        return confined.ask_child(
             f"subgraphs:{function}", order, place=place, timeout_s=_RUN_S, as_a=as_a, is_one_of_many=True
         )
 

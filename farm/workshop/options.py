@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from farm.rules.cells import recipes
 from farm.rules.runtimes.nearest import choice_sentence
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +36,14 @@ class Options:
         return "".join(f", {words}" for words, is_set in parts if is_set) + self.without_sentence()
 
     def without_sentence(self) -> str:
-        names = ", ".join(shown(name) for name in self.exclude_nodes[:5])
+        names = ", ".join(printable(name) for name in self.exclude_nodes[:5])
         return f", without {names}" if names else ""
 
 
 _KINDS = {field.name: type(field.default) for field in fields(Options)}
 
 
-def read(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
+def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
     """The options of a recipe. Raises Problem: bad_option, for unknown keys, values and node names."""
     try:
         written = recipes.read_options(precision, chosen)
@@ -54,7 +54,7 @@ def read(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()
     for name in read.exclude_nodes:
         if name not in nodes:
             known = [node for node in nodes if node][:50]
-            raise Problem("bad_option", choice_sentence("node in exclude-nodes", shown(name), known))
+            raise Problem("bad_option", choice_sentence("node in exclude-nodes", printable(name), known))
     return read
 
 

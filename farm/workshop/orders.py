@@ -68,8 +68,8 @@ class Job(Generic[W]):
             bundle_dir=bundle_dir, main=main, reads=_files_in(list(arguments.values())), out_dir=out_dir
         )
         order = {**self.usual, **{name: _plain(value) for name, value in arguments.items()}, "out": str(out)}
-        found = confined.answer(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
-        found.written_to(confined.made(out))
+        found = confined.ask_child(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
+        found.written_to(confined.require_file(out))
         return found
 
 
@@ -93,18 +93,20 @@ prepare_inputs = Job(
 # given `inputs` after a look at their names, dtypes and shapes
 accept_inputs = Job("inputs:accept_inputs", replies.Fed, "inputs.npz")
 # given `prompts` after a look at their ids and shapes; what is written is the same for the same ids, whoever wrote them
-accept_prompts = Job("prompts:accept", replies.Prompted, "prompts.npz")
+accept_prompts = Job("prompts:accept_prompts", replies.Prompted, "prompts.npz")
 # outputs of the CPU provider without optimisations on `inputs`; refused as model_not_loaded, inference_failed
 make_reference = Job("reference:make_reference", replies.Referenced, "reference.npz")
 # samples after a look at their names, dtypes, shapes and counts: an `.npz` (`data`), else `sets` of ONNX's own
 # `input_N.pb` by set of test data, in the model's order; refused as variant_impossible
-accept_calibration = Job("calibration:accept", replies.Calibrated, "calibration.npz", usual={"data": None, "sets": []})
-CHECK_EVALUATION = Job("evaluation:check", replies.Labelled, "evaluation.npz")
+accept_calibration = Job(
+    "calibration:accept_calibration", replies.Calibrated, "calibration.npz", usual={"data": None, "sets": []}
+)
+CHECK_EVALUATION = Job("evaluation:check_labelled_data", replies.Labelled, "evaluation.npz")
 # what a user's own judge is given, after a look at the inputs among it and at the first batch's outputs
 accept_samples = Job("evaluation:accept_samples", replies.Labelled, "evaluation.npz")
 UNPACK_TEST_DATA = {side: Job("inputs:unpack_test_data", replies.Done, f"{side}s.npz") for side in ("input", "output")}
-MAKE_OUTLINE = Job("outline:make", replies.Done, "outline.onnx", OUTLINE_S)
-READ_TIMELINE = Job("timelines:read", replies.Done, "timeline.json", TIMELINE_S)
+MAKE_OUTLINE = Job("outline:write_outline", replies.Done, "outline.onnx", OUTLINE_S)
+READ_TIMELINE = Job("timelines:write_timeline", replies.Done, "timeline.json", TIMELINE_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +129,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
     `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    found = confined.outcome(
+    found = confined.ask_child_for_outcome(
         "inspection:inspect", {}, place=place, timeout_s=timeout_s, as_a=Inspection, is_one_of_many=is_one_of_many
     )
     return Inspection(ok=False, problem=found) if isinstance(found, ModelProblem) else found
@@ -140,22 +142,24 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:
-        return confined.answer("feed:choose", {"out": str(out_dir)}, place=place, timeout_s=timeout_s, as_a=Feed)
+        return confined.ask_child(
+            "feed:choose_feed", {"out": str(out_dir)}, place=place, timeout_s=timeout_s, as_a=Feed
+        )
     except WorkshopError as error:
         log.info("what %s takes was not tried out: %s", main, error.reason.text)
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     try:
-        return confined.answer("feed:guess", {}, place=place, timeout_s=GUESS_S, as_a=Feed)
+        return confined.ask_child("feed:guess_feed", {}, place=place, timeout_s=GUESS_S, as_a=Feed)
     except WorkshopError as error:
         return Feed(problem=error.reason.text)
 
 
-def reach_of(
+def find_opset_range(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
 ) -> OpsetReach | None:
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    found = confined.outcome(
+    found = confined.ask_child_for_outcome(
         "reach:reach", {}, place=place, timeout_s=timeout_s, as_a=OpsetReach, is_one_of_many=is_one_of_many
     )
     return None if isinstance(found, ModelProblem) else found
@@ -199,9 +203,12 @@ def make_variant(
     reads = [calibration] if calibration else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     main = program or main
-    found = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
+    found = confined.ask_child("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
     # which files there are is seen, not told: the model under its name, and its data where it has any
-    files = (confined.made(out_dir / main).name, *left_files.list_plain_files(out_dir, re.escape(f"{main}.data")))
+    files = (
+        confined.require_file(out_dir / main).name,
+        *left_files.list_plain_files(out_dir, re.escape(f"{main}.data")),
+    )
     return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
 
 
@@ -252,8 +259,8 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
-    confined.answer("packages:unpack", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
-    return [confined.made(out_dir / unpacked) for unpacked in names]
+    confined.ask_child("packages:unpack_package", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
+    return [confined.require_file(out_dir / unpacked) for unpacked in names]
 
 
 def report_quantised(
@@ -263,6 +270,6 @@ def report_quantised(
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
-    return confined.answer(
-        "quantisation_report:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport
+    return confined.ask_child(
+        "quantisation_report:make_report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport
     )

@@ -26,7 +26,7 @@ class Problem(Exception):
         self.text = text
 
 
-def answering(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
+def with_problems_answered(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
     """Makes a function of a payload answer `{"answer": …}`, or `{"problem": {code, text}}` when one is raised."""
 
     @functools.wraps(function)
@@ -39,7 +39,7 @@ def answering(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict
     return wrapped
 
 
-def shown(name: str | bytes, *, limit: int = 80) -> str:
+def printable(name: str | bytes, *, limit: int = 80) -> str:
     """A name from a model as a sentence may carry it: short, printable. Protobuf hands out bytes that are no UTF-8."""
     name = name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: limit + 1])
@@ -52,4 +52,4 @@ def first_line(error: BaseException, *, limit: int = 300) -> str:
     words = lines[0] if lines else type(error).__name__
     for noise in _NOISE:
         words = noise.sub("", words)
-    return shown(words, limit=limit).rstrip(".")
+    return printable(words, limit=limit).rstrip(".")

@@ -19,7 +19,7 @@ class Sized(TypedDict):
     dims: list[str]
 
 
-def resolve(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
+def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
     """Size by name of every dynamic dimension; sequences that nobody sized get 64, pictures 224.
 
     Raises Problem: fixed_batch, no_batch, unknown_dim.
@@ -40,7 +40,7 @@ def resolve(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> di
     return {name: given.get(name, 1 if name == own else _default(name)) for name in dims}
 
 
-def shape_of(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
+def fill_shape(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
     return [dim if isinstance(dim, int) else sizes[dim] for dim in shape]
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from farm.contract.api.alerts import AlertOut, AlertPageOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import console_for, say, write_plain
+from onnxfarm.outputs import make_console, print_lines, write_plain
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -53,7 +53,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
     if as_json:
         write_plain(found.plain)
         return
-    console = console_for()
+    console = make_console()
     for line in _lines(found.shape):
         console.print(Text(line), soft_wrap=True)
 
@@ -124,13 +124,13 @@ def bisect_alert(
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""
     asked = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).shape
-    say(f"Bisection {asked.id} of alert {alert} is {asked.state}; each step is one run.")
+    print_lines(f"Bisection {asked.id} of alert {alert} is {asked.state}; each step is one run.")
 
 
 def _order(server: str | None, alert: int, what: str, **body: str) -> None:
     changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=what).shape
     latest = changed.events[-1].text if changed.events else ""
-    say(f"Alert {alert} is {_state(changed)}. {latest}".strip())
+    print_lines(f"Alert {alert} is {_state(changed)}. {latest}".strip())
 
 
 def _moment(text: str) -> str:

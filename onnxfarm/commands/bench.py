@@ -11,13 +11,13 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes, with_settings
-from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
+from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_axes, with_settings
+from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prompts_alone
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here import release_index
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import console_for, made_folder, write_document
-from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
+from onnxfarm.outputs import make_console, make_folder, write_document
+from onnxfarm.problems import Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.screen import show
 from onnxfarm.subject import Judging, Subject
 
@@ -53,7 +53,7 @@ class Extras(NamedTuple):
 
 
 @with_axes
-@main_guard()
+@exit_with_problem()
 def bench(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     ort: RuntimesOption = None,
@@ -93,17 +93,17 @@ def bench(  # noqa: PLR0913  every option of the command
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
     home = home or default_home()
-    ort = release_index.named(ort, home=home, with_prereleases=pre)
-    named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    ort = release_index.resolve_runtimes(ort, home=home, with_prereleases=pre)
+    named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
-    declared = matrix_of(matrix, given, packages=allow_package)
-    settings = {"sustained": sustained, "tolerance": tolerances_of(tolerance), "operators": operators or None}
-    declared = with_settings(declared, inputs=fills_of(input_), **settings)
+    declared = read_matrix(matrix, given, packages=allow_package)
+    settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
+    declared = with_settings(declared, inputs=parse_fills(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
-    judging = options.judging_of(recipe, judge, evaluation)
-    console = console_for(stderr=True)
-    folder = timings and made_folder(timings, option="--timings")
+    judging = options.parse_judging(recipe, judge, evaluation)
+    console = make_console(stderr=True)
+    folder = timings and make_folder(timings, option="--timings")
     extras = Extras(home, folder, calibration, evaluation, judging, diverge)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
@@ -119,9 +119,9 @@ def _measured(
     subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console
 ) -> tuple[Document, bool]:
     """The document, and whether somebody stopped it, so that blocks may be missing."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import workbench
-    with workbench.opened(subject, home=extras.home, console=console) as bench:
+    with workbench.open_workbench(subject, home=extras.home, console=console) as bench:
         bench.template.timings_dir = extras.timings_dir
         bench.template.allowed = declared.allowed
         if extras.calibration is not None:
@@ -132,7 +132,9 @@ def _measured(
         document = bench.template.measure(bench.plan(bench.from_defaults(declared)))
         is_stopped = bench.template.is_cancelled()
     if extras.is_diverging and not is_stopped:
-        from onnxfarm.commands.bench_divergence import with_nodes
+        from onnxfarm.commands.bench_divergence import add_divergent_nodes
 
-        document = with_nodes(document, model=subject.model, inputs=subject.inputs, home=extras.home, console=console)
+        document = add_divergent_nodes(
+            document, model=subject.model, inputs=subject.inputs, home=extras.home, console=console
+        )
     return document, is_stopped

@@ -15,7 +15,9 @@ from onnxfarm.here.divergence import Asked
 MAX_PAIRS = 3
 
 
-def with_nodes(document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console) -> Document:
+def add_divergent_nodes(
+    document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console
+) -> Document:
     """The document with the first divergent node of each change between runtimes; at most MAX_PAIRS are looked into.
 
     Raises Usage and Infrastructure as `diverge` does.

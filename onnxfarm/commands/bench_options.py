@@ -49,7 +49,7 @@ def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect
     return written.replace(parameters=parameters)
 
 
-def runtime_of(text: str) -> Runtime:
+def parse_runtime(text: str) -> Runtime:
     """The runtime that --ort names. Raises Usage."""
     try:
         return parse_runtime(text)
@@ -57,7 +57,7 @@ def runtime_of(text: str) -> Runtime:
         raise Usage(f"--ort: {problem}") from problem
 
 
-def matrix_of(
+def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
     """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage.
@@ -72,10 +72,10 @@ def matrix_of(
         raise Usage(str(problem)) from problem
 
 
-def runtimeless(text: str | None, axes: Mapping[str, object], *, asker: str, by: str) -> matrices.Matrix:
+def read_runtimeless_matrix(text: str | None, axes: Mapping[str, object], *, asker: str, by: str) -> matrices.Matrix:
     """The matrix as `matrix_of` reads it, for a command that sets the runtimes itself. Raises Usage where it has some,
     or where nothing of it could be compared. `asker`, `by`: who sets them, with which options."""
-    declared = matrix_of(text, axes)
+    declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
         raise Usage(f"{asker} sets the runtimes by {by}: leave `runtime` out of the matrix.")
     if (sentence := unpaired_sentence(declared)) is not None:
@@ -97,7 +97,7 @@ def with_settings(
         raise Usage(str(problem)) from problem
 
 
-def tolerances_of(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
+def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
     """The outputs of --tolerance NAME=ATOL[,RTOL], for a matrix to read. Raises Usage."""
     if not given:
         return None

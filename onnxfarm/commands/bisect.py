@@ -21,12 +21,12 @@ from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.searches import sought
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import runtimeless
-from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.bench_options import read_runtimeless_matrix
+from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
-from onnxfarm.here.release_index import named
-from onnxfarm.outputs import console_for, say, write_plain
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.here.release_index import resolve_runtimes
+from onnxfarm.outputs import make_console, print_lines, write_plain
+from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
 # what is looked for unless --for names one kind; the others are metrics
@@ -55,7 +55,7 @@ ReportOption = Annotated[
 ]
 
 
-@main_guard()
+@exit_with_problem()
 def bisect(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     good: Annotated[str, typer.Option(help="The last good release, e.g. 1.20.1.")],
@@ -83,10 +83,12 @@ def bisect(  # noqa: PLR0913  every option of the command
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     place = home or default_home()
     rule = _rule(kind, threshold)
-    sides = _sides(named(good, home=place) or "", named(bad, home=place, with_prereleases=pre) or "")
+    sides = _sides(
+        resolve_runtimes(good, home=place) or "", resolve_runtimes(bad, home=place, with_prereleases=pre) or ""
+    )
     metrics = sought.names_of(kind)
-    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
-    declared = runtimeless(
+    axes = {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
+    declared = read_runtimeless_matrix(
         matrix,
         {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget}
         | {"memory-limit-mb": memory_limit_mb},
@@ -94,11 +96,11 @@ def bisect(  # noqa: PLR0913  every option of the command
         by="--good and --bad",
     )
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics, pre)
-    console = console_for(stderr=True)
+    console = make_console(stderr=True)
     answer = _answered(question, home=place, report=report, console=console)
     write_plain(answer, json_file)
     details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
-    say("", answer["sentence"], *filter(None, details), console=console)
+    print_lines("", answer["sentence"], *filter(None, details), console=console)
 
 
 class _Question(NamedTuple):
@@ -114,12 +116,12 @@ class _Question(NamedTuple):
 
 def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
     """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
-    versions = bisection.candidates(good, bad, home=home, with_prereleases=question.with_prereleases)
+    versions = bisection.list_candidates(good, bad, home=home, with_prereleases=question.with_prereleases)
     releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
-    with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
+    with workbench.open_workbench(question.subject, home=home, console=console, releases=releases) as bench:
         search = bisection.Question(
             bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics
         )

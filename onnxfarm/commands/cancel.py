@@ -5,23 +5,23 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
-from onnxfarm.remote.runs import status_of
+from onnxfarm.remote.runs import run_status
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")]
 
 
-@main_guard()
+@exit_with_problem()
 def cancel(run: RunArgument, server: ServerOption = None) -> None:
     """Stop a run; the rounds that were measured stay."""
     answer = ask_farm(server, operations.CANCEL_RUN, run=run).shape
-    print(f"Run {run}: {status_of(answer)}.", file=sys.stderr)
+    print(f"Run {run}: {run_status(answer)}.", file=sys.stderr)
 
 
-@main_guard()
+@exit_with_problem()
 def more(
     run: RunArgument,
     rounds: Annotated[int, typer.Option(help="How many more rounds to measure in each block.")] = 8,
@@ -33,4 +33,4 @@ def more(
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
     asked = {"rounds": rounds} | ({"blocks": block} if block else {})
     answer = ask_farm(server, operations.MORE_ROUNDS, json=asked, run=run).shape
-    print(f"Run {run}: {status_of(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)
+    print(f"Run {run}: {run_status(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -21,8 +21,8 @@ import typer
 
 from farm.rules.comparing.comparisons import MARGIN
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.documents import as_json, read_text
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.documents import dump_json_line, read_text
+from onnxfarm.problems import Usage, exit_with_problem, require_extra
 
 if TYPE_CHECKING:
     from farm.rules.comparing.changepoints import ChangePoint
@@ -38,7 +38,7 @@ class Series:
     values: list[float]
 
 
-@main_guard()
+@exit_with_problem()
 def changepoints(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="time,value or columns of values, in time order.")],
     margin: Annotated[float, typer.Option(help="The smallest level shift to report, as a fraction.")] = MARGIN,
@@ -47,7 +47,7 @@ def changepoints(
     """Say where a series moves to another level and stays there."""
     if not (isfinite(margin) and 0.0 <= margin < 1.0):
         raise Usage(f"The margin is {margin}: give a fraction from 0 up to 1, such as 0.02 for 2 %.")
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.rules.comparing import changepoints as rules
     columns, times = read_series(read_text(file), where=str(file))
     found = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
@@ -55,7 +55,7 @@ def changepoints(
         print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
     if is_json:
         pairs = ((column, point) for column, points in zip(columns, found, strict=True) for point in points)
-        print(as_json([{"series": column.name, **dataclasses.asdict(point)} for column, point in pairs]))
+        print(dump_json_line([{"series": column.name, **dataclasses.asdict(point)} for column, point in pairs]))
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:

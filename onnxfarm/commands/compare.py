@@ -18,17 +18,17 @@ from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.compare_models import Wanted, measured
-from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.compare_models import Wanted, measure_both
+from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.commands.verdict import Arms, judge
-from onnxfarm.documents import checked_samples, read_object
+from onnxfarm.documents import parse_samples, read_object
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here import matching_cells
 from onnxfarm.here.home import default_home
 from onnxfarm.here.matching_cells import Cell, Match
-from onnxfarm.here.release_index import named
-from onnxfarm.outputs import STDOUT, console_for, write_document
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.here.release_index import resolve_runtimes
+from onnxfarm.outputs import STDOUT, make_console, write_document
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.screen import show
 
 SCHEMA = "onnxfarm.compare/1"
@@ -46,7 +46,7 @@ class Bench:
     silent: list[tuple[Cell, str]]
 
 
-@main_guard()
+@exit_with_problem()
 def compare(  # noqa: PLR0913  every option of the command
     old: Annotated[
         Path,
@@ -80,9 +80,9 @@ def compare(  # noqa: PLR0913  every option of the command
 
     Exit code 0: both were measured, whatever the verdict; 1: one failed; 2: something given cannot be used.
     """
-    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
-    judging = options.judging_of(recipe, judge, evaluation)
+    judging = options.parse_judging(recipe, judge, evaluation)
     wanted = Wanted(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
     are_files = {path.suffix.lower() == ".json" for path in (old, new)}
     if len(are_files) > 1:
@@ -98,9 +98,9 @@ def compare(  # noqa: PLR0913  every option of the command
         raise Usage(
             "--margin is for two files of `bench`; models are judged by the margin of this machine: leave it out."
         )
-    axes["runtime"] = named(ort, home=home or default_home(), with_prereleases=pre)
-    console = console_for(stderr=as_json)
-    document = measured(old, new, wanted, console=console_for(stderr=True))
+    axes["runtime"] = resolve_runtimes(ort, home=home or default_home(), with_prereleases=pre)
+    console = make_console(stderr=as_json)
+    document = measure_both(old, new, wanted, console=make_console(stderr=True))
     show(document, console=console)
     if as_json:
         write_document(document, STDOUT)
@@ -129,7 +129,7 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     if as_json:
         is_other = confounders.is_other_hardware(before.machine, after.machine)
         answer = {"schema": SCHEMA, "interleaved": False, "different_hardware": is_other, "confounders": differing}
-        print(documents.as_json({**answer, "comparisons": entries, "unmatched": unmatched}))
+        print(documents.dump_json_line({**answer, "comparisons": entries, "unmatched": unmatched}))
 
 
 def read_bench(path: Path) -> Bench:
@@ -160,7 +160,11 @@ def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, pat
     """Why a cell is in no comparison."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
-        {"file": str(path), "cell": cell["id"], "reason": f"{path}: {matching_cells.label(cell)} ({cell['id']}) {why}"}
+        {
+            "file": str(path),
+            "cell": cell["id"],
+            "reason": f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {why}",
+        }
         for cell, why in [*unpaired, *silent]
     ]
 
@@ -168,7 +172,7 @@ def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, pat
 def _arms(match: Match, *, old: Path, new: Path) -> Arms:
     sides = []
     for cell, path in ((match.old, old), (match.new, new)):
-        samples = checked_samples(cell.get("samples_ms"), where=f"{path}: {cell['id']}: samples_ms")
+        samples = parse_samples(cell.get("samples_ms"), where=f"{path}: {cell['id']}: samples_ms")
         if len(samples) < 2:
             raise Usage(f"{path}: {cell['id']} has {len(samples)} sample(s): a comparison needs at least 2 launches.")
         sides.append(samples)
@@ -176,7 +180,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
 
 
 def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
-    repeat = matching_cells.repeat_in_one_block(match)
+    repeat = matching_cells.make_repeat_command(match)
     reasons = [*differing[:MAX_CONFOUNDERS]]
     if len(differing) > len(reasons):
         reasons.append(f"{len(differing) - len(reasons)} more machine facts differ.")
@@ -189,7 +193,10 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
             "both in one block."
         )
     comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
-    sides = {"BASE": matching_cells.wrong_outputs(match.old), "NEW": matching_cells.wrong_outputs(match.new)}
+    sides = {
+        "BASE": matching_cells.explain_wrong_outputs(match.old),
+        "NEW": matching_cells.explain_wrong_outputs(match.new),
+    }
     wrong = [f"Wrong outputs of {side}: {why}" for side, why in sides.items() if why]
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
@@ -204,6 +211,6 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         "matrix": repeat.matrix if repeat else None,
         "wrong_outputs": wrong,
         "sentence": " ".join(
-            [*wrong, f"{matching_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}"]
+            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.sentence(comparison)}"]
         ),
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from farm.contract.document import Document
-from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
+from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_settings
 from onnxfarm.here.home import default_home
-from onnxfarm.problems import needs_extra
+from onnxfarm.problems import require_extra
 from onnxfarm.subject import Judging, Subject
 
 
@@ -32,15 +32,15 @@ class Wanted:
         return self != Wanted(axes=dict.fromkeys(self.axes), home=self.home)
 
 
-def measured(base: Path, new: Path, wanted: Wanted, *, console: Console) -> Document:
+def measure_both(base: Path, new: Path, wanted: Wanted, *, console: Console) -> Document:
     """The document of both models. Raises Usage, Infrastructure and Stopped."""
     declared = with_settings(
-        matrix_of(None, wanted.axes), tolerance=tolerances_of(wanted.tolerance), operators=wanted.operators or None
+        read_matrix(None, wanted.axes), tolerance=parse_tolerances(wanted.tolerance), operators=wanted.operators or None
     )
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import workbench
     sides = [Subject(model, wanted.inputs, seed=wanted.seed) for model in (base, new)]
-    return workbench.measured_once(
+    return workbench.measure_once(
         sides[0],
         declared,
         beside=sides[1],

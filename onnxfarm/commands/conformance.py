@@ -15,11 +15,11 @@ from farm.contract.cells import Runtime
 from farm.rules.presenting import refusals
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
-from onnxfarm.commands.bench_options import runtime_of
+from onnxfarm.commands.bench_options import parse_runtime
 from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_plain
-from onnxfarm.problems import Infrastructure, Usage, main_guard
+from onnxfarm.problems import Infrastructure, Usage, exit_with_problem
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.measurement import conformance as suites
@@ -28,7 +28,7 @@ SCHEMA = "onnxfarm.conformance/1"
 OUTCOMES: tuple[suites.Outcome, ...] = ("pass", "refused", "wrong", "crashed")
 
 
-@main_guard()
+@exit_with_problem()
 def conformance(
     ort: Annotated[str, typer.Option(help="ONNX Runtime versions, separated by commas.")],
     json_file: DocumentOption = None,
@@ -36,7 +36,7 @@ def conformance(
     quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
 ) -> None:
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
-    runtimes = [runtime_of(text) for text in ort.split(",") if text.strip()]
+    runtimes = [parse_runtime(text) for text in ort.split(",") if text.strip()]
     if not runtimes:
         raise Usage("--ort names no version: write it like 1.24.4,1.31.1.")
     console = Console(stderr=True)

@@ -9,11 +9,11 @@ from rich.table import Column
 
 from farm.contract.divergence import DivergenceDocument
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.feed_options import fills_of, sizes_of
+from onnxfarm.commands.bench_options import read_matrix
+from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import console_for, made_folder, say, table_of, write_text
-from onnxfarm.problems import GateFailed, main_guard, needs_extra
+from onnxfarm.outputs import make_console, make_folder, make_table, print_lines, write_text
+from onnxfarm.problems import GateFailed, exit_with_problem, require_extra
 
 if TYPE_CHECKING:
     from onnxfarm.here.divergence import Asked
@@ -29,7 +29,7 @@ OutOption = Annotated[
 ]
 
 
-@main_guard()
+@exit_with_problem()
 def diverge(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     ort: Annotated[str, typer.Option(help="The runtime in question, e.g. 1.21.1 or onnxruntime-openvino==1.24.1.")],
@@ -55,21 +55,21 @@ def diverge(  # noqa: PLR0913  every option of the command
     Exit code 0: it was looked for, whatever was found; 1: an output differs, with --strict; 2: something given cannot
     be used; 3: a runtime could not be installed or run.
     """
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here.divergence import Asked
     axes = {"runtime": ort, "provider": provider, "optimization": level, "precision": precision}
     asked = Asked(
         model=model,
-        candidate=matrix_of(None, {**axes, "threads": str(threads)}),
-        against=matrix_of(None, {"runtime": against, "threads": str(threads)}) if against is not None else None,
+        candidate=read_matrix(None, {**axes, "threads": str(threads)}),
+        against=read_matrix(None, {"runtime": against, "threads": str(threads)}) if against is not None else None,
         inputs=inputs,
         batch=batch,
-        shapes=(sizes_of(shape) or [{}])[0],
-        fills=fills_of(input_) or {},
+        shapes=(parse_sizes(shape) or [{}])[0],
+        fills=parse_fills(input_) or {},
         seed=seed,
         tolerances=(atol, rtol),
     )
-    console = console_for(stderr=True)
+    console = make_console(stderr=True)
     document = run(asked, home=home or default_home(), out=out, console=console)
     if json_file is not None:
         write_text(document.to_json() + "\n", json_file)
@@ -81,11 +81,11 @@ def diverge(  # noqa: PLR0913  every option of the command
 def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
     """Looks for it, in a folder below `home`. Raises Usage, Infrastructure."""
     from onnxfarm.here import bench, divergence
-    from onnxfarm.here.workbench import scratch_in
+    from onnxfarm.here.workbench import make_scratch_folder
 
-    with scratch_in(home, "diverge-") as folder, bench.stopped_by_signals() as is_cancelled:
-        place = made_folder(out or folder / "out", option="--out")
-        return divergence.find(
+    with make_scratch_folder(home, "diverge-") as folder, bench.stop_on_signals() as is_cancelled:
+        place = make_folder(out or folder / "out", option="--out")
+        return divergence.find_divergence(
             asked,
             home=bench.Home(home.resolve()),
             scratch=folder,
@@ -102,7 +102,7 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
     look, part = document.found.look, document.found.part
     if look is not None:
         figures = (Column(head, justify="right") for head in ("minimum", "maximum", "mean", "std", "NaN", "Inf"))
-        table = table_of(document.found.tensor, *figures)
+        table = make_table(document.found.tensor, *figures)
         for name, spread in ((str(document.candidate), look.candidate), (document.reference, look.reference)):
             if spread is not None:
                 numbers = (spread.minimum, spread.maximum, spread.mean, spread.std)
@@ -121,4 +121,4 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
             f"Written to {out}: {', '.join(part.files)}. Run {effect} the difference.", highlight=False, markup=False
         )
         if part.command:
-            say(f"  {part.command}", console=console)
+            print_lines(f"  {part.command}", console=console)

@@ -6,11 +6,11 @@ import typer
 
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.reasons import REASONS
-from onnxfarm.outputs import console_for, say
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.outputs import make_console, print_lines
+from onnxfarm.problems import Usage, exit_with_problem
 
 
-@main_guard()
+@exit_with_problem()
 def docs(
     code: Annotated[
         str, typer.Argument(metavar="CODE", help="`reason.code` of a cell.", show_default="all of them")
@@ -20,9 +20,9 @@ def docs(
     known = {str(name): told for name, told in REASONS.items()}
     if code and code not in known:
         raise Usage(choice_sentence("code", code, known))
-    console = console_for()
+    console = make_console()
     for name, told in known.items() if not code else ():
-        say(f"{name}: {told.meaning}", console=console)
+        print_lines(f"{name}: {told.meaning}", console=console)
     if code:
         told = known[code]
-        say(told.meaning, f"Example: {told.example}", f"Way out: {told.way_out}", console=console)
+        print_lines(told.meaning, f"Example: {told.example}", f"Way out: {told.way_out}", console=console)

@@ -16,8 +16,8 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import counted
 from farm.sandbox import confinement
 from onnxfarm.here.home import ROOT
-from onnxfarm.outputs import console_for, say
-from onnxfarm.problems import GateFailed, Usage, install_command, main_guard
+from onnxfarm.outputs import make_console, print_lines
+from onnxfarm.problems import GateFailed, Usage, exit_with_problem, install_command
 
 CHECK_S = 60.0
 
@@ -57,7 +57,7 @@ def needs() -> dict[str, list[Need]]:
     return parts if (ROOT / "tests").is_dir() else {part: parts[part] for part in ("node", "server")}
 
 
-@main_guard()
+@exit_with_problem()
 def doctor(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="node, server or tests.", show_default="all of them")
@@ -70,15 +70,15 @@ def doctor(
     parts = needs()
     if part and part not in parts:
         raise Usage(choice_sentence("part", part, parts))
-    console, missing = console_for(), 0
+    console, missing = make_console(), 0
     for name in [part] if part else parts:
-        say(f"{name}:", console=console)
+        print_lines(f"{name}:", console=console)
         for need in parts[name]:
             problem = need.problem()
             missing += bool(problem)
-            say(f"  ✕ {need.what}: {problem}" if problem else f"  ✓ {need.what}", console=console)
+            print_lines(f"  ✕ {need.what}: {problem}" if problem else f"  ✓ {need.what}", console=console)
             if problem:
-                say(f"      {need.added}", console=console)
+                print_lines(f"      {need.added}", console=console)
     if missing:
         raise GateFailed(f"{counted(missing, 'thing')} missing; the commands that add them are above.")
 
@@ -117,7 +117,7 @@ def _requirements(extra: str) -> Iterator[Requirement]:
 
 
 def _unconfined() -> str:
-    return confinement.sentence() if confinement.available_level() == "none" else ""
+    return confinement.explain_missing_sandbox() if confinement.find_available_level() == "none" else ""
 
 
 def _unanswered() -> str:

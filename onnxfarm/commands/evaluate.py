@@ -16,18 +16,25 @@ from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
-from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.options import DocumentOption, HomeOption, JudgeOption, ModelArgument, RecipeOption, judging_of
+from onnxfarm.commands.bench_options import read_matrix
+from onnxfarm.commands.options import (
+    DocumentOption,
+    HomeOption,
+    JudgeOption,
+    ModelArgument,
+    RecipeOption,
+    parse_judging,
+)
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import console_for, table_of, write_document
-from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
+from onnxfarm.outputs import make_console, make_table, write_document
+from onnxfarm.problems import GateFailed, Stopped, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
 LATEST = "1.31.1"
 
 
-@main_guard()
+@exit_with_problem()
 def evaluate(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
@@ -48,15 +55,15 @@ def evaluate(  # noqa: PLR0913  every option of the command
     Exit code 0: every cell is judged or was refused; 1: one failed or none could be judged, and with --strict one lost
     accuracy or has none; 2: something given cannot be used.
     """
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import workbench
         from worker.agent.measurement.evaluation import evaluate_block
-    judging = judging_of(recipe, judge, data)
+    judging = parse_judging(recipe, judge, data)
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
-    declared = matrix_of(None, axes)
-    console = console_for(stderr=True)
+    declared = read_matrix(None, axes)
+    console = make_console(stderr=True)
     place = home or default_home()
-    with workbench.opened(Subject(model), home=place, console=console) as bench:
+    with workbench.open_workbench(Subject(model), home=place, console=console) as bench:
         if calibration is not None:
             bench.calibrate(calibration)
         bench.label(data, judging)
@@ -89,7 +96,7 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
     console.print(Text(f"\n{document.sentence}\n", style="bold"))
     figures = ("bytes", "accuracy", "interval", "against upload")
     columns = (Column(head, justify="right", no_wrap=True) for head in figures)
-    table = table_of(*map(Column, ("cell", "runtime", "provider", "variant")), *columns)
+    table = make_table(*map(Column, ("cell", "runtime", "provider", "variant")), *columns)
     for cell in document.cells:
         provider = cell.provider.removesuffix("ExecutionProvider")
         table.add_row(

@@ -14,15 +14,15 @@ import typer
 from rich.console import Console
 
 from farm.contract.api.people import InvitationOut, InvitedOut, RetentionOut, Role, TeamWithMembersOut, TokenOut
-from onnxfarm.commands.listing import minute, show_rows
+from onnxfarm.commands.listing import format_minute, show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.here.home import become, check_server, farm_home
-from onnxfarm.outputs import table_of, write_plain
+from onnxfarm.here.home import check_server, exec_module, farm_home
+from onnxfarm.outputs import make_table, write_plain
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
-from onnxfarm.remote.lookups import team_named
+from onnxfarm.remote.lookups import find_team
 from onnxfarm.remote.operations import Operation
 
 KEPT = "kept"
@@ -71,7 +71,7 @@ def restore(
 
 def _run(what: str, file: Path, home: Path | None) -> None:
     check_server()
-    become(PROGRAM, what, str(file), "--home", str(farm_home(home)))
+    exec_module(PROGRAM, what, str(file), "--home", str(farm_home(home)))
 
 
 @app.command()
@@ -86,7 +86,7 @@ def retention(
 ) -> None:
     """Show what a team keeps, what would go next and when, or set its rule; documents and verdicts stay."""
     with Client(find_account(server)) as client:
-        found = team_named(client, team)
+        found = find_team(client, team)
         answer = client.ask(operations.RETENTION, team=found.id)
         rule = answer.shape
         if timings or traces or models or branches:
@@ -117,8 +117,8 @@ def _show(team: str, rule: RetentionOut) -> None:
         print(f"Team {team} keeps everything.")
         return
     print(f"Team {team} always keeps documents and verdicts.")
-    print(f"Going next, on {minute(rule.acts_at)} UTC:")
-    table = table_of("kind", "older than", "count", "bytes")
+    print(f"Going next, on {format_minute(rule.acts_at)} UTC:")
+    table = make_table("kind", "older than", "count", "bytes")
     for going in rule.doomed:
         size = f"at most {going.bytes:,}" if going.kind == "raw timings" else f"{going.bytes:,}"
         table.add_row(going.kind, f"{going.days} days", f"{going.count:,}", size)
@@ -151,7 +151,7 @@ def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None
 
 def _people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
     for member in team.members:
-        seen = minute(member.last_seen_at) if member.last_seen_at else "never"
+        seen = format_minute(member.last_seen_at) if member.last_seen_at else "never"
         yield team.name, member.username, member.role, seen if member.is_open else "account closed"
     for waiting in team.invited:
         yield team.name, waiting.username, waiting.role, "invited"
@@ -167,7 +167,7 @@ def invite(
 ) -> None:
     """Invite a person into a team; prints the one-time link to send to somebody new. Others have to accept."""
     with Client(find_account(server)) as client:
-        found = team_named(client, team)
+        found = find_team(client, team)
         asked = {"username": name, "role": role}
         answer = client.ask(operations.INVITE_PERSON, json=asked, team=found.id)
     invited = answer.shape
@@ -220,7 +220,7 @@ def _ask_of(
 ) -> TeamWithMembersOut:
     """Asks for an operation on a team, or on somebody in it, and gives the team."""
     with Client(find_account(server)) as client:
-        found = team_named(client, team)
+        found = find_team(client, team)
         client.ask(operation, json=json, team=found.id, name=name)
     return found
 
@@ -280,7 +280,7 @@ def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -
     """List what waits for your answer."""
 
     def cells(invitation: InvitationOut) -> tuple[str, ...]:
-        until = minute(invitation.expires_at)
+        until = format_minute(invitation.expires_at)
         return str(invitation.id), invitation.team, invitation.role, invitation.by, until
 
     heads = ("invitation", "team", "as", "by", "until")
@@ -307,7 +307,7 @@ def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> Non
 
     def cells(token: TokenOut) -> tuple[str, ...]:
         until = "closed" if token.revoked_at else f"{token.expires_at:%Y-%m-%d}"
-        used = minute(token.last_used_at) if token.last_used_at else "never"
+        used = format_minute(token.last_used_at) if token.last_used_at else "never"
         return str(token.id), f"{token.hint}…", token.name, _may(token), used, until
 
     heads = ("token", "begins", "name", "may", "last used", "until")

@@ -33,7 +33,7 @@ def with_feed(
     `operators`, `pre`: whether the option of that name was given; without it the matrix has the say. None stays None
     where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
     """
-    sizes, made = sizes_of(shape), fills_of(inputs)
+    sizes, made = parse_sizes(shape), parse_fills(inputs)
     if (sizes, made, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
         return None if declared is None else dict(declared)
     plain = dict(declared) if declared is not None else _default()
@@ -45,10 +45,10 @@ def with_feed(
         known = plain.get("inputs")
         plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
     if scenario is not None:
-        plain = {**_without(_without(plain, "sustained"), "scenario"), "scenario": scenarios_of(scenario)}
+        plain = {**_without(_without(plain, "sustained"), "scenario"), "scenario": parse_scenarios(scenario)}
     if memory_limit_mb is not None:
         plain = _without(_without(plain, "memory_limit_mb"), "memory-limit-mb")
-        plain["memory-limit-mb"] = limits_of(memory_limit_mb)
+        plain["memory-limit-mb"] = parse_memory_limits(memory_limit_mb)
     if operators:
         plain = {**_without(plain, "operators"), "operators": True}
     return plain
@@ -60,7 +60,7 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
-def scenarios_of(given: str) -> list[str]:
+def parse_scenarios(given: str) -> list[str]:
     """The scenarios of --scenario. Raises Usage."""
     try:
         return [scenarios.normalise_text(text.strip()) for text in given.split(",")]
@@ -68,7 +68,7 @@ def scenarios_of(given: str) -> list[str]:
         raise Usage(str(problem)) from problem
 
 
-def limits_of(given: str) -> list[int]:
+def parse_memory_limits(given: str) -> list[int]:
     """The limits of --memory-limit-mb, in MiB. Raises Usage."""
     try:
         return [read_memory_limit(text.strip()) for text in given.split(",")]
@@ -76,7 +76,7 @@ def limits_of(given: str) -> list[int]:
         raise Usage(f"--{problem}") from problem
 
 
-def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
+def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
     """The dimensions of --shape NAME=SIZE. Raises Usage."""
     if not given:
         return None
@@ -95,7 +95,7 @@ def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
     return [sizes]
 
 
-def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
+def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
     """How inputs are made, of --input NAME=VALUE and NAME=LOW..HIGH, for a matrix to read. Raises Usage."""
     if not given:
         return None

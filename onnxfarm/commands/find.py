@@ -29,14 +29,14 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, change_interval, counted, latency, memory, plain
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
-from onnxfarm.commands.feed_options import fills_of, sizes_of
+from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_settings
+from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
-from onnxfarm.here.release_index import named
-from onnxfarm.outputs import console_for, made_folder, say, table_of, write_text
-from onnxfarm.problems import GateFailed, Stopped, Usage, main_guard, needs_extra
+from onnxfarm.here.release_index import resolve_runtimes
+from onnxfarm.outputs import make_console, make_folder, make_table, print_lines, write_text
+from onnxfarm.problems import GateFailed, Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Judging, Subject
-from onnxfarm.terminal_tables import fitting
+from onnxfarm.terminal_tables import split_to_width
 
 if TYPE_CHECKING:
     from farm.rules.searches.standings import Goal
@@ -55,7 +55,7 @@ _SIZES = {"kb": 1e3, "mb": 1e6, "": 1e6, "gb": 1e9, "kib": 1024.0, "mib": float(
 _SHARES = {"": 1.0, "%": 0.01}
 
 
-@main_guard()
+@exit_with_problem()
 def find(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     over: Annotated[
@@ -105,12 +105,12 @@ def find(  # noqa: PLR0913  every option of the command
     """
     place = home or default_home()
     _check(goal, minutes, has_accuracy=bool(min_accuracy), evaluation=evaluation)
-    judging = options.judging_of(recipe, judge, evaluation)
+    judging = options.parse_judging(recipe, judge, evaluation)
     batches = batch or (BATCHES if goal == "throughput" else None)
-    axes = {"runtime": named(ort, home=place), "batch": batches, "shapes": sizes_of(shape)}
-    with needs_extra("node"):
+    axes = {"runtime": resolve_runtimes(ort, home=place), "batch": batches, "shapes": parse_sizes(shape)}
+    with require_extra("node"):
         from farm.rules.searches.limits import Limits
-        from onnxfarm.here.find import Question, cores
+        from onnxfarm.here.find import Question, count_physical_cores
     limits = Limits(
         max_p50_ms=_amount(max_p50, "--max-p50", _TIMES, "a time, such as 5ms"),
         max_p99_ms=_amount(max_p99, "--max-p99", _TIMES, "a time, such as 8ms"),
@@ -119,10 +119,10 @@ def find(  # noqa: PLR0913  every option of the command
         has_labels=evaluation is not None,
         has_tolerance=bool(tolerance),
     )
-    space = _space(over, provider, axes, cores=cores())
-    space = with_settings(space, inputs=fills_of(input_), tolerance=tolerances_of(tolerance))
+    space = _space(over, provider, axes, cores=count_physical_cores())
+    space = with_settings(space, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
     question = Question(str(model), cast("Goal", goal), limits, minutes)
-    console = console_for(stderr=True)
+    console = make_console(stderr=True)
     given = _Given(Subject(model, inputs, expected, seed), place, calibration, evaluation, judging, save)
     _told(_found(space, question, given, console=console), json_file, console=console)
 
@@ -144,9 +144,9 @@ def _found(space: Matrix, question: "Question", given: _Given, *, console: Conso
     from onnxfarm.here import find as race
     from onnxfarm.here import workbench
 
-    folder = given.save and made_folder(given.save, option="--save")
+    folder = given.save and make_folder(given.save, option="--save")
     late_at = time.monotonic() + 60.0 * LATE * question.minutes
-    with workbench.opened(
+    with workbench.open_workbench(
         given.subject, home=given.home, console=console, is_late=lambda: time.monotonic() > late_at
     ) as bench:
         if given.calibration is not None:
@@ -154,7 +154,7 @@ def _found(space: Matrix, question: "Question", given: _Given, *, console: Conso
         if given.evaluation is not None:
             bench.label(given.evaluation, given.judging)
         saving = None if folder is None else partial(bench.save, folder=folder)
-        return race.answered(bench, space, replace(question, save=saving))
+        return race.run_race(bench, space, replace(question, save=saving))
 
 
 def _told(found: Found, json_file: Path | None, *, console: Console) -> None:
@@ -181,7 +181,7 @@ def _check(goal: str, minutes: float, *, has_accuracy: bool, evaluation: Path | 
 def _space(over: str | None, provider: str | None, axes: Mapping[str, object], *, cores: int) -> Matrix:
     """What competes: the points of a file, or the usual space of the providers. Raises Usage."""
     if over is None:
-        given = matrix_of(None, axes).axes if any(axes.values()) else {}
+        given = read_matrix(None, axes).axes if any(axes.values()) else {}
         values = [[(axis, plain_of(value)) for value in given[axis]] for axis in given]
         try:
             names = [name.strip() for name in (provider or "cpu").split(",")]
@@ -190,7 +190,7 @@ def _space(over: str | None, provider: str | None, axes: Mapping[str, object], *
             raise Usage(str(problem)) from problem
     if provider is not None:
         raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
-    space = matrix_of(over, axes)
+    space = read_matrix(over, axes)
     scenarios = {str(point.values.get("scenario", "single")) for point in expand(space).points}
     if scenarios != {"single"}:
         raise Usage(
@@ -220,14 +220,14 @@ def show(found: Found, *, console: Console) -> None:
         _show_table(found, rows, console=console)
     for each in found.apart:
         figure = _p50(each)
-        say(f"apart: {each.label}, {figure}; {each.note}", console=console)
+        print_lines(f"apart: {each.label}, {figure}; {each.note}", console=console)
     for why, some in group_by(found.left, lambda left: left.why).items():
-        say("", f"{why}:", *(f"  {left.label}: {left.text}" for left in some[:SHOWN_LEFT]), console=console)
+        print_lines("", f"{why}:", *(f"  {left.label}: {left.text}" for left in some[:SHOWN_LEFT]), console=console)
         if len(some) > SHOWN_LEFT:
-            say(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)
+            print_lines(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)
     if found.python:
-        say("", *found.python.splitlines(), "", f"Check it again: {found.gate}", console=console)
-    say(
+        print_lines("", *found.python.splitlines(), "", f"Check it again: {found.gate}", console=console)
+    print_lines(
         "", f"It took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console
     )
 
@@ -236,7 +236,7 @@ def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console)
     figures = ["p50", "memory", *([ITEMS] if found.goal == "throughput" else []), "against the first"]
     heads = [*figures, *(["accuracy"] if any(row.accuracy for row in rows) else [])]
     columns = (Column(head, justify="right", no_wrap=True) for head in heads)
-    table = table_of("setting", *columns)
+    table = make_table("setting", *columns)
     for row in rows:
         interval = (
             change_interval(row.ratio_low, row.ratio_high, ratio=row.ratio, is_directed=False) if row.ratio else ""
@@ -249,7 +249,7 @@ def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console)
             "accuracy": row.accuracy,
         }
         table.add_row(row.label, *(texts[head] for head in heads))
-    for part in fitting(table, width=console.width):
+    for part in split_to_width(table, width=console.width):
         console.print(part)
 
 

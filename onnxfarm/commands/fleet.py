@@ -16,12 +16,12 @@ from farm.rules.planning.time_left import about
 from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import say, write_plain
+from onnxfarm.outputs import print_lines, write_plain
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client, ask_farm
-from onnxfarm.remote.lookups import node_named
+from onnxfarm.remote.lookups import find_node
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
@@ -81,17 +81,17 @@ def invite(
         write_plain(answer.plain)
         return
     if made.install:
-        say("On the machine that joins, where onnxfarm is not installed yet:", made.install, "Then:")
+        print_lines("On the machine that joins, where onnxfarm is not installed yet:", made.install, "Then:")
     print(made.command)
     until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-    say(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
+    print_lines(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
 
 
 @app.command("list")
 def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the nodes of your teams."""
     none = "No nodes yet: `onnxfarm node invite` prints the command that lets a machine join."
-    show_rows(ask_farm(server, operations.NODES), HEADS, cells_of, as_json=as_json, none=none)
+    show_rows(ask_farm(server, operations.NODES), HEADS, make_row, as_json=as_json, none=none)
 
 
 def _ordering(what: str) -> Callable[..., None]:
@@ -101,11 +101,11 @@ def _ordering(what: str) -> Callable[..., None]:
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:
-            found = node_named(client, node)
+            found = find_node(client, node)
             if fingerprint and fingerprint != found.fingerprint:
                 raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
             done = _resumed(client, found) if what == "resume" else _order(client, found, what)
-        print(standing_of(done))
+        print(describe_node(done))
 
     return order
 
@@ -118,9 +118,9 @@ for what, line in ORDERS.items():
 def pause(node: NodeArgument, server: ServerOption = None) -> None:
     """Pause a node: it finishes its current block and accepts no more until it is resumed."""
     with Client(find_account(server)) as client:
-        found = node_named(client, node)
+        found = find_node(client, node)
         done = client.call(operations.CHANGE_NODE, json={"is_paused": True}, node=found.id)
-    print(standing_of(done))
+    print(describe_node(done))
 
 
 @app.command()
@@ -132,13 +132,13 @@ def ledger(
 ) -> None:
     """Show what your node did, for whom and for how many minutes, what was installed on it, and what waits."""
     with Client(find_account(server)) as client:
-        found = node_named(client, node)
+        found = find_node(client, node)
         answer = client.ask(operations.NODE_LEDGER, node=found.id, params={"days": days})
     if as_json:
         write_plain(answer.plain)
         return
     for line in ledger_lines(found.name, answer.shape, days=days):
-        say(line)
+        print_lines(line)
 
 
 def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ def limits(  # noqa: PLR0913  every option of the command
     if max_temperature is not None:
         changes["max_temperature_c"] = _celsius(max_temperature)
     with Client(find_account(server)) as client:
-        found = node_named(client, node)
+        found = find_node(client, node)
         if changes:
             found = client.call(operations.CHANGE_NODE, json=changes, node=found.id)
     _show(found)
@@ -242,7 +242,7 @@ def try_(
 ) -> None:
     """Ask a node's owner to let it try a provider; on a node that you manage, or that is allowed to, it tries it."""
     with Client(find_account(server)) as client:
-        found = node_named(client, node)
+        found = find_node(client, node)
         print(client.call(operations.ASK_TRIAL, json={"provider": provider}, node=found.id).sentence)
 
 
@@ -276,7 +276,7 @@ def _answer(lending: int, what: str, server: str | None) -> None:
 
 
 def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
-    node = node_named(client, wanted)
+    node = find_node(client, wanted)
     teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
     if remove and remove not in teams:
         raise Usage(f"{node.name} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
@@ -284,22 +284,22 @@ def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") 
     client.ask(operations.CHANGE_NODE, json={"teams": offered}, node=node.id)
 
 
-def standing_of(node: NodeOut) -> str:
+def describe_node(node: NodeOut) -> str:
     """`bench-2 is active. Paused by its owner.`"""
     why = "" if node.health == "retired" else node.pause
     return " ".join(text for text in (f"{node.name} is {node.health}.", why) if text)
 
 
-def limits_of(node: NodeOut) -> NodeSettings:
+def read_limits(node: NodeOut) -> NodeSettings:
     return NodeSettings.model_validate(node.settings, extra="ignore")
 
 
 def _show(node: NodeOut) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
-    rows = {**_rows(limits_of(node), node.owner_tags), "tries providers": TRIED[Trials(node.trials_allowed)]}
+    rows = {**_rows(read_limits(node), node.owner_tags), "tries providers": TRIED[Trials(node.trials_allowed)]}
     for label, value in rows.items():
         table.add_row(label, value)
-    Console(soft_wrap=True).print(standing_of(node), markup=False, highlight=False)
+    Console(soft_wrap=True).print(describe_node(node), markup=False, highlight=False)
     Console(soft_wrap=True).print(table)
 
 
@@ -339,7 +339,7 @@ def _celsius(text: str) -> float | None:
         raise Usage(f"--max-temperature is {text!r}: give a number of degrees, or `{ANY}`.") from problem
 
 
-def cells_of(node: NodeOut) -> tuple[str, ...]:
+def make_row(node: NodeOut) -> tuple[str, ...]:
     """A node's line, under HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
     tested = node.self_test.sentence if node.self_test else "not run yet"
@@ -352,7 +352,7 @@ def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
 
 def _resumed(client: Client, node: NodeOut) -> NodeOut:
     """Ends a pause and whatever else keeps it; the farm refuses it for a node that nothing keeps."""
-    was_paused = limits_of(node).is_paused
+    was_paused = read_limits(node).is_paused
     if was_paused:
         node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)
     return node if was_paused and node.health == "active" else _order(client, node, "resume")

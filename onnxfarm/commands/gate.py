@@ -32,15 +32,15 @@ from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
-from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, read_runtimeless_matrix, with_settings
+from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
-from onnxfarm.here.release_index import beyond, named, refuse_uninstalled
-from onnxfarm.model_files import files_of
-from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
-from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.here.release_index import check_installable, find_unknown_runtimes, resolve_runtimes
+from onnxfarm.model_files import list_model_files
+from onnxfarm.outputs import make_console, print_lines, write_document, write_plain, write_text
+from onnxfarm.problems import GateFailed, Infrastructure, Usage, exit_with_problem, require_extra
 from onnxfarm.remote import lookups
-from onnxfarm.remote.downloads import downloaded
+from onnxfarm.remote.downloads import download_version
 from onnxfarm.screen import show
 from onnxfarm.subject import Given, Judging, Subject
 
@@ -148,7 +148,7 @@ def _append(text: str, path: Path) -> None:
         raise Usage(f"${STEP_SUMMARY} names {path}, which cannot be written ({problem.strerror}).") from problem
 
 
-@main_guard()
+@exit_with_problem()
 def gate(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     baseline: Annotated[
@@ -215,36 +215,36 @@ def gate(  # noqa: PLR0913  every option of the command
     """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
     checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
     place = home or default_home()
-    new = "" if against else named(candidate, home=place, with_prereleases=pre) or ""
-    sides = None if against else _sides(named(baseline, home=place) or "", new)
+    new = "" if against else resolve_runtimes(candidate, home=place, with_prereleases=pre) or ""
+    sides = None if against else _sides(resolve_runtimes(baseline, home=place) or "", new)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models | {"--judge": judge})
-    judging = options.judging_of(recipe, judge, evaluation)
+    judging = options.parse_judging(recipe, judge, evaluation)
     if judge and server is not None:
         raise Usage("--judge runs on your own machine and is never sent to a farm: leave out --server.")
-    axes: dict[str, object] = {"runtime": named(ort, home=place, with_prereleases=pre)} if against else {}
-    axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes: dict[str, object] = {"runtime": resolve_runtimes(ort, home=place, with_prereleases=pre)} if against else {}
+    axes |= {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
-        declared = with_settings(matrix_of(matrix, axes), tolerance=tolerances_of(tolerance))
+        declared = with_settings(read_matrix(matrix, axes), tolerance=parse_tolerances(tolerance))
     else:
-        declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
+        declared = read_runtimeless_matrix(matrix, axes, asker="A gate", by="--baseline and --candidate")
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
     origin = {name: text for name, text in (("branch", branch), ("commit", commit)) if text}
     where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci, origin=origin)
-    console = console_for(stderr=True)
+    console = make_console(stderr=True)
     began = time.monotonic()
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     asked = gate_comment.Asked(str(model) if against else new, _command(), time.monotonic() - began)
     files = {"summary": summary, "comment": comment, "junit": junit}
     write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
-    say("", outcome.headline, *filter(None, [gate_comment.sight(outcome.document)]), console=console)
+    print_lines("", outcome.headline, *filter(None, [gate_comment.sight(outcome.document)]), console=console)
     if outcome.answer.infra:
         if server is None:
-            refuse_uninstalled(outcome.document)
+            check_installable(outcome.document)
         raise Infrastructure(outcome.headline)
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)
@@ -297,7 +297,7 @@ def _outcome(
 ) -> "GateOutcome":
     """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
     where.must_make_sense(declared.budget)
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
@@ -318,28 +318,30 @@ def _bench(
     if where.server is not None:
         from onnxfarm.remote import gate as remote
 
-        return remote.opened(given, server=where.server, team=where.team, console=console)
+        return remote.open_remote(given, server=where.server, team=where.team, console=console)
     from onnxfarm.here import gate as here
 
     home = where.home or default_home()
-    return here.opened(given, home=home, releases=beyond(sides, home=home), console=console)
+    return here.open_local(given, home=home, releases=find_unknown_runtimes(sides, home=home), console=console)
 
 
 def _with_base(given: Given, where: _Where, folder: Path) -> Given:
     """With the model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
-    path, new = Path(where.against), files_of(where.subject.model)
+    path, new = Path(where.against), list_model_files(where.subject.model)
     is_version = not path.exists() and lookups.VERSION.fullmatch(where.against) is not None
     if is_version and where.server is not None:
         return replace(given, version=where.against)
     if where.against.startswith(git_models.PREFIX):
-        path = git_models.written_out(where.against, beside=where.subject.model, folder=folder)
+        path = git_models.check_out_model(where.against, beside=where.subject.model, folder=folder)
     elif is_version:
-        path = downloaded(where.against, folder=folder)
-    old = files_of(path)
+        path = download_version(where.against, folder=folder)
+    old = list_model_files(path)
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
-        say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")
+        print_lines(
+            f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured."
+        )
         raise typer.Exit
-    return replace(given, beside=replace(where.subject, model=path), base_commit=git_models.commit_in(where.against))
+    return replace(given, beside=replace(where.subject, model=path), base_commit=git_models.parse_commit(where.against))
 
 
 def _refuse_mixed(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:

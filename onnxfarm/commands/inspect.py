@@ -18,10 +18,10 @@ from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.disk_space import room_in
-from onnxfarm.model_files import files_of, name_of
-from onnxfarm.outputs import console_for, say, table_of
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.disk_space import check_free_space
+from onnxfarm.model_files import folder_name, list_model_files
+from onnxfarm.outputs import make_console, make_table, print_lines
+from onnxfarm.problems import Usage, exit_with_problem, require_extra
 
 if TYPE_CHECKING:
     from farm.workshop.inspection import FoundFinding, Inspection
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_OPERATORS = 12
 
 
-@main_guard()
+@exit_with_problem()
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx; its external data is found beside it.")],
     compatibility: Annotated[
@@ -38,45 +38,47 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
-    found = look_into(model)
+    found = inspect_model(model)
     if as_json:
         plain = found.model_dump(mode="json")
         if compatibility:
-            plain["compatibility"] = rules.as_plain(compatibility_of(found))
+            plain["compatibility"] = rules.as_plain(list_compatibility(found))
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     console = Console()
     _show(model, found, console=console)
     if compatibility:
-        _show_compatibility(compatibility_of(found), console=console)
+        _show_compatibility(list_compatibility(found), console=console)
 
 
-def compatibility_of(found: "Inspection") -> list[Row]:
+def list_compatibility(found: "Inspection") -> list[Row]:
     """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
     return rules.compatibility_rows(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
     console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
-    table = table_of(Column("ONNX Runtime", no_wrap=True), Column(""), Column("known by", no_wrap=True))
+    table = make_table(Column("ONNX Runtime", no_wrap=True), Column(""), Column("known by", no_wrap=True))
     for first, last, row in rules.group_by_answer(rows):
         table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)
     console.print(table)
 
 
-def look_into(model: Path) -> "Inspection":
+def inspect_model(model: Path) -> "Inspection":
     """The inspection of a model on disk. Raises Usage with the sentence that says what is wrong with it."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.workshop import orders
-        from onnxfarm.here.progress import saying
-    files = files_of(model)
+        from onnxfarm.here.progress import report_meanwhile
+    files = list_model_files(model)
     if model.suffix.lower() == ".zip":
         raise Usage(f"{model.name} is a zip: unpack it and give the .onnx in it.")
     total = sum(path.stat().st_size for path in files)
     with (
         tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder,
-        room_in(Path(folder), needed_bytes=total, way_out="Make room there, or set TMPDIR to a folder elsewhere."),
-        saying(f"reading {model.name}, {size(total)}", console=console_for(stderr=True)),
+        check_free_space(
+            Path(folder), needed_bytes=total, way_out="Make room there, or set TMPDIR to a folder elsewhere."
+        ),
+        report_meanwhile(f"reading {model.name}, {size(total)}", console=make_console(stderr=True)),
     ):
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
@@ -92,19 +94,21 @@ def look_into(model: Path) -> "Inspection":
 
 
 def _show(model: Path, found: "Inspection", *, console: Console) -> None:
-    console.print(f"\n{name_of(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
+    console.print(
+        f"\n{folder_name(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False
+    )
     # folded, never cut: a dimension's name is what --shape needs
-    table = table_of("", "name", "type", "shape")
+    table = make_table("", "name", "type", "shape")
     for kind, ports in (("input", found.inputs), ("output", found.outputs)):
         for port in ports:
             shape = "unknown rank" if port.shape is None else "×".join(map(str, port.shape)) or "scalar"
             table.add_row(kind, port.name, port.dtype, shape)
     console.print(table)
-    say(*_free(found), *_generates(found), *_feed(found), console=console)
+    print_lines(*_free(found), *_generates(found), *_feed(found), console=console)
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
     for finding in found.findings:
-        say(_words(finding), console=console)
+        print_lines(_words(finding), console=console)
     if not found.findings:
         console.print("no findings", highlight=False)
 

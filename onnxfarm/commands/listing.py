@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from onnxfarm.outputs import console_for, say, table_of, write_plain
+from onnxfarm.outputs import make_console, make_table, print_lines, write_plain
 from onnxfarm.remote.client import Answered
 
 Row = TypeVar("Row")
@@ -19,18 +19,18 @@ def show_rows(
     none: str = "",
 ) -> None:
     """Print the rows, one a line; `none` is said where there are none."""
-    console = console_for()
+    console = make_console()
     if as_json:
         write_plain(found.plain)
     elif not found.shape and none:
-        say(none, console=console)
+        print_lines(none, console=console)
     else:
-        table = table_of(*heads)
+        table = make_table(*heads)
         for row in found.shape:
             table.add_row(*cells(row))
         console.print(table)
 
 
-def minute(moment: datetime) -> str:
+def format_minute(moment: datetime) -> str:
     """`2026-11-25 20:25`."""
     return f"{moment:%Y-%m-%d %H:%M}"

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.problems import main_guard
+from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote import operations
-from onnxfarm.remote.account import TOKEN_VARIABLE, Account, checked_address, keep
+from onnxfarm.remote.account import TOKEN_VARIABLE, Account, check_address, store_account
 from onnxfarm.remote.client import Client
 
 
-@main_guard()
+@exit_with_problem()
 def login(
     server: Annotated[str, typer.Option("--server", metavar="URL", help="The farm's address.")],
     token: Annotated[
@@ -21,10 +21,10 @@ def login(
 ) -> None:
     """Check a token with a farm, then remember both; later commands need no --server."""
     secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
-    account = Account(checked_address(server), secret.strip())
+    account = Account(check_address(server), secret.strip())
     with Client(account) as client:
         me = client.call(operations.ME)
-    path = keep(account)
+    path = store_account(account)
     teams = ", ".join(team.name for team in me.teams) or "no team"
     print(f"Signed in to {account.server} as {me.username} ({teams}); kept in {path}.", file=sys.stderr)
 

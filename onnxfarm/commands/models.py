@@ -10,12 +10,12 @@ from farm.contract.api.registry import ModelOut, RemovedOut
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import say
+from onnxfarm.outputs import print_lines
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.lookups import model_named, version_numbered
+from onnxfarm.remote.lookups import find_model, find_version_by_number
 
 
 class ListsByDefault(TyperGroup):
@@ -57,9 +57,9 @@ def rename(
 ) -> None:
     """Give a model another name; existing results keep the old name."""
     with Client(find_account(server)) as client:
-        found = model_named(client, model)
+        found = find_model(client, model)
         renamed = client.call(operations.DESCRIBE_MODEL, json={"name": name}, model=found.id)
-    say(f"{found.name} is now called {renamed.name}.")
+    print_lines(f"{found.name} is now called {renamed.name}.")
 
 
 @app.command()
@@ -71,11 +71,11 @@ def label(
 ) -> None:
     """Add labels, by which watches and lists find a model, or take them away."""
     with Client(find_account(server)) as client:
-        found = model_named(client, model)
+        found = find_model(client, model)
         left = [known for known in found.labels if known not in labels]
         wanted = left if remove else [*found.labels, *labels]
         labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=found.id)
-    say(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
+    print_lines(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
 
 
 @app.command()
@@ -87,13 +87,13 @@ def describe(
 ) -> None:
     """Say what a model is, or what is special about a version."""
     with Client(find_account(server)) as client:
-        found = model_named(client, model)
+        found = find_model(client, model)
         if version is None:
             client.ask(operations.DESCRIBE_MODEL, json={"description": text}, model=found.id)
         else:
-            numbered = version_numbered(client, found.id, version)
+            numbered = find_version_by_number(client, found.id, version)
             client.ask(operations.NOTE_VERSION, json={"note": text}, version=numbered.id)
-    say(f"{found.name}{'' if version is None else f' v{version}'} is described.")
+    print_lines(f"{found.name}{'' if version is None else f' v{version}'} is described.")
 
 
 @app.command()
@@ -109,15 +109,15 @@ def delete(
     measured are hidden and can be restored; the runs and their results stay.
     """
     with Client(find_account(server)) as client:
-        found = model_named(client, model)
+        found = find_model(client, model)
         name = found.name if version is None else f"{found.name} v{version}"
-        numbered = None if version is None else version_numbered(client, found.id, version)
+        numbered = None if version is None else find_version_by_number(client, found.id, version)
         _confirm(f"Delete {name}? Versions that were never measured are deleted permanently.", is_sure=yes)
         if numbered is None:
             removed = client.call(operations.DELETE_MODEL, model=found.id)
         else:
             removed = client.call(operations.DELETE_VERSION, version=numbered.id)
-    say(_done(name, removed))
+    print_lines(_done(name, removed))
 
 
 @app.command()
@@ -125,13 +125,13 @@ def restore(model: ModelArgument, version: VersionOption = None, server: ServerO
     """Restore a deleted model, or one deleted version, that runs have measured."""
     with Client(find_account(server)) as client:
         if version is None:
-            removed = model_named(client, model, is_removed=True)
+            removed = find_model(client, model, is_removed=True)
             name = client.call(operations.RESTORE_MODEL, model=removed.id).name
         else:
-            numbered = version_numbered(client, model_named(client, model).id, version)
+            numbered = find_version_by_number(client, find_model(client, model).id, version)
             restored = client.call(operations.RESTORE_VERSION, version=numbered.id)
             name = f"{restored.model} v{restored.number}"
-    say(f"{name} is restored.")
+    print_lines(f"{name} is restored.")
 
 
 def _confirm(question: str, *, is_sure: bool) -> None:

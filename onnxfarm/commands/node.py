@@ -15,7 +15,7 @@ from onnxfarm.commands.fleet import app as app
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
 from onnxfarm.outputs import write_plain
-from onnxfarm.problems import Infrastructure, Usage, needs_extra
+from onnxfarm.problems import Infrastructure, Usage, require_extra
 
 HomeOption = Annotated[
     Path | None,
@@ -48,7 +48,7 @@ def enroll(
     home: HomeOption = None,
 ) -> None:
     """Join a farm. A person there approves this machine by its fingerprint; then it may work."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from worker.agent import main
         from worker.agent.abilities import selftest
         from worker.agent.connection import enrolment, gateway
@@ -88,7 +88,7 @@ def start(
     allow_index: IndexesOption = None,
 ) -> None:
     """Work for the farm until Ctrl-C."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.workshop.divergence import first_divergence
         from worker.agent import main
         from worker.agent.home import AlreadyRunningError, NotEnrolledError
@@ -112,7 +112,7 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
 
     Exit codes: 0 the farm knows it, 1 it waits for approval or is refused, 3 the farm does not answer.
     """
-    with needs_extra("node"):
+    with require_extra("node"):
         from worker.agent.connection import node_status
         from worker.agent.home import NodeHome, NotEnrolledError
     try:
@@ -135,7 +135,7 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
 @app.command()
 def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from worker.agent.installation.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
     if as_json:
@@ -164,7 +164,7 @@ def install_service(
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
     command = _start_command(allow_package or (), allow_index or ())
-    unit = service.unit_for(sys.platform, command=command, home=_folder(home))
+    unit = service.make_unit(sys.platform, command=command, home=_folder(home))
     if print_only:
         print(unit.text, end="")
         return
@@ -185,7 +185,7 @@ def _start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]
 
 def _folder(home: Path | None) -> Path:
     """Absolute: children that measure work in folders of their own."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from worker.agent.home import default_folder
     return (home or default_folder()).resolve()
 

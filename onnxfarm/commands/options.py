@@ -9,7 +9,7 @@ import typer
 from farm.contract.evaluation import METRIC_NAME
 from farm.rules.quality.accuracy_metrics import METRICS
 from onnxfarm.calibration_files import CALIBRATION_HELP
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.subject import Judging, OwnJudge
 
 ModelArgument = Annotated[
@@ -62,7 +62,7 @@ AxesOption = Annotated[
     typer.Option(
         *("--ort", "--provider", "--batch", "--precision", "--threads", "--opset"),
         hidden=True,
-        callback=main_guard()(_in_the_matrix),
+        callback=exit_with_problem()(_in_the_matrix),
     ),
 ]
 OperatorsOption = Annotated[
@@ -133,7 +133,7 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
 
 
-def judging_of(recipe: str, judge: str, evaluation: Path | None) -> Judging:
+def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
     """How outputs are judged; empty is top1. Raises Usage."""
     refuse_recipe_alone(recipe, evaluation)
     if not judge:

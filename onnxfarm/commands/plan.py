@@ -16,18 +16,18 @@ from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.submit import MatrixOption, read_matrix
-from onnxfarm.model_files import refuse_missing
-from onnxfarm.outputs import say, table_of, write_plain
-from onnxfarm.problems import main_guard
+from onnxfarm.model_files import check_files_exist
+from onnxfarm.outputs import make_table, print_lines, write_plain
+from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.uploads import Bundle, uploaded
+from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
 # of points that one reason refuses
 NAMED_POINTS = 4
 
 
-@main_guard()
+@exit_with_problem()
 def plan(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or a .zip; it is uploaded and inspected.")],
     matrix: MatrixOption = None,
@@ -52,13 +52,13 @@ def plan(  # noqa: PLR0913  every option of the command
     bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
-    refuse_missing({"--inputs": inputs, "--prompts": prompts})
+    check_files_exist({"--inputs": inputs, "--prompts": prompts})
     declared = with_feed(
         read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb, pre=pre
     )
     aside = Console(stderr=True)
     with Client(find_account(server)) as client:
-        version = uploaded(client, bundle, console=aside)
+        version = upload_and_inspect(client, bundle, console=aside)
         with aside.status("Planning …") as status:
             answer = client.plan(version.id, declared, wish=wish, progress=lambda order: status.update(_waiting(order)))
     if as_json:
@@ -75,7 +75,7 @@ def _waiting(order: OpenPlanOut) -> str:
 def show_plan(plan: Plan, *, console: Console) -> None:
     """Print a plan for people."""
     if plan.problem:
-        say(f"⊘ {plan.problem}", console=console)
+        print_lines(f"⊘ {plan.problem}", console=console)
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     takes = f", {about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{takes}.", highlight=False)
@@ -83,22 +83,24 @@ def show_plan(plan: Plan, *, console: Console) -> None:
         console.print(_blocks(plan.blocks))
     for block in plan.blocks:
         if block.wish:
-            say(f"{block.id}: {block.wish.text}", console=console)
+            print_lines(f"{block.id}: {block.wish.text}", console=console)
     _show_refused(plan.refused, console=console)
 
 
 def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
     for reason, alike in refusals.by_reason(refused).items():
-        say(f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}", console=console)
-        say(*(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
+        print_lines(
+            f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}", console=console
+        )
+        print_lines(*(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
-            say(f"    {_point(point)}", console=console)
+            print_lines(f"    {_point(point)}", console=console)
         if len(alike) > NAMED_POINTS:
-            say(f"    and {len(alike) - NAMED_POINTS} more: --json lists them", console=console)
+            print_lines(f"    and {len(alike) - NAMED_POINTS} more: --json lists them", console=console)
 
 
 def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
-    table = table_of("block", "cells", "rounds", "minutes", "nodes", "smallest change")
+    table = make_table("block", "cells", "rounds", "minutes", "nodes", "smallest change")
     for block in blocks:
         seen = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
         rounds = sorted({number for number in (block.min_rounds, block.max_rounds) if number})

@@ -10,16 +10,16 @@ from rich.text import Text
 from farm.contract.api.releases import ReleaseCardOut
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
-from onnxfarm.commands.listing import minute
+from onnxfarm.commands.listing import format_minute
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import console_for, table_of, write_plain
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.outputs import make_console, make_table, write_plain
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
 
 
-@main_guard()
+@exit_with_problem()
 def release(
     version: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as 1.32.0, or PACKAGE==VERSION.")],
     against: Annotated[str, typer.Option(help="An older version.", show_default="the one before")] = "",
@@ -35,8 +35,8 @@ def release(
     if as_json:
         write_plain(found.plain)
         return
-    card, console = found.shape, console_for()
-    table = table_of("model", "node", "what", "run")
+    card, console = found.shape, make_console()
+    table = make_table("model", "node", "what", "run")
     for model in card.models:
         for node in model.nodes:
             table.add_row(model.name, node.node, node.verdict, str(node.run or ""))
@@ -57,5 +57,5 @@ def _print(console: Console, lines: Iterable[str]) -> None:
 def _open(card: ReleaseCardOut) -> str:
     if not card.open:
         return ""
-    until = f"until {minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
+    until = f"until {format_minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
     return f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}"

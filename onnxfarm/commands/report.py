@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from onnxfarm.outputs import STDOUT, write_text
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
 
 
-@main_guard()
+@exit_with_problem()
 def report(
     alert: Annotated[int, typer.Argument(metavar="ALERT", min=1, help="The alert's number.")],
     output: Annotated[

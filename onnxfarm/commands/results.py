@@ -7,14 +7,14 @@ import typer
 
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import STDOUT, write_bytes, write_document, write_text
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.runs import read_document
 
 
-@main_guard()
+@exit_with_problem()
 def results(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")],
     server: ServerOption = None,
@@ -50,7 +50,7 @@ def results(
         if as_json:
             write_document(document, output)
             return
-        from onnxfarm.outputs import console_for
+        from onnxfarm.outputs import make_console
         from onnxfarm.screen import show
 
-        show(document, console=console_for(), address=f"{client.account.server}/runs/{run}/")
+        show(document, console=make_console(), address=f"{client.account.server}/runs/{run}/")

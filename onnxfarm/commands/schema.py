@@ -9,7 +9,7 @@ from farm.contract import document, document_find
 from farm.rules.matrices import matrix
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm.outputs import write_plain
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Usage, exit_with_problem
 
 SCHEMAS: Mapping[str, Callable[[], object]] = {
     "bench": document.json_schema,
@@ -18,7 +18,7 @@ SCHEMAS: Mapping[str, Callable[[], object]] = {
 }
 
 
-@main_guard()
+@exit_with_problem()
 def schema(
     name: Annotated[
         str,

@@ -6,13 +6,13 @@ import typer
 
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.problems import main_guard
+from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
 
 
-@main_guard()
+@exit_with_problem()
 def search(
     words: Annotated[
         str, typer.Argument(help="Part of a name, a run's or alert's number, or the first six characters of a digest.")

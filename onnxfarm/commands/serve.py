@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.here.home import become, check_server, farm_home
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.here.home import check_server, exec_module, farm_home
+from onnxfarm.problems import Usage, exit_with_problem
 
 # the server's program, by name: what users install never imports it
 SERVER = "farm.config.embedded.serve"
 
 
-@main_guard()
+@exit_with_problem()
 def serve(
     home: Annotated[
         Path | None,
@@ -36,4 +36,4 @@ def serve(
     words = ["--home", str(farm_home(home)), "--port", str(port), *([] if node else ["--no-node"])]
     if tls_cert is not None:
         words += ["--tls-cert", str(tls_cert), "--tls-key", str(tls_key), "--tls-port", str(tls_port)]
-    become(SERVER, *words)
+    exec_module(SERVER, *words)

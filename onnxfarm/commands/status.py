@@ -7,18 +7,18 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.api.runs import RunOut
-from onnxfarm.commands.listing import minute
+from onnxfarm.commands.listing import format_minute
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.exit_codes import judge_run
-from onnxfarm.outputs import table_of, write_plain
-from onnxfarm.problems import main_guard
+from onnxfarm.outputs import make_table, write_plain
+from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.runs import follow, read_document, standing_of, status_of
+from onnxfarm.remote.runs import follow, make_progress, read_document, run_status
 
 
-@main_guard()
+@exit_with_problem()
 def status(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="The run's number; without it, all runs.")] = None,
     server: ServerOption = None,
@@ -40,8 +40,8 @@ def status(
             asked = client.ask(operations.RUN, run=run)
             answer, found = asked.plain, asked.shape
             sentence = f" {found.sentence}" if found.sentence else ""
-            standing = standing_of(found).words
-            show = f"Run {found.id}: {status_of(found)}, {standing}.{sentence}\n{found.url}"
+            standing = make_progress(found).words
+            show = f"Run {found.id}: {run_status(found)}, {standing}.{sentence}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)
@@ -54,8 +54,8 @@ def status(
 def _table(runs: list[RunOut]) -> Table | str:
     if not runs:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
-    table = table_of("run", "model", "state", "progress", "submitted")
+    table = make_table("run", "model", "state", "progress", "submitted")
     for run in runs:
-        standing, created = standing_of(run).words, minute(run.created_at)
-        table.add_row(str(run.id), run.model, status_of(run), standing, f"{created} UTC")
+        standing, created = make_progress(run).words, format_minute(run.created_at)
+        table.add_row(str(run.id), run.model, run_status(run), standing, f"{created} UTC")
     return table

@@ -10,19 +10,19 @@ from rich.console import Console
 from farm.contract.api.registry import VersionOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
-from onnxfarm.calibration_files import few_sentence
+from onnxfarm.calibration_files import warn_of_few_samples
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.documents import read_text
 from onnxfarm.exit_codes import judge_run
-from onnxfarm.model_files import refuse_missing
-from onnxfarm.outputs import say, write_document
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.model_files import check_files_exist
+from onnxfarm.outputs import print_lines, write_document
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client, order_of
+from onnxfarm.remote.client import Client, make_order
 from onnxfarm.remote.runs import follow, read_document
-from onnxfarm.remote.uploads import Bundle, uploaded
+from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
 MatrixOption = Annotated[
     Path | None,
@@ -40,7 +40,7 @@ TimeoutOption = Annotated[
 ]
 
 
-@main_guard()
+@exit_with_problem()
 def submit(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
     matrix: MatrixOption = None,
@@ -80,7 +80,7 @@ def submit(  # noqa: PLR0913  every option of the command
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
-    refuse_missing({f"--{role}": path for role, path in beside.items()})
+    check_files_exist({f"--{role}": path for role, path in beside.items()})
     declared = with_feed(
         read_matrix(matrix),
         shape=shape,
@@ -92,12 +92,12 @@ def submit(  # noqa: PLR0913  every option of the command
     )
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
-        version = uploaded(client, bundle, console=console)
+        version = upload_and_inspect(client, bundle, console=console)
         _say_calibration(version, console=console)
-        order = order_of(version.id, declared) | ({} if seed is None else {"seed": seed})
+        order = make_order(version.id, declared) | ({} if seed is None else {"seed": seed})
         run = client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
-        say(f"Run {run_id}: {run.url}", console=console)
+        print_lines(f"Run {run_id}: {run.url}", console=console)
         if not wait:
             print(run_id)
             return
@@ -108,9 +108,9 @@ def _say_calibration(version: VersionOut, *, console: Console) -> None:
     """What is to be said of calibration data that cannot serve, or are few."""
     found = version.calibration
     if found and found.problem:
-        say(f"The calibration data cannot be used: {found.problem}", console=console)
-    elif found and found.samples and few_sentence(found.samples):
-        say(few_sentence(found.samples), console=console)
+        print_lines(f"The calibration data cannot be used: {found.problem}", console=console)
+    elif found and found.samples and warn_of_few_samples(found.samples):
+        print_lines(warn_of_few_samples(found.samples), console=console)
 
 
 def read_matrix(path: Path | None) -> dict[str, object] | None:
@@ -141,11 +141,11 @@ def _parsed(text: str) -> dict[str, object]:
 def _finish(
     client: Client, run_id: str, *, console: Console, json_file: Path | None, timeout: float | None, strict: bool
 ) -> None:
-    from onnxfarm.outputs import console_for
+    from onnxfarm.outputs import make_console
     from onnxfarm.screen import show
 
     run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
     document = read_document(client, run_id)
     write_document(document, json_file)
-    show(document, console=console_for(stderr=True), address=run.url)
+    show(document, console=make_console(stderr=True), address=run.url)
     judge_run(document, run, strict=strict)

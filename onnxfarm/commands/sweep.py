@@ -18,16 +18,16 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.bench_options import read_matrix
+from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
-from onnxfarm.here.release_index import published
-from onnxfarm.outputs import console_for, say, write_plain, write_text
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.here.release_index import list_releases
+from onnxfarm.outputs import make_console, print_lines, write_plain, write_text
+from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
 
-@main_guard()
+@exit_with_problem()
 def sweep(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     ort: Annotated[str, typer.Option(help="Releases: all, 1.15..1.31, or 1.20.1,1.29.0.")] = ALL,
@@ -58,24 +58,24 @@ def sweep(  # noqa: PLR0913  every option of the command
     """Measure one model over all releases, and mark where it became slower or faster."""
     place = home or default_home()
     versions, pinned = _releases(distribution, ort, reference, home=place)
-    axes = {"batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision, "budget": budget}
-    declared = matrix_of(None, {**axes, "provider": provider, "scenario": scenario})
+    axes = {"batch": batch, "shapes": parse_sizes(shape), "threads": threads, "precision": precision, "budget": budget}
+    declared = read_matrix(None, {**axes, "provider": provider, "scenario": scenario})
     if (sentence := unpaired_sentence(declared)) is not None:
         raise Usage(sentence)
-    with needs_extra("node"):
+    with require_extra("node"):
         from onnxfarm.here import sweep as sweep_run
         from onnxfarm.here import workbench
     if html is not None:
-        with needs_extra("server"):
+        with require_extra("server"):
             pass
-    console = console_for(stderr=True)
+    console = make_console(stderr=True)
     releases = [Runtime(distribution=distribution, version=version) for version in {*versions, pinned}]
     subject = Subject(model, inputs, seed=seed)
-    with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
-        swept = sweep_run.swept(bench, declared, distribution, versions=versions, reference=pinned)
+    with workbench.open_workbench(subject, home=place, console=console, releases=releases) as bench:
+        swept = sweep_run.measure_sweep(bench, declared, distribution, versions=versions, reference=pinned)
     write_plain(swept, json_file)
     if html is not None:
-        write_text(sweep_run.page_of(swept), html)
+        write_text(sweep_run.render_page(swept), html)
     show(swept, console=console)
 
 
@@ -83,7 +83,7 @@ def _releases(distribution: str, ort: str, reference: str, *, home: Path) -> tup
     """The releases in order, and the one that stands in every block. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
-    known = published(distribution, home=home)
+    known = list_releases(distribution, home=home)
     try:
         versions = versions_in(ort, known)
         (pinned,) = versions_in(reference, known) if reference else versions[-1:]
@@ -98,5 +98,5 @@ def show(swept: Mapping[str, Any], *, console: Console) -> None:
     """Print a document `onnxfarm.sweep/1` for people."""
     for line in swept["lines"]:
         turns = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
-        say("", str(line["sentence"]), *turns, console=console)
+        print_lines("", str(line["sentence"]), *turns, console=console)
     console.print(f"\nIt took {swept['minutes']:.1f} minutes.", highlight=False)

@@ -12,13 +12,13 @@ from farm.rules.presenting import refusals
 from farm.rules.runtimes import genai
 from farm.sandbox.policy import SandboxError
 from farm.workshop import orders, replies
-from onnxfarm.commands.bench_options import runtime_of
+from onnxfarm.commands.bench_options import parse_runtime
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
 from onnxfarm.here.home import default_home
-from onnxfarm.here.user_files import refusing
-from onnxfarm.here.workbench import scratch_in
-from onnxfarm.problems import Infrastructure, Usage, main_guard
+from onnxfarm.here.user_files import raise_usage_of_workshop
+from onnxfarm.here.workbench import make_scratch_folder
+from onnxfarm.problems import Infrastructure, Usage, exit_with_problem
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.measurement import tokens
@@ -27,7 +27,7 @@ USUAL: Final = "onnxruntime-genai==0.13.2"
 MAX_CHARACTERS: Final = 1 << 20
 
 
-@main_guard()
+@exit_with_problem()
 def tokenize(
     model: Annotated[Path, typer.Argument(help="Folder or zip with genai_config.json and a tokenizer.")],
     prompt: Annotated[str | None, typer.Option(help="The text to answer.")] = None,
@@ -44,8 +44,8 @@ def tokenize(
     if not model.exists():
         raise Usage(f"{model} does not exist: give the model's folder or zip.")
     console, place = Console(stderr=True), home or default_home()
-    with scratch_in(place) as folder:
-        taken = bundle.take_in(model, folder=folder / "model", files=bundle.LocalFiles())
+    with make_scratch_folder(place) as folder:
+        taken = bundle.import_model(model, folder=folder / "model", files=bundle.LocalFiles())
         if taken.inspection.genai is None:
             raise Usage(f"{model} has no {genai.CONFIG}, and so no tokenizer: give its folder, or token ids in a .npz.")
         made = _asked(texts, taken, ort=ort, home=place, folder=folder, console=console)
@@ -87,7 +87,7 @@ def _read(path: Path) -> str:
 def _asked(
     texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, console: Console
 ) -> Path:
-    runtime = runtime_of(ort)
+    runtime = parse_runtime(ort)
     if not genai.is_genai(runtime):
         raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
     try:
@@ -106,5 +106,5 @@ def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> replies.Pr
     """What a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()
-    with refusing():
+    with raise_usage_of_workshop():
         return orders.accept_prompts(taken.folder, taken.main, prompts=made, out_dir=checked)

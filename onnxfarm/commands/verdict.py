@@ -23,8 +23,8 @@ from farm.rules.comparing import comparisons
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.documents import checked_samples, read_object
-from onnxfarm.problems import Usage, main_guard, needs_extra
+from onnxfarm.documents import parse_samples, read_object
+from onnxfarm.problems import Usage, exit_with_problem, require_extra
 
 SCHEMA = "onnxfarm.verdict/1"
 BENCH_SCHEMAS = "onnxfarm.bench/"
@@ -44,7 +44,7 @@ class Arms(NamedTuple):
     new: list[float]
 
 
-@main_guard()
+@exit_with_problem()
 def verdict(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Pairs, or old and new samples.")],
     margin: Annotated[float, typer.Option(help="Changes up to this fraction count as equal.")] = MARGIN,
@@ -65,7 +65,7 @@ def verdict(
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
     """The rules' verdict on each, in the same order. Raises Usage for a margin that is none."""
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.rules.comparing import verdicts
     try:
         verdicts.check_margin(margin)
@@ -115,11 +115,11 @@ def _pairs(rounds: object, *, where: str) -> Pairs:
     for place, pair in enumerate(rounds):
         if not isinstance(pair, list) or len(pair) != 2:
             raise Usage(f"{where}: pairs[{place}] is not two samples, [old, new].")
-    return Pairs([checked_samples(pair, where=f"{where}: pairs[{place}]") for place, pair in enumerate(rounds)])
+    return Pairs([parse_samples(pair, where=f"{where}: pairs[{place}]") for place, pair in enumerate(rounds)])
 
 
 def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
-    old, new = (checked_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
+    old, new = (parse_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
     if len(old) != len(new):
         raise Usage(f"{where} has {len(old)} old and {len(new)} new samples: give as many launches of each.")
     if len(old) < MIN_LAUNCHES:
@@ -128,7 +128,7 @@ def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
 
 
 def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
-    with needs_extra("node"):
+    with require_extra("node"):
         from farm.rules.comparing import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
     return [
@@ -141,4 +141,4 @@ def _answer(figures: Mapping[str, object], lines: Sequence[str], *, as_json: boo
     for line in [*lines, last] if last else lines:
         print(line, file=sys.stderr if as_json else sys.stdout)
     if as_json:
-        print(documents.as_json({"schema": SCHEMA, **figures}))
+        print(documents.dump_json_line({"schema": SCHEMA, **figures}))

@@ -12,13 +12,13 @@ from farm.contract.api.alerts import RoundOut, WatchOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import TimeoutOption, read_matrix
-from onnxfarm.outputs import console_for, say, write_plain
+from onnxfarm.outputs import make_console, print_lines, write_plain
 from onnxfarm.problems import Commands, GateFailed, Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
-from onnxfarm.remote.lookups import watch_named
-from onnxfarm.remote.runs import shown, standing_of
+from onnxfarm.remote.lookups import find_watch
+from onnxfarm.remote.runs import make_progress, show_progress
 
 app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
@@ -84,7 +84,7 @@ def add(  # noqa: PLR0913  every option of the command
         order["rule"] = _rule(rule)
     answer = ask_farm(server, operations.CREATE_WATCH, json=order)
     made = answer.shape
-    say(f"Watch {made.id} of team {made.team}: {made.url}")
+    print_lines(f"Watch {made.id} of team {made.team}: {made.url}")
     write_plain(answer.plain) if as_json else print(made.id)
 
 
@@ -122,10 +122,10 @@ def run(
     """
     asked = {key: text for key, text in (("candidate", candidate), ("baseline", baseline)) if text}
     with Client(find_account(server)) as client:
-        found = watch_named(client, watch)
+        found = find_watch(client, watch)
         called = client.ask(operations.CALL_WATCH, json=asked, watch=found.id)
         for opened in called.shape:
-            say(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
+            print_lines(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
         if wait:
             called = _followed(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
     if as_json:
@@ -156,18 +156,18 @@ def remove(
 ) -> None:
     """Remove a watch with its rounds and alerts; its runs stay."""
     with Client(find_account(server)) as client:
-        found = watch_named(client, watch)
+        found = find_watch(client, watch)
         if not yes:
             raise Usage(f"Removing watch {found.id}, “{found.name}”, also removes its rounds and alerts: add --yes.")
         client.ask(operations.REMOVE_WATCH, watch=found.id)
-    say(f"Watch {found.id} is removed.")
+    print_lines(f"Watch {found.id} is removed.")
 
 
 def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
     with Client(find_account(server)) as client:
-        found = watch_named(client, watch)
+        found = find_watch(client, watch)
         client.ask(operations.CHANGE_WATCH, json={"is_active": is_active}, watch=found.id)
-    say(f"Watch {found.id} {'is resumed' if is_active else 'is paused'}.")
+    print_lines(f"Watch {found.id} {'is resumed' if is_active else 'is paused'}.")
 
 
 def _followed(
@@ -176,14 +176,14 @@ def _followed(
     """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
-    console = console_for(stderr=True)
-    with shown(console) as show:
+    console = make_console(stderr=True)
+    with show_progress(console) as show:
         while True:
             answer = _rounds(client, watch_id, wanted)
             for each in answer.shape:
                 if printed.get(each.id) != each.state:
                     printed[each.id] = each.state
-                    say(
+                    print_lines(
                         f"Round {each.id}: {each.state}{': ' + each.sentence if each.sentence else ''}", console=console
                     )
             still_open = [each for each in answer.shape if each.state != "judged"]
@@ -193,7 +193,7 @@ def _followed(
                 raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
             measuring = [run for each in still_open if (run := each.confirming or each.run)]
             if measuring:
-                show(standing_of(client.call(operations.RUN, run=measuring[0])))
+                show(make_progress(client.call(operations.RUN, run=measuring[0])))
             time.sleep(poll_s)
 
 

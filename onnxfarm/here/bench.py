@@ -21,7 +21,7 @@ from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.models import ModelFacts
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
-from onnxfarm.here.progress import Follower, followed
+from onnxfarm.here.progress import Follower, follow_blocks
 from onnxfarm.here.release_index import WHEELS
 from onnxfarm.problems import Infrastructure
 from worker.agent.execution import execute_block
@@ -96,7 +96,7 @@ class Run:
     def measure(self, plan: Plan) -> Document:
         """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""
         records: list[BlockRecord] = []
-        with followed(plan.blocks, console=self.console) as follower:
+        with follow_blocks(plan.blocks, console=self.console) as follower:
             for preparation in self.preparation.all:
                 preparation.say = follower.say
             for number, block in enumerate(plan.blocks, start=1):
@@ -185,7 +185,7 @@ def write_timings(judge: BlockJudge, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def stopped_by_signals(
+def stop_on_signals(
     signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed: the running process is ended and what was measured is kept."""

@@ -31,7 +31,7 @@ from farm.rules.searches.sought import Sought, Step
 from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.here import release_index as index
 from onnxfarm.here import workbench
-from onnxfarm.here.release_index import refuse_uninstalled
+from onnxfarm.here.release_index import check_installable
 from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 
@@ -48,13 +48,13 @@ class StepTaken(Step):
     explanation: str
 
 
-def candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
+def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
     """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped.
 
     The two may be releases before a release, which are not searched else unless asked for.
     """
-    early = {side.version for side in index.beyond((good, bad), home=home)}
-    known = index.published(good.distribution, home=home, with_prereleases=with_prereleases)
+    early = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
+    known = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
     versions = sorted({*known, *early}, key=release_order)
     for side in (good, bad):
         if side.version not in versions:
@@ -135,15 +135,15 @@ class Question:
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
         rounds = REPEATS if sought.is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
-        found, plan = workbench.measured(
-            self.bench, experiment.matrix, partial(workbench.along, max_rounds=max_rounds, rounds=rounds)
+        found, plan = workbench.measure_for_search(
+            self.bench, experiment.matrix, partial(workbench.compare_along, max_rounds=max_rounds, rounds=rounds)
         )
         self.evidence[version] = found.document, plan
         return found
 
     def _wanted(self, document: Document) -> Sought:
         """What bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
-        refuse_uninstalled(document)
+        check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
             sought.refuse_unmeasured(document, **sides)

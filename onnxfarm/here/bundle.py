@@ -17,8 +17,8 @@ from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
-from onnxfarm.disk_space import WAY_OUT, room_in
-from onnxfarm.model_files import files_of, name_of, program_of
+from onnxfarm.disk_space import WAY_OUT, check_free_space
+from onnxfarm.model_files import find_program, folder_name, list_model_files
 from onnxfarm.problems import Infrastructure, Usage
 
 MAX_ZIP_ENTRIES = 64
@@ -99,18 +99,18 @@ class Uploaded:
         )
 
 
-def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> Uploaded:
+def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> Uploaded:
     """Copy the model with its data into `folder` and inspect it. Raises Usage with the sentence of what is wrong.
 
     `source`: the framework's program that belongs to it.
     """
     folder.mkdir(parents=True)
-    files_given = files_of(model)
+    files_given = list_model_files(model)
     try:
-        with room_in(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
+        with check_free_space(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
             main = _gather(files_given, folder)
             if source is not None:
-                shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
+                shutil.copyfile(find_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
         raise Infrastructure(f"{model} could not be copied to {folder} ({problem.strerror}).") from problem
     prompts = _taken_out(folder)
@@ -121,7 +121,7 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
     found = files.bundle(folder, main)
-    return Uploaded(folder, main, found, inspection, name=name_of(model) or Path(main).stem, prompts=prompts)
+    return Uploaded(folder, main, found, inspection, name=folder_name(model) or Path(main).stem, prompts=prompts)
 
 
 def _taken_out(folder: Path) -> Path | None:

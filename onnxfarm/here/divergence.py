@@ -16,7 +16,7 @@ from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
-from onnxfarm.here.user_files import refusing, take_given
+from onnxfarm.here.user_files import raise_usage_of_workshop, take_given
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -57,12 +57,12 @@ class _Bench:
     folder: Path
 
 
-def find(
+def find_divergence(
     asked: Asked, *, home: Home, scratch: Path, out: Path, say: Callable[[str], None], is_cancelled: Callable[[], bool]
 ) -> DivergenceDocument:
     """The answer, and the part that shows it in `out`. Raises Usage, Infrastructure."""
     files = bundle.LocalFiles()
-    model = bundle.take_in(asked.model, folder=scratch / "model", files=files)
+    model = bundle.import_model(asked.model, folder=scratch / "model", files=files)
     spec = _spec(asked.candidate, asked, model)
     other = _spec(asked.against, asked, model) if asked.against is not None else None
     inputs = _inputs(asked, model, spec.workload, folder=scratch, files=files)
@@ -125,7 +125,7 @@ def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Pa
         return files.paths[given.inputs.sha256]
     out = folder / "inputs"
     out.mkdir()
-    with refusing():
+    with raise_usage_of_workshop():
         made = orders.prepare_inputs(
             model.folder,
             model.main,
@@ -142,7 +142,7 @@ def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | 
     if spec.recipe.is_identity:
         return None
     folder.mkdir()
-    with refusing():
+    with raise_usage_of_workshop():
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
 
 

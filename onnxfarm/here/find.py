@@ -24,7 +24,7 @@ from farm.rules.searches.search import Experiment, Outcome, Search, carry_out
 from farm.rules.searches.standings import Goal
 from farm.rules.wording.numbers import counted, listed
 from onnxfarm.here.workbench import Bench, Machine
-from onnxfarm.outputs import say
+from onnxfarm.outputs import print_lines
 from onnxfarm.problems import Stopped, Usage
 from worker.agent.machine.facts import read_facts
 
@@ -47,20 +47,20 @@ class Question:
     clock: Callable[[], float] = time.monotonic
 
 
-def cores() -> int:
+def count_physical_cores() -> int:
     """What ONNX Runtime takes threads for where nobody says how many."""
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
 
 
-def answered(bench: Bench, space: Matrix, question: Question) -> Found:
+def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     """The document of what was found. Raises Usage for a space without two settings that run, Infrastructure."""
     began = question.clock()
     plan = bench.plan(space)
-    contenders, refused = contenders_of(plan, space, question.goal)
+    contenders, refused = split_contenders(plan, space, question.goal)
     _check(contenders, refused)
     cannot = f"; {len(refused)} more cannot run here" if refused else ""
-    say(f"{counted(len(contenders), 'setting')} in the space{cannot}.", console=bench.console)
+    print_lines(f"{counted(len(contenders), 'setting')} in the space{cannot}.", console=bench.console)
 
     def left_s() -> float:
         return 60.0 * question.minutes - (question.clock() - began)
@@ -122,7 +122,7 @@ def _seconds(block: PlannedBlock, rounds: int) -> float:
     return (block.once_s or 0.0) + rounds * (block.round_s or 0.0)
 
 
-def contenders_of(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
+def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
     """The settings that can run, in the order of the space, and the others with their reasons."""
     points = expand(space).points
     places = {_key(point.positions): place for place, point in enumerate(points)}

@@ -17,11 +17,11 @@ from onnxfarm.subject import Given
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, home: Path, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
+def open_local(given: Given, *, home: Path, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
     """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
-    with workbench.opened(
+    with workbench.open_workbench(
         subject,
         beside=beside,
         home=home,
@@ -45,7 +45,7 @@ class Local:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         axis = "runtime" if self.given.beside is None else "model"
         given = self.given
-        along = partial(workbench.along, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline)
+        along = partial(workbench.compare_along, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline)
         machine = workbench.Machine(self.bench, along, is_announcing=True)
         try:
             return machine.measure(experiment, search)

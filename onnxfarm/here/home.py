@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from onnxfarm.problems import needs_extra
+from onnxfarm.problems import require_extra
 
 HOME_VARIABLE = "ONNXFARM_HOME"
 # where this package lies: a checkout is known by nobody but the command that was started from it
@@ -31,13 +31,13 @@ def farm_home(given: Path | None) -> Path:
 
 def check_server() -> None:
     """Raises Infrastructure, naming the extra, where the server is not installed."""
-    with needs_extra("server"):
+    with require_extra("server"):
         # looked for and not imported
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")
 
 
-def become(program: str, *words: str) -> NoReturn:
+def exec_module(program: str, *words: str) -> NoReturn:
     """Goes on as `python -m PROGRAM WORDS…`, in whatever folder it was started."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.stdout.flush()

@@ -66,7 +66,7 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
     return matches, list(old), list(new)
 
 
-def repeat_in_one_block(match: Match) -> Repeat | None:
+def make_repeat_command(match: Match) -> Repeat | None:
     """The command that measures both cells side by side; None for two models, which share no block."""
     if "model_sha256" in match.differs:
         return None
@@ -82,14 +82,14 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
     return Repeat(shlex.join(words))
 
 
-def label(cell: Cell) -> str:
+def label_cell(cell: Cell) -> str:
     """A cell in a few words, without its runtime."""
     known = _readable(cell)
     said = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
 
 
-def wrong_outputs(cell: Cell) -> str:
+def explain_wrong_outputs(cell: Cell) -> str:
     """What shows that its outputs are wrong; empty where nothing does, or what would cannot be read."""
     try:
         parity = doc_cells.Parity.model_validate(cell.get("parity") or {})

@@ -17,7 +17,7 @@ from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
 from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.wording.numbers import counted
-from onnxfarm.outputs import say
+from onnxfarm.outputs import print_lines
 
 # so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
 SAY_EVERY_S = 4.0
@@ -166,11 +166,11 @@ class Follower:
     def _line(self, text: str) -> None:
         if not self._bar:
             self._said_at = self._clock()
-            say(text, console=self._console)
+            print_lines(text, console=self._console)
 
 
 @contextmanager
-def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
+def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
     """A follower for these blocks, with a bar where there is a terminal."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
@@ -191,7 +191,7 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
 
 
 @contextmanager
-def saying(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
+def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
     """A word about what is done here, again and again while it takes long."""
     began = said_at = time.monotonic()
 
@@ -200,7 +200,7 @@ def saying(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iter
         now = time.monotonic()
         if now - said_at >= every_s:
             said_at = now
-            say(f"{what}, for {now - began:.0f} s", console=console)
+            print_lines(f"{what}, for {now - began:.0f} s", console=console)
 
     with _reminding(say_again):
         yield

@@ -35,7 +35,7 @@ WHEELS = "wheels"
 NEWEST_WORD = "newest"
 
 
-def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
+def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
     """The unknown ones among these that the index offers, and those that were given as wheels.
 
     Raises Usage for one that it has not, or has yanked. An index that cannot be reached has yanked nothing.
@@ -48,8 +48,8 @@ def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
         if indexes.split_index(runtime.version)[1]:
             found.append(_from_own_index(runtime, home=home))
             continue
-        listing = listing_of(runtime.distribution, home=home)
-        refuse_yanked(runtime, listing)
+        listing = load_listing(runtime.distribution, home=home)
+        check_not_yanked(runtime, listing)
         sentence = unknown_sentence(runtime)
         if sentence is None:
             continue
@@ -59,14 +59,14 @@ def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
     return tuple(found)
 
 
-def refuse_yanked(runtime: Runtime, listing: Listing) -> None:
+def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
     """Raises Usage when the index took the release back, with its reason and the nearest other one."""
     if runtime.version in listing.yanked:
         yanked = {Runtime(distribution=runtime.distribution, version=name): why for name, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 
-def refuse_uninstalled(document: Document) -> None:
+def check_installable(document: Document) -> None:
     """Whether every runtime of a document could be installed on this machine.
 
     Raises Usage for one that the index answers without, as it has no file for this Python or platform; Infrastructure
@@ -75,23 +75,23 @@ def refuse_uninstalled(document: Document) -> None:
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
             continue
-        offered = asked_of(cell.runtime.distribution).offered
+        offered = fetch_listing(cell.runtime.distribution).offered
         if offered and cell.runtime.version not in offered:
             raise Usage(refusals.in_words(cell.reason))
         raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 
 
-def newest(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
+def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
     """The newest release of `onnxruntime` that the index offers for this machine; None where it does not answer."""
-    offered = [*listing_of(NEWEST.distribution, home=home).offered]
+    offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
-        offered += [version for name in own_indexes() for version in _page(name, NEWEST.distribution)]
+        offered += [version for name in read_own_indexes() for version in _page(name, NEWEST.distribution)]
     fitting = [version for version in offered if with_prereleases or not is_prerelease(version)]
     version = max(fitting, key=release_order, default="")
     return Runtime(distribution=NEWEST.distribution, version=version) if version else None
 
 
-def own_indexes() -> dict[str, str]:
+def read_own_indexes() -> dict[str, str]:
     """Addresses of the indexes of $ONNXFARM_INDEXES by their names. Raises Usage."""
     try:
         return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
@@ -102,7 +102,7 @@ def own_indexes() -> dict[str, str]:
 def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
     """The runtime, its wheel kept in the home. Raises Usage, Infrastructure."""
     own, name = indexes.split_index(runtime.version)
-    if name not in own_indexes():
+    if name not in read_own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
     page = _page(name, runtime.distribution)
     if runtime.version not in page:
@@ -119,7 +119,7 @@ def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
 
 def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
     """What an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
-    address = indexes.page_address(own_indexes()[name], distribution)
+    address = indexes.page_address(read_own_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
             address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S
@@ -129,7 +129,7 @@ def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
         raise Infrastructure(f"The index {name} cannot be read: {problem}") from problem
 
 
-def named(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
+def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
     """Runtimes, separated by commas, with releases in place of `newest` and of wheels. Raises Usage, Infrastructure.
 
     The newest of all where none is named and pre-releases count.
@@ -148,17 +148,17 @@ def _named(word: str, home: Path, with_prereleases: bool) -> str:
             raise Infrastructure(f"{word} cannot be kept in {home}: {problem.strerror}.") from problem
     if word != NEWEST_WORD:
         return word
-    if (found := newest(home=home, with_prereleases=with_prereleases)) is None:
+    if (found := find_newest_release(home=home, with_prereleases=with_prereleases)) is None:
         raise Infrastructure(f"Which release is the newest is not known: {SILENT} Name one.")
     return found.version
 
 
-def published(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
+def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
     """Stable releases in order, or all: those known here, and what the index offers beyond them, but none it yanked.
 
     An index that cannot be reached adds nothing.
     """
-    found = listing_of(distribution, home=home)
+    found = load_listing(distribution, home=home)
     wanted = {version for version in found.offered if with_prereleases or not is_prerelease(version)}
     known = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
     last = max(known, key=release_order, default="0")
@@ -167,7 +167,7 @@ def published(distribution: str, *, home: Path, with_prereleases: bool = False) 
     return sorted((known | fresh) - found.yanked.keys(), key=release_order)
 
 
-def listing_of(distribution: str, *, home: Path) -> Listing:
+def load_listing(distribution: str, *, home: Path) -> Listing:
     """What the index said of late, as the home keeps it, else what it says now; nothing where it cannot be asked."""
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -175,7 +175,7 @@ def listing_of(distribution: str, *, home: Path) -> Listing:
         kept = Listing(tuple(map(str, said["offered"])), dict(said["yanked"]))
         if time.time() - place.stat().st_mtime < (KEPT_S if kept.offered or kept.yanked else SILENCE_KEPT_S):
             return kept
-    found = asked_of(distribution)
+    found = fetch_listing(distribution)
     with contextlib.suppress(OSError):
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = place.with_suffix(f".{os.getpid()}")
@@ -184,7 +184,7 @@ def listing_of(distribution: str, *, home: Path) -> Listing:
     return found
 
 
-def asked_of(distribution: str) -> Listing:
+def fetch_listing(distribution: str) -> Listing:
     """What the index has for this Python and platform; nothing when it cannot be asked."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT

@@ -20,7 +20,7 @@ class Unit:
     next_steps: tuple[str, ...]
 
 
-def unit_for(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
+def make_unit(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
     """The unit that runs `command` for the node in `home`. Raises Usage where there is no service manager we know."""
     base = user_home or Path.home()
     words = [*command, "--home", str(home)]

@@ -65,11 +65,11 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 SCHEMA = "onnxfarm.sweep/1"
 
 
-def page_of(sweep: Plain) -> str:
+def render_page(sweep: Plain) -> str:
     """The page of a document `onnxfarm.sweep/1`."""
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text of a model may end the element that holds it
-    figure = json.dumps(figure_of(sweep)).replace("<", "\\u003c")
+    figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
     style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
     said = escape(sweep["sentence"], quote=True)
@@ -84,7 +84,7 @@ def page_of(sweep: Plain) -> str:
     )
 
 
-def figure_of(sweep: Plain) -> dict[str, object]:
+def make_figure(sweep: Plain) -> dict[str, object]:
     """The chart as Plotly takes it: ratio to the reference by release, change points marked."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
@@ -172,7 +172,7 @@ def _row(point: Plain, turn: Plain | None) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(said + why)}</td></tr>"
 
 
-def swept(
+def measure_sweep(
     bench: Bench, matrix: Matrix, distribution: str, *, versions: Sequence[str], reference: str
 ) -> dict[str, Any]:
     """The document `onnxfarm.sweep/1`, its lines as farm.rules.searches.sweeps has them.

@@ -17,7 +17,7 @@ from farm.rules.quality import evaluation
 from farm.rules.runtimes.models import PROMPTS, PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
-from onnxfarm.calibration_files import sets_in
+from onnxfarm.calibration_files import list_sets
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 from onnxfarm.here.orders import Given
 from onnxfarm.problems import Usage
@@ -32,8 +32,8 @@ def take_given(
     """Take both in."""
     if inputs is None:
         return Given()
-    laid = copied(inputs, folder / "given-inputs")
-    with refusing(inputs):
+    laid = copy_into(inputs, folder / "given-inputs")
+    with raise_usage_of_workshop(inputs):
         accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_made(folder / "given"))
     return Given(
         inputs=files.add(accepted.path, name="inputs.npz"),
@@ -45,8 +45,8 @@ def take_given(
 
 def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, PromptFacts]:
     """Take prompts in."""
-    laid = copied(prompts, folder / "given-prompts")
-    with refusing(prompts):
+    laid = copy_into(prompts, folder / "given-prompts")
+    with raise_usage_of_workshop(prompts):
         accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))
     file = files.add(accepted.path, name=PROMPTS)
     return file, PromptFacts(
@@ -57,12 +57,12 @@ def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFi
 def take_calibration(model: Uploaded, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
     """The accepted samples and how many they are."""
     data, sets = None, []
-    with refusing(given):
+    with raise_usage_of_workshop(given):
         if given.is_dir():
-            for number, inputs in enumerate(sets_in(given)):
-                sets.append([copied(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
+            for number, inputs in enumerate(list_sets(given)):
+                sets.append([copy_into(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
         else:
-            data = copied(given, folder / "given-calibration")
+            data = copy_into(given, folder / "given-calibration")
         out = _made(folder / "calibration")
         accepted = orders.accept_calibration(model.folder, model.main, data=data, sets=sets, out_dir=out)
     return files.add(accepted.path, name="calibration.npz"), accepted.samples
@@ -73,8 +73,8 @@ def take_evaluation(
 ) -> EvaluationOrder:
     """Take labelled data in, or what a judge of the user's own is given. Raises Usage for a recipe too."""
     if isinstance(recipe, OwnJudge):
-        given = copied(path, folder / "given-evaluation")
-        with refusing(path):
+        given = copy_into(path, folder / "given-evaluation")
+        with raise_usage_of_workshop(path):
             found = orders.accept_samples(model.folder, model.main, data=given, out_dir=_made(folder / "labelled"))
         named = EvaluationRecipe(metric=recipe.function.lower())
         return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=named)
@@ -82,14 +82,14 @@ def take_evaluation(
         how = evaluation.parse_recipe(recipe or "top1")
     except evaluation.RecipeProblem as problem:
         raise Usage(f"--recipe: {problem}") from problem
-    given = copied(path, folder / "given-evaluation")
-    with refusing(path):
+    given = copy_into(path, folder / "given-evaluation")
+    with raise_usage_of_workshop(path):
         out = _made(folder / "labelled")
         found = orders.check_evaluation(model.folder, model.main, data=given, recipe=how, out_dir=out)
     return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
 
 
-def with_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
+def add_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
     """The matrix with a prompt behind nothing beside the one token behind a past that a decoder is measured with."""
     feed = model.inspection.feed
     is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or given.inputs is not None
@@ -99,7 +99,7 @@ def with_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
     return replace(matrix, axes={**matrix.axes, "shapes": ({}, changed)})
 
 
-def source_of(judge: OwnJudge) -> bytes:
+def read_judge_source(judge: OwnJudge) -> bytes:
     """The user's file as it is now. Raises Usage."""
     try:
         content = judge.path.read_bytes()
@@ -110,7 +110,7 @@ def source_of(judge: OwnJudge) -> bytes:
     return content
 
 
-def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
+def check_against_model(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
     """Raises Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
     known = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
@@ -136,7 +136,7 @@ def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> No
 
 
 def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
-    laid = copied(path, folder / "given-expected")
+    laid = copy_into(path, folder / "given-expected")
     try:
         names = set(arrays.read_npz(laid))
     except arrays.ArraysError as problem:
@@ -151,7 +151,7 @@ def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -
 
 
 @contextmanager
-def refusing(path: Path | None = None) -> Iterator[None]:
+def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
     """Raises Usage where the workshop refuses the file, or what is asked for."""
     try:
         yield
@@ -165,7 +165,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def copied(path: Path, folder: Path) -> Path:
+def copy_into(path: Path, folder: Path) -> Path:
     """A copy under its own name, which error sentences tell."""
     try:
         folder.mkdir()

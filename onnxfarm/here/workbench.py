@@ -24,12 +24,12 @@ from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
-from onnxfarm.calibration_files import few_sentence
-from onnxfarm.disk_space import WAY_OUT, room_in
+from onnxfarm.calibration_files import warn_of_few_samples
+from onnxfarm.disk_space import WAY_OUT, check_free_space
 from onnxfarm.here import bench, bundle, progress, release_index
 from onnxfarm.here import user_files as bench_given
 from onnxfarm.here.orders import Given, Preparation
-from onnxfarm.outputs import say, write_bytes
+from onnxfarm.outputs import print_lines, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
 from worker.agent.abilities.probes import machine_tags
@@ -80,7 +80,7 @@ class Workbench:
         return self.template.console
 
     def plan(self, matrix: Matrix) -> Plan:
-        bench_given.refuse_contradiction(matrix, self.given, model=self.template.preparation.model)
+        bench_given.check_against_model(matrix, self.given, model=self.template.preparation.model)
         run = self.template
         if matrix.models:
             raise Usage(
@@ -89,13 +89,15 @@ class Workbench:
             )
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
             self._note(
-                lambda made: {"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
+                lambda made: {
+                    "opset_reach": orders.find_opset_range(made.model.folder, made.model.main) or OpsetReach()
+                }
             )
         asked = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
         unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
         home = run.home.folder
-        self.releases = tuple(dict.fromkeys((*self.releases, *release_index.beyond(unknown, home=home))))
-        newest = None if asked else release_index.newest(home=home, with_prereleases=matrix.pre)
+        self.releases = tuple(dict.fromkeys((*self.releases, *release_index.find_unknown_runtimes(unknown, home=home))))
+        newest = None if asked else release_index.find_newest_release(home=home, with_prereleases=matrix.pre)
         if not asked and newest is None:
             self.console.print(f"{release_index.SILENT} The newest release known here is measured.", highlight=False)
         known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
@@ -121,7 +123,7 @@ class Workbench:
     def from_defaults(self, matrix: Matrix) -> Matrix:
         """The matrix with what a decoder is measured with where nobody says; how its users feel it is a hint."""
         model = self.template.preparation.model
-        whole = bench_given.with_prompt(matrix, self.given, model=model)
+        whole = bench_given.add_prompt(matrix, self.given, model=model)
         if whole is not matrix and not self.template.model.generation_problem:
             self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
         return whole
@@ -131,7 +133,7 @@ class Workbench:
         run = self.template
         if isinstance(recipe, OwnJudge):
             run.judge = JudgeFile(
-                bench_given.source_of(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
+                bench_given.read_judge_source(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
             )
         for number, preparation in enumerate(run.preparation.all):
             preparation.evaluation = bench_given.take_evaluation(
@@ -147,8 +149,8 @@ class Workbench:
             )
             preparation.calibration = samples
         self._note(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
-        if few_sentence(count):
-            run.console.print(few_sentence(count), highlight=False, soft_wrap=True)
+        if warn_of_few_samples(count):
+            run.console.print(warn_of_few_samples(count), highlight=False, soft_wrap=True)
 
     def save(self, spec: CellSpec, folder: Path) -> Path:
         """Writes the model that a cell runs into a folder, and says where its main file is. Raises Usage."""
@@ -172,12 +174,12 @@ class Workbench:
         return document
 
 
-def reshaped(plan: Plan, reshape: Reshape) -> Plan:
+def reshape_plan(plan: Plan, reshape: Reshape) -> Plan:
     """The plan with each of its blocks changed."""
     return plan.model_copy(update={"blocks": tuple(reshape(block) for block in plan.blocks)})
 
 
-def along(
+def compare_along(
     block: PlannedBlock,
     *,
     axis: str = "runtime",
@@ -200,7 +202,7 @@ def along(
     return block.model_copy(update=changes)
 
 
-def measured_once(
+def measure_once(
     subject: Subject,
     matrix: Matrix,
     *,
@@ -214,20 +216,22 @@ def measured_once(
 
     Raises Usage, Infrastructure and Stopped.
     """
-    with opened(subject, beside=beside, home=home, console=console) as bench:
+    with open_workbench(subject, beside=beside, home=home, console=console) as bench:
         if evaluation is not None:
             bench.label(evaluation, recipe)
         plan = bench.plan(matrix)
         if beside is not None:
-            plan = reshaped(plan, lambda block: along(block, axis="model"))
+            plan = reshape_plan(plan, lambda block: compare_along(block, axis="model"))
         return bench.measure(plan)
 
 
-def measured(bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False) -> tuple[Measured, Plan]:
+def measure_for_search(
+    bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False
+) -> tuple[Measured, Plan]:
     """A matrix as a search reads it, and its plan with each of its blocks changed. `is_announced`: what it takes."""
-    plan = reshaped(bench.plan(matrix), reshape)
+    plan = reshape_plan(bench.plan(matrix), reshape)
     if is_announced and (told := planner.announcement(plan)):
-        say(told, console=bench.console)
+        print_lines(told, console=bench.console)
     document = bench.measure(plan)
     return Measured(matrix, document, positions_of(plan.blocks, plan.refused).__getitem__), plan
 
@@ -242,13 +246,13 @@ class Machine:
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         if experiment.title:
-            say(experiment.title, console=self.bench.console)
-        found, _ = measured(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
+            print_lines(experiment.title, console=self.bench.console)
+        found, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
         return search.read(experiment.asked, found)
 
 
 @contextlib.contextmanager
-def opened(
+def open_workbench(
     subject: Subject,
     *,
     home: Path,
@@ -263,12 +267,12 @@ def opened(
     """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-    with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
+    with make_scratch_folder(home) as folder, bench.stop_on_signals() as is_stopped:
         files = bundle.LocalFiles()
-        with progress.saying(f"reading {subject.model.name}", console=console):
+        with progress.report_meanwhile(f"reading {subject.model.name}", console=console):
             facts, preparation = _taken_in(subject, folder=folder, files=files)
         if beside is not None:
-            with progress.saying(f"reading {beside.model.name}", console=console):
+            with progress.report_meanwhile(f"reading {beside.model.name}", console=console):
                 other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
             contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
             if contents[0] == contents[1]:
@@ -293,7 +297,7 @@ def opened(
 
 def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
     """The model with what is given beside it. Raises Usage, Infrastructure."""
-    uploaded = bundle.take_in(subject.model, source=subject.source, folder=folder / "model", files=files)
+    uploaded = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
     given = bench_given.take_given(
         uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
     )
@@ -313,7 +317,7 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         )
     (facts, other), apart = side_by_side.side_by_side([facts, other])
     if apart:
-        say(f"They take different inputs ({apart}): compared by time alone.", console=console)
+        print_lines(f"They take different inputs ({apart}): compared by time alone.", console=console)
     return facts, other
 
 
@@ -325,7 +329,7 @@ def _folder(scratch: Path, number: int) -> Path:
 
 
 @contextlib.contextmanager
-def scratch_in(home: Path, prefix: str = "bench-") -> Iterator[Path]:
+def make_scratch_folder(home: Path, prefix: str = "bench-") -> Iterator[Path]:
     """A folder of one's own under the home. Raises Infrastructure when the home takes none.
 
     A home that is made here is its owner's alone; one that was there may be shared on purpose, and stays as it is.
@@ -337,5 +341,5 @@ def scratch_in(home: Path, prefix: str = "bench-") -> Iterator[Path]:
         raise Infrastructure(
             f"{home} cannot be written ({problem.strerror}): give another folder with --home."
         ) from problem
-    with scratch as name, room_in(home, way_out=WAY_OUT):
+    with scratch as name, check_free_space(home, way_out=WAY_OUT):
         yield Path(name).resolve()

@@ -39,7 +39,7 @@ class Account:
     token: str
 
     def __post_init__(self) -> None:
-        checked_address(self.server)
+        check_address(self.server)
 
 
 class Farms(TypedDict, total=False):
@@ -57,7 +57,7 @@ def find_account(server: str | None = None) -> Account:
         raise Usage(
             f"No farm is named: give --server URL, set {SERVER_VARIABLE}, or run `onnxfarm login --server URL` once."
         )
-    address = checked_address(str(address))
+    address = check_address(str(address))
     token = os.environ.get(TOKEN_VARIABLE) or farms.get("tokens", {}).get(address)
     if not token:
         raise Usage(
@@ -67,7 +67,7 @@ def find_account(server: str | None = None) -> Account:
     return Account(address, str(token).strip())
 
 
-def checked_address(address: str) -> str:
+def check_address(address: str) -> str:
     """An address as it is kept. Raises Usage unless it names a host, by https://, or this machine by http://.
 
     A name that leads to this machine is taken for it only if it is `localhost`: what others resolve to may change.
@@ -114,7 +114,7 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def keep(account: Account) -> Path:
+def store_account(account: Account) -> Path:
     """Write the account to the file, readable by nobody else, as the default farm; answers the file."""
     path = config_file()
     farms = _read()

@@ -31,7 +31,7 @@ from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, find_account
 from onnxfarm.remote.operations import Operation, Shape
-from onnxfarm.remote.resumable import PIECE_BYTES, Progress, Sender, is_large, open_file, send_patiently
+from onnxfarm.remote.resumable import PIECE_BYTES, Progress, Sender, is_large, open_file, send_with_retries
 
 if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan
@@ -190,7 +190,7 @@ class Client:
         """
         from farm.rules.planning.plans import Plan
 
-        order = order_of(version_id, matrix) | ({} if wish is None else {"wish": wish})
+        order = make_order(version_id, matrix) | ({} if wish is None else {"wish": wish})
         answer = self._send(lambda: self._http.post("/plan", json=order), is_repeatable=True)
         waits_until = time.monotonic() + PLAN_LIMIT_S
         while answer.status_code == ACCEPTED:
@@ -222,7 +222,7 @@ class Client:
         return version
 
     def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
-        return send_patiently(send, server=self.account.server, sleep=self._sleep, is_repeatable=is_repeatable)
+        return send_with_retries(send, server=self.account.server, sleep=self._sleep, is_repeatable=is_repeatable)
 
 
 def ask_farm(
@@ -237,7 +237,7 @@ def ask_farm(
         return client.ask(operation, json=json, params=params, **place)
 
 
-def order_of(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
+def make_order(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
 
 

@@ -8,18 +8,18 @@ from onnxfarm.problems import Infrastructure
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.lookups import version_named
+from onnxfarm.remote.lookups import find_version
 
 ROLES = ("model", "data")
 
 
-def downloaded(named: str, *, folder: Path) -> Path:
+def download_version(named: str, *, folder: Path) -> Path:
     """The model of NAME@VERSION with its external data, written to `folder`.
 
     It comes from the farm of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
     """
     with Client(find_account()) as client:
-        version = version_named(client, named)
+        version = find_version(client, named)
         # the folder says which model a file called model.onnx is
         folder = folder / f"model-{version.model_id}"
         folder.mkdir()

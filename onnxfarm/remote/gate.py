@@ -13,18 +13,18 @@ from rich.console import Console
 from farm.rules.planning.planner import announcement
 from farm.rules.planning.plans import positions_of
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
-from onnxfarm.outputs import say
+from onnxfarm.outputs import print_lines
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
-from onnxfarm.remote.client import Client, order_of
+from onnxfarm.remote.client import Client, make_order
 from onnxfarm.remote.lookups import VERSION
 from onnxfarm.remote.runs import follow, read_document
-from onnxfarm.remote.uploads import Bundle, uploaded
+from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 from onnxfarm.subject import Given, Subject
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
+def open_remote(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
     """The farm once it has inspected the model."""
     subject, judged = given.subject, {"evaluation": given.evaluation}
     # a judge of the user's own is refused before: it never leaves their machine
@@ -34,9 +34,9 @@ def opened(given: Given, *, server: str, team: str, console: Console) -> Iterato
         base = _base(client, given, fields, console=console)
         line = {"model": base[0]} if base is not None else {}
         bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**fields, **line})
-        version = uploaded(client, bundle, console=console)
+        version = upload_and_inspect(client, bundle, console=console)
         if base == (version.model, version.number):
-            say(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
+            print_lines(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
             raise typer.Exit
         models = () if base is None else (_named(base),)
         yield Remote(client, given, version=version.id, console=console, models=models)
@@ -57,7 +57,9 @@ def _base(client: Client, given: Given, fields: Mapping[str, str], *, console: C
             "commit": given.base_commit,
             "note": "what it was compared with" if given.origin else "",
         }
-        version = uploaded(client, Bundle(given.beside.model, _beside(given.beside), base_fields), console=console)
+        version = upload_and_inspect(
+            client, Bundle(given.beside.model, _beside(given.beside), base_fields), console=console
+        )
         return version.model, version.number
     match = VERSION.fullmatch(given.version)
     return (match["model"], int(match["number"])) if match else None
@@ -81,11 +83,11 @@ class Remote:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         matrix = replace(experiment.matrix, models=self.models)
         plan = self.client.plan(self.version, matrix.as_plain()).shape
-        say(announcement(plan), console=self.console)
-        order = {**order_of(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
+        print_lines(announcement(plan), console=self.console)
+        order = {**make_order(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
         run = self.client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
-        say(f"Run {run_id}: {run.url}", console=self.console)
+        print_lines(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
         follow(self.client, run_id, console=self.console, timeout_s=left)
         document = read_document(self.client, run_id)

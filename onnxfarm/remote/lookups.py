@@ -18,7 +18,7 @@ Named = TypeVar("Named")
 VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
-def team_named(client: Client, name: str) -> TeamWithMembersOut:
+def find_team(client: Client, name: str) -> TeamWithMembersOut:
     """One of the user's teams; when no name is given, their default where they manage it."""
     teams = client.call(operations.TEAMS)
     for team in teams:
@@ -32,7 +32,7 @@ def team_named(client: Client, name: str) -> TeamWithMembersOut:
     raise Usage(f"{wanted}; your teams: {known}.")
 
 
-def node_named(client: Client, wanted: str) -> NodeOut:
+def find_node(client: Client, wanted: str) -> NodeOut:
     """One that is still at work before retired ones."""
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == wanted]
@@ -44,7 +44,7 @@ def node_named(client: Client, wanted: str) -> NodeOut:
     )
 
 
-def model_named(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
+def find_model(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
     """`is_removed`: among those that were deleted."""
     found: list[ModelOut]
     if wanted.isdecimal():
@@ -59,7 +59,7 @@ def model_named(client: Client, wanted: str, *, is_removed: bool = False) -> Mod
     return _only(fitting, none=none, several=f"models are called {wanted}: give a number, {known}.")
 
 
-def version_numbered(client: Client, model_id: int, number: int) -> VersionOut:
+def find_version_by_number(client: Client, model_id: int, number: int) -> VersionOut:
     """One version of a model, also a deleted one."""
     page = client.call(operations.MODEL, model=model_id)
     versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
@@ -69,15 +69,15 @@ def version_numbered(client: Client, model_id: int, number: int) -> VersionOut:
     return versions[number]
 
 
-def version_named(client: Client, named: str) -> VersionOut:
+def find_version(client: Client, named: str) -> VersionOut:
     """What NAME@VERSION names."""
     match = VERSION.fullmatch(named)
     if match is None:
         raise Usage(f"“{named}” names no version: write NAME@VERSION, such as encoder@2.")
-    return version_numbered(client, model_named(client, match["model"]).id, int(match["number"]))
+    return find_version_by_number(client, find_model(client, match["model"]).id, int(match["number"]))
 
 
-def watch_named(client: Client, named: str) -> WatchOut:
+def find_watch(client: Client, named: str) -> WatchOut:
     """A watch."""
     if named.isdecimal():
         return client.call(operations.WATCH, watch=named)

@@ -35,14 +35,14 @@ GONE: Final = (404, 410)
 Progress = Callable[[int], None]
 
 
-def waits() -> Iterator[float | None]:
+def iterate_pauses() -> Iterator[float | None]:
     """Pauses between tries, growing and jittered; None after the last."""
     for number in range(TRIES - 1):
         yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
 
 
-def send_patiently(
+def send_with_retries(
     send: Callable[[], httpx2.Response],
     *,
     server: str,
@@ -55,7 +55,7 @@ def send_patiently(
 
     `has_words`: the last answer that says "away" may say why; else it is only counted as one.
     """
-    for wait_s in waits():
+    for wait_s in iterate_pauses():
         try:
             response = send()
         except httpx2.TransportError as problem:
@@ -70,14 +70,14 @@ def send_patiently(
             if response.status_code in taken:
                 return response
             if response.status_code not in AWAY or not is_repeatable or (has_words and wait_s is None):
-                return accepted(response)
+                return check_response(response)
             last = httpx2.TransportError(f"status {response.status_code}")
         if wait_s is not None:
             sleep(wait_s)
     raise Infrastructure(f"{server} cannot be reached ({last}): is the farm running?") from last
 
 
-def accepted(response: httpx2.Response) -> httpx2.Response:
+def check_response(response: httpx2.Response) -> httpx2.Response:
     """The response unless it is a refusal, which raises with the farm's own sentence."""
     if response.is_success:
         return response
@@ -184,7 +184,7 @@ class Sender:
             return self._asked(key)
         if response.status_code in (*ASK_AGAIN, *AWAY):
             return self._asked(key)
-        return int(accepted(response).headers["Upload-Offset"])
+        return int(check_response(response).headers["Upload-Offset"])
 
     def _asked(self, key: str) -> int:
         offset = self._offset(key)
@@ -193,7 +193,7 @@ class Sender:
         return offset
 
     def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
-        return send_patiently(send, server=self._server, sleep=self._sleep, taken=taken, has_words=False)
+        return send_with_retries(send, server=self._server, sleep=self._sleep, taken=taken, has_words=False)
 
     def _show(self, size: int) -> None:
         if self._progress is not None and size:

@@ -22,10 +22,10 @@ LINE_EVERY_S = 4.5
 # while nothing of it is measured
 WAIT_EVERY_S = 60.0
 
-Show = Callable[["Standing"], None]
+Show = Callable[["RunProgress"], None]
 
 
-class Standing(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell, and counts from when
     what the run waits for is over."""
 
@@ -66,10 +66,10 @@ def _phase(doing: str) -> str:
 def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
     """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
-    with shown(console) as show:
+    with show_progress(console) as show:
         while True:
             run = client.call(operations.RUN, run=run_id)
-            standing = standing_of(run)
+            standing = make_progress(run)
             show(standing)
             if standing.is_finished:
                 return run
@@ -93,15 +93,15 @@ def read_document(client: Client, run_id: str) -> Document:
         ) from problem
 
 
-def status_of(run: RunOut) -> str:
+def run_status(run: RunOut) -> str:
     """The word that the farm's pages show; an older farm does not say it."""
     return run.status or run.outcome or run.state
 
 
-def standing_of(run: RunOut) -> Standing:
+def make_progress(run: RunOut) -> RunProgress:
     """How far a run is, from the API's answer."""
     progress, is_finished = run.progress, run.state == "finished"
-    return Standing(
+    return RunProgress(
         # a cell that was cancelled has ended, and is not done
         done=progress.cells.get("done", 0) if is_finished else progress.cells_done,
         planned=progress.cells_planned,
@@ -115,13 +115,13 @@ def standing_of(run: RunOut) -> Standing:
 
 
 @contextlib.contextmanager
-def shown(console: Console) -> Iterator[Show]:
+def show_progress(console: Console) -> Iterator[Show]:
     """Gives what is told how far a run is, again and again: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
         with _bar(console) as show:
             yield show
     else:
-        yield lines(console)
+        yield log_lines(console)
 
 
 @contextlib.contextmanager
@@ -130,19 +130,19 @@ def _bar(console: Console) -> Iterator[Show]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=1.0)
 
-        def show(standing: Standing) -> None:
+        def show(standing: RunProgress) -> None:
             # the cells of a block end together, so the bar moves by rounds
             progress.update(task, completed=standing.share, description=standing.words)
 
         yield show
 
 
-def lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
+def log_lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
     """A line when something changed; what does not change is said again now and then."""
     shown_news: object = None
     shown_at = 0.0
 
-    def show(standing: Standing) -> None:
+    def show(standing: RunProgress) -> None:
         nonlocal shown_news, shown_at
         now = clock()
         every_s = WAIT_EVERY_S if standing.is_waiting else LINE_EVERY_S

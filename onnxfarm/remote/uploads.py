@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from farm.contract.api.registry import VersionOut
-from onnxfarm.model_files import files_of, name_of, program_of
-from onnxfarm.outputs import say
+from onnxfarm.model_files import find_program, folder_name, list_model_files
+from onnxfarm.outputs import print_lines
 from onnxfarm.problems import TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
@@ -32,21 +32,21 @@ class Bundle:
 
     @property
     def files(self) -> list[Path]:
-        return [*files_of(self.model), *([program_of(self.source)] if self.source is not None else [])]
+        return [*list_model_files(self.model), *([find_program(self.source)] if self.source is not None else [])]
 
 
-def uploaded(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
+def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
     """The inspected version; uploading it again is the same one. Raises Usage with the farm's sentence when the model
     is rejected or its labelled data do not fit."""
     files = bundle.files
     given = {role: path for role, path in bundle.beside.items() if path is not None}
     fields = {name: text for name, text in bundle.fields.items() if text}
-    if called := name_of(bundle.model):
+    if called := folder_name(bundle.model):
         fields.setdefault("model", called)
-    say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
+    print_lines(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
         version = client.upload(files, roles=given, fields=fields, progress=advance)
-    say(f"Stored as {version.model} v{version.number} in team {version.team}", console=console)
+    print_lines(f"Stored as {version.model} v{version.number} in team {version.team}", console=console)
     limit = time.monotonic() + LIMIT_S
     while version.state in ("pending", "inspecting"):
         if time.monotonic() > limit:

@@ -36,7 +36,7 @@ TIMINGS = 50
 Latency = Callable[[CellSpec, int], float]
 
 
-def one_millisecond(cell: CellSpec, number: int) -> float:
+def always_1_ms(cell: CellSpec, number: int) -> float:
     """The latency of a FakeNode that was told none."""
     return 1.0
 
@@ -54,7 +54,7 @@ class FakeNode:
         url: str,
         *,
         name: str = "fake",
-        latency_ms: Latency = one_millisecond,
+        latency_ms: Latency = always_1_ms,
         spread: float = 0.01,
         seed: int = 1,
     ) -> None:
@@ -107,7 +107,7 @@ class FakeNode:
         offer = self.gateway.message(wait_s=wait_s)
         if offer is None:
             return None
-        block, attempt = block_of(offer)
+        block, attempt = parse_offer(offer)
         self._measure(self.gateway.claim(block, attempt=attempt))
         return block
 
@@ -159,7 +159,7 @@ def _spent_s(place: ArmSample) -> float:
     return place.sample.n * place.sample.mean_ms / 1000.0 if place.sample is not None else 0.0
 
 
-def block_of(offer: messages.Offer) -> tuple[str, int]:
+def parse_offer(offer: messages.Offer) -> tuple[str, int]:
     """The block and the attempt that a message rings for. Raises ValueError for a message of another kind."""
     try:
         kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]

@@ -33,7 +33,7 @@ def zipped(folder: Path) -> Path:
 def test_a_slower_sampler_of_a_new_release_is_an_alert_that_says_it_is_outside_the_graph(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     long_watch.fetch(wheels, [f"{GENAI}=={OLD}", f"{GENAI}=={NEW}", "onnxruntime==1.31.1", "numpy==2.4.6"])
-    model = zipped(genai.write(tmp_path / "flat", decoder.make_wide(is_flat=True)))
+    model = zipped(genai.write_folder(tmp_path / "flat", decoder.make_wide(is_flat=True)))
     with watched_farm.opened(tmp_path / "scene", wheels=wheels, first=["1.31.1"], minutes=MINUTES) as scene:
         scene.index.offer(GENAI, [OLD])
         watch = scene.watch("samplers", distribution=GENAI, models=[scene.model(model)], reference=OLD, matrix=MATRIX)

@@ -22,7 +22,7 @@ from farm.config.environment import Environment
 from farm.sandbox import confinement
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.uploads import Bundle, uploaded
+from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 from tests.acceptance.containers.looks import UPLOAD
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS, PROJECT
@@ -89,7 +89,7 @@ def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(
         with serving(tmp_path, "--port", str(port), **farm):
             account = Account(f"http://127.0.0.1:{port}", (home / "token").read_text().strip())
             with Client(account) as client:
-                stored = uploaded(client, Bundle(MODELS / "relu_op13_ir7.onnx"), console=Console(stderr=True))
+                stored = upload_and_inspect(client, Bundle(MODELS / "relu_op13_ir7.onnx"), console=Console(stderr=True))
 
                 def newest() -> str:
                     time.sleep(0.5)

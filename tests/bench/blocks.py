@@ -20,7 +20,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner, plans
 from farm.rules.planning.plans import PlannedBlock
 from farm.workshop.samples import builders
-from onnxfarm.here.bundle import LocalFiles, take_in
+from onnxfarm.here.bundle import LocalFiles, import_model
 from onnxfarm.here.home import default_home
 from onnxfarm.here.orders import Given, Preparation
 from worker.agent.execution import execute_block
@@ -180,7 +180,7 @@ class Workplace:
         if subject not in self._prepared:
             folder = self._folder / subject.name
             files = LocalFiles()
-            uploaded = take_in(_model_of(subject, folder / "source"), folder=folder / "model", files=files)
+            uploaded = import_model(_model_of(subject, folder / "source"), folder=folder / "model", files=files)
             made = Preparation(
                 model=uploaded, files=files, given=Given(), folder=folder / "made", say=lambda text: None
             )

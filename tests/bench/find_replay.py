@@ -35,7 +35,7 @@ from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured, Search, carry_out
 from onnxfarm.here import find, workbench
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import console_for
+from onnxfarm.outputs import make_console
 from onnxfarm.subject import Subject
 
 SESSIONS = [{"name": f"{name} off", name: False} for name in ("spinning", "arena", "memory-pattern")]
@@ -58,8 +58,8 @@ Grid = Mapping[str, Sequence[float]]
 def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
     """Measure what the file does not have yet of a model."""
     space = parse({**SPACE, "runtime": ort})
-    with workbench.opened(Subject(model), home=default_home(), console=console_for(stderr=True)) as bench:
-        contenders, _ = find.contenders_of(bench.plan(space), space)
+    with workbench.open_workbench(Subject(model), home=default_home(), console=make_console(stderr=True)) as bench:
+        contenders, _ = find.split_contenders(bench.plan(space), space)
         for first in range(0, rounds, ROUNDS_AT_ONCE):
             for start in range(0, len(contenders), PART):
                 part = contenders[start : start + PART]

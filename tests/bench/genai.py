@@ -56,8 +56,8 @@ def blocks(asked: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, shortened_windows():
         for head in asked.heads.split(","):
-            model = genai.write(Path(folder) / head, decoder.make_wide(is_flat=head == "flat"))
-            opened = workbench.opened(
+            model = genai.write_folder(Path(folder) / head, decoder.make_wide(is_flat=head == "flat"))
+            opened = workbench.open_workbench(
                 Subject(model, seed=asked.seed), home=asked.home, console=Console(file=sys.stderr)
             )
             # what was measured until somebody ends it is told
@@ -78,7 +78,7 @@ def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) 
             "threads": [1],
         }
         plan = bench.plan(matrix.parse({"matrix": axes, "budget": "quick"}))
-        found = bench.measure(workbench.reshaped(plan, _patient))
+        found = bench.measure(workbench.reshape_plan(plan, _patient))
         for number, (old, new) in enumerate(itertools.pairwise(releases), start=1):
             expected = EXPECTED.get((head, sampling, new), "equal")
             known = {"head": head, "sampling": sampling, "step": f"{old} → {new}", "expected": expected}
@@ -87,7 +87,7 @@ def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) 
 
 def _patient(block: PlannedBlock) -> PlannedBlock:
     """Up to 24 rounds, however long the machine takes for them."""
-    return workbench.along(block).model_copy(update={"once_s": None, "round_s": None})
+    return workbench.compare_along(block).model_copy(update={"once_s": None, "round_s": None})
 
 
 def _row(found: Document, old: str, new: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def loop(asked: argparse.Namespace) -> None:
     ratios: dict[str, list[float]] = {"processor": [], "wall": []}
     with tempfile.TemporaryDirectory() as folder:
         python = RuntimeStore(asked.home / "runtimes").provide(distributions.parse_runtime(named("0.13.2"))).python
-        stage, model = stage_runner(Path(folder) / "stage"), genai.write(Path(folder) / "model", decoder.make())
+        stage, model = stage_runner(Path(folder) / "stage"), genai.write_folder(Path(folder) / "model", decoder.make())
         words = [str(python), "-I", "-c", _LOOP, str(stage), str(model), str(PROMPT), str(NEW), str(TURNS)]
         for _ in range(asked.processes):
             done = subprocess.run(words, capture_output=True, text=True, check=True)

@@ -56,7 +56,7 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
     model = builders.write_model("digits", folder)
     data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
     began, cpu = time.monotonic(), _cpu_s()
-    with workbench.opened(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:
+    with workbench.open_workbench(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:
         bench.calibrate(data)
         plan = bench.plan(declared)
         planned = time.monotonic()

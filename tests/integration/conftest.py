@@ -23,12 +23,12 @@ def _forked_looks() -> Iterator[None]:
     A fresh interpreter for each, as in a process that looks once, costs half a second of processor time and more.
     tests/unit/workshop and the commands that tests start as processes of their own take that way.
     """
-    alone = confined.call
+    alone = confined.call_child
 
     def one_of_many(function: str, payload: dict[str, Any], *, is_one_of_many: bool = False, **how: Any) -> Ending:
         return alone(function, payload, is_one_of_many=True, **how)
 
-    with mock.patch.object(confined, "call", one_of_many):
+    with mock.patch.object(confined, "call_child", one_of_many):
         yield
 
 

@@ -13,7 +13,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from onnxfarm.calibration_files import few_sentence, names_and_files, sets_in
+from onnxfarm.calibration_files import list_sets, names_and_files, warn_of_few_samples
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Subject
@@ -40,7 +40,7 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
     few = {"x": digits.calibration()["x"][:64]}
     data = arrays.write_npz(tmp_path / "few.npz", few)
     declared = matrices.from_options(runtime="1.31.1", precision="fp32,fp16,int8-qdq,int8-qdq:per-channel")
-    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
+    with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.calibrate(data)
         (block,) = bench.plan(declared).blocks
         order, refused = bench.template.preparation.order(block, seed=0)
@@ -54,7 +54,7 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
 
 def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(model: Path, tmp_path: Path, said: Console):
     declared = matrices.from_options(runtime="1.31.1", opset="as-is,18,max-of-runtime")
-    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
+    with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         plan = bench.plan(declared)
         reach = bench.template.model.opset_reach
     assert [arm.spec.recipe.opset for arm in plan.blocks[0].arms] == ["as-is", 18, 26]
@@ -68,14 +68,14 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
         folder.mkdir(parents=True)
         tensor = numpy_helper.from_array(pictures[number : number + 2])
         (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
-    with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
+    with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.calibrate(tmp_path / "data")
         taken = bench.template.preparation.calibration
         stored = arrays.read_npz(bench.template.files.paths[taken.sha256])
     np.testing.assert_array_equal(stored["x"], np.concatenate([pictures[n : n + 2] for n in (0, 1, 10)]))
     names = [name for name, _ in names_and_files(tmp_path / "data")]
     assert names == [f"test_data_set_{number}-input_0.pb" for number in range(3)]
-    assert [len(files) for files in sets_in(tmp_path / "data" / "test_data_set_1")] == [1]
+    assert [len(files) for files in list_sets(tmp_path / "data" / "test_data_set_1")] == [1]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_data_that_do_not_fit_are_a_usage_problem(
     elif isinstance(content, dict):
         arrays.write_npz(data, content)
     with (
-        workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench,
+        workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench,
         pytest.raises(Usage, match=words),
     ):
         bench.calibrate(data)
@@ -105,9 +105,9 @@ def test_data_that_do_not_fit_are_a_usage_problem(
 
 def test_an_empty_folder_is_a_usage_problem(tmp_path: Path) -> None:
     with pytest.raises(Usage, match="holds no test_data_set"):
-        sets_in(tmp_path)
+        list_sets(tmp_path)
 
 
 def test_enough_samples_go_without_saying() -> None:
-    assert few_sentence(500) == ""
-    assert few_sentence(499).startswith("499 calibration samples: 500 or more")
+    assert warn_of_few_samples(500) == ""
+    assert warn_of_few_samples(499).startswith("499 calibration samples: 500 or more")

@@ -32,7 +32,7 @@ def test_arms_of_given_prompts_are_handed_the_file_and_those_of_drawn_ones_are_n
         archive.write(given, "prompts.npz")
     orders = []
     for subject in (Subject(model, prompts=given), Subject(tmp_path / "model.zip")):
-        with workbench.opened(subject, home=tmp_path / "home", console=Console(file=io.StringIO())) as bench:
+        with workbench.open_workbench(subject, home=tmp_path / "home", console=Console(file=io.StringIO())) as bench:
             for block in bench.plan(DECLARED).blocks:
                 order, refused = bench.template.preparation.order(block, seed=0)
                 assert (refused, order is None) == ([], False)
@@ -49,7 +49,7 @@ def test_prompts_that_do_not_fit_and_those_of_nothing_that_generates_are_refused
     subject = Subject(model, prompts=bad)
     with (
         pytest.raises(Usage, match=r"bad.npz: prompt\[0\] is the token id 1000, and the vocabulary has 1,000"),
-        workbench.opened(subject, home=tmp_path / "home", console=Console(file=io.StringIO())),
+        workbench.open_workbench(subject, home=tmp_path / "home", console=Console(file=io.StringIO())),
     ):
         pass
     with pytest.raises(Usage, match="--prompts are generated from: add --scenario generate:new=64"):
@@ -70,7 +70,9 @@ def test_a_decoder_is_measured_by_a_token_and_by_a_prompt_where_nobody_says(
     declared: dict[str, object], lengths: list[tuple[int, int]], model: Path, tmp_path: Path
 ) -> None:
     said = io.StringIO()
-    with workbench.opened(Subject(model), home=tmp_path / "home", console=Console(file=said, width=200)) as bench:
+    with workbench.open_workbench(
+        Subject(model), home=tmp_path / "home", console=Console(file=said, width=200)
+    ) as bench:
         plan = bench.plan(bench.from_defaults(matrices.parse({"runtime": ["1.31.1"], **declared})))
     shapes = [arm.spec.workload.shapes for block in plan.blocks for arm in block.arms if arm.twin_of is None]
     assert [(sizes["sequence_length"], sizes["past_sequence_length"]) for sizes in shapes] == lengths

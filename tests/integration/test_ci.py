@@ -232,7 +232,7 @@ def test_a_token_reaches_no_log_comment_summary_or_program_and_no_other_address(
     assert known.authorizations == {f"Bearer {TOKEN}"}
     assert not [text for text in written if TOKEN in text]
     tokens = {"GATE_TOKEN": TOKEN, "CI_JOB_TOKEN": TOKEN, "ONNXFARM_GITLAB_TOKEN": TOKEN}
-    assert ci.without_tokens({**tokens, "ONNXFARM_TOKEN": "farm", "PATH": "/bin"}) == {
+    assert ci.remove_tokens({**tokens, "ONNXFARM_TOKEN": "farm", "PATH": "/bin"}) == {
         "ONNXFARM_TOKEN": "farm",
         "PATH": "/bin",
     }
@@ -261,7 +261,7 @@ def test_a_gate_that_crashes_or_is_cancelled_says_nothing_of_the_model(
     against = f"git:{commit(repository, 'x')}:{NAME}"
     done = job.github(repository, known, base="0" * 40, model=NAME, wheel="installed", against=against)
     assert (done.code, done.answer) == (code, {"verdict": verdict, "exit-code": str(code)}), done.log
-    assert done.summary.startswith(f"### ❌ {gate_process.sentence(code, said)}")
+    assert done.summary.startswith(f"### ❌ {gate_process.explain_end(code, said)}")
     is_cancelled = verdict == "cancelled"
     assert [check["conclusion"] for check in known.checks] == ["cancelled" if is_cancelled else "action_required"]
     assert [comment["body"].partition("\n")[2] for comment in known.comments] == [done.summary] * (not is_cancelled)
@@ -391,7 +391,7 @@ def test_what_a_shallow_checkout_lacks_is_fetched_from_its_origin_and_from_lfs(
     subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], env=skip, check=True)
     job.git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
     same = job.github(clone, known, base=base, model=NAME, installs=False)
-    assert (same.answer["verdict"], git_models.is_pointer(clone / NAME)) == ("passed", True), same.log
+    assert (same.answer["verdict"], git_models.is_lfs_pointer(clone / NAME)) == ("passed", True), same.log
     done = job.github(clone, known, base=base, model=NAME, wheel="installed", against=f"git:{base}:{NAME}")
     assert (done.code, "byte for byte" in done.log) == (0, True), done.log
     assert (clone / NAME).read_bytes() == (MODELS / "cnn_dyn.onnx").read_bytes()

@@ -114,6 +114,6 @@ def test_a_release_without_a_wheel_here_is_the_askers_affair_while_the_index_ans
     for version in ("1.29.0", "1.31.1"):
         # what the last try left behind, which is believed for some minutes
         (tmp_path / "runtimes" / f"onnxruntime-{version}.failed").write_text(failed)
-    monkeypatch.setattr("onnxfarm.here.release_index.asked_of", lambda distribution: Listing(offered))
+    monkeypatch.setattr("onnxfarm.here.release_index.fetch_listing", lambda distribution: Listing(offered))
     result = gate(tmp_path, RELU, "--baseline", "1.29.0", "--candidate", "1.31.1", "--rounds", 8)
     assert (result.exit_code, words in result.stderr.splitlines()[-1]) == (code, True), result.stderr

@@ -67,7 +67,7 @@ def test_a_gate_that_fails_itself_is_no_assertion_of_the_model(folder: Path, doe
     (folder / "broken/filecmp.py").write_text(f"import os\ndef cmp(*sides, shallow):\n    {does}\n")
     done = pytest_in(folder, SAME, before=folder / "broken")
     assert done.returncode == 1
-    assert f"RuntimeError: {gate_process.sentence(code, '').partition(':')[0]}: " in done.stdout, done.stdout
+    assert f"RuntimeError: {gate_process.explain_end(code, '').partition(':')[0]}: " in done.stdout, done.stdout
 
 
 def test_importing_the_plug_in_imports_nothing_of_ours_that_costs() -> None:

@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A decoder with a tokenizer by bytes, and three merges: `t h`, `th e`, and ` the`."""
-    made = genai.write(tmp_path / "model", decoder.make())
+    made = genai.write_folder(tmp_path / "model", decoder.make())
     kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
     moved = [byte for byte in range(256) if byte not in kept]
     signs = {byte: chr(byte) for byte in kept} | {byte: chr(256 + place) for place, byte in enumerate(moved)}

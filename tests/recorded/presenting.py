@@ -122,8 +122,8 @@ def _of_sweep(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     console = _console(WIDTHS[0])
     sweep.show(swept, console=console)
     yield "terminal", _printed(console)
-    yield "figure", json.dumps(here_sweep.figure_of(swept), indent=1, ensure_ascii=False)
-    page = here_sweep.page_of(swept)
+    yield "figure", json.dumps(here_sweep.make_figure(swept), indent=1, ensure_ascii=False)
+    page = here_sweep.render_page(swept)
     yield "page: its tables", page[page.index("<h2>") :].replace("</tr>", "</tr>\n").partition("<script")[0]
 
 

@@ -16,29 +16,29 @@ COMMAND = ["/opt/farm/bin/onnxfarm", "node", "start"]
 
 
 def test_a_systemd_unit_starts_the_node_of_its_folder_by_full_paths() -> None:
-    unit = service.unit_for("linux", command=COMMAND, home=HOME, user_home=Path("/home/me"))
+    unit = service.make_unit("linux", command=COMMAND, home=HOME, user_home=Path("/home/me"))
     assert unit.path == Path("/home/me/.config/systemd/user/onnxfarm-node.service")
     assert 'ExecStart="/opt/farm/bin/onnxfarm" "node" "start" "--home" "/srv/node one"\n' in unit.text
 
 
 def test_a_refused_node_is_not_started_again_by_systemd() -> None:
-    unit = service.unit_for("linux", command=COMMAND, home=HOME)
+    unit = service.make_unit("linux", command=COMMAND, home=HOME)
     assert "RestartPreventExitStatus=2 3\n" in unit.text
 
 
 def test_a_percent_sign_in_a_path_is_no_specifier_of_systemd() -> None:
-    assert '"/srv/100%%"' in service.unit_for("linux", command=COMMAND, home=Path("/srv/100%")).text
+    assert '"/srv/100%%"' in service.make_unit("linux", command=COMMAND, home=Path("/srv/100%")).text
 
 
 def test_a_launchd_agent_is_a_property_list_with_the_same_words() -> None:
-    unit = service.unit_for("darwin", command=COMMAND, home=HOME, user_home=Path("/Users/me"))
+    unit = service.make_unit("darwin", command=COMMAND, home=HOME, user_home=Path("/Users/me"))
     assert plistlib.loads(unit.text.encode())["ProgramArguments"] == [*COMMAND, "--home", "/srv/node one"]
     assert unit.path.name == "org.onnxfarm.node.plist"
 
 
 def test_a_system_without_a_known_service_manager_is_told_what_to_do() -> None:
     with pytest.raises(Usage, match="let your system run `onnxfarm node start`"):
-        service.unit_for("win32", command=COMMAND, home=HOME)
+        service.make_unit("win32", command=COMMAND, home=HOME)
 
 
 @pytest.mark.parametrize(("arch", "tag"), [("x86_64", "x86"), ("AMD64", "x86"), ("aarch64", "arm"), ("arm64", "arm")])

@@ -80,7 +80,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
-        reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
+        reach = orders.find_opset_range(bundle, artifact.main, is_one_of_many=True)
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from farm.workshop.child import size_constraints
-from farm.workshop.child.shapes import shapes_of, skeleton
+from farm.workshop.child.shapes import list_shapes, without_weight_values
 
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
 # sizes that no model has of itself: what equals one of them was it
@@ -19,24 +19,24 @@ _PICKS = {
 }
 
 
-def are_nameless(firsts: Sequence[str]) -> bool:
+def are_numbered_names(firsts: Sequence[str]) -> bool:
     """Whether an exporter that knew no names numbered these."""
     return all(map(_NUMBERED.fullmatch, firsts))
 
 
-def are_one(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
+def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
     """Whether the first dimensions, by input, are one: each must equal another, or is where an output begins. Where
     inference cannot say how outputs begin, whose first dimensions are nameless too, each must reach all of them."""
     marks = {dim: _MARKS_FROM + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
-    light = skeleton(model)
+    light = without_weight_values(model)
     for value in light.graph.input:
         if value.name in firsts:
             value.type.tensor_type.shape.dim[0].dim_value = marks[firsts[value.name]]
     for value in light.graph.output:
         value.type.tensor_type.ClearField("shape")
-    shapes, left = shapes_of(light), set(marks.values())
+    shapes, left = list_shapes(light), set(marks.values())
     for node in light.graph.node:
-        for pair in size_constraints.of(node, shapes):
+        for pair in size_constraints.list_constraints(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
                 left -= {size for size in pair if isinstance(size, int)}
     begun = [(shapes.get(value.name) or [""])[0] for value in model.graph.output]
@@ -49,7 +49,7 @@ def are_one(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
 
 def _begins_nameless(value: onnx.ValueInfoProto) -> bool:
     dims = value.type.tensor_type.shape.dim
-    return bool(dims) and not dims[0].HasField("dim_value") and are_nameless([dims[0].dim_param])
+    return bool(dims) and not dims[0].HasField("dim_value") and are_numbered_names([dims[0].dim_param])
 
 
 def _reaches_all(model: onnx.ModelProto, name: str) -> bool:

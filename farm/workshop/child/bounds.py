@@ -35,12 +35,18 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
-    stored = {tensor.name: list(tensor.dims) for graph in traversal.graphs(model) for tensor in graph.initializer}
+    stored = {
+        tensor.name: list(tensor.dims) for graph in traversal.iterate_graphs(model) for tensor in graph.initializer
+    }
     known: Shapes = {**stored, **shapes}
-    nodes = list(traversal.nodes(model, with_functions=False))
-    depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
+    nodes = list(traversal.iterate_nodes(model, with_functions=False))
+    depths = constants.read_constants(
+        model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1}
+    )
     rows = {size for shape in known.values() for size in shape[:1]}
-    met = constants.values(model, names={name for node in nodes if node.op_type in _WRAPS for name in node.input})
+    met = constants.read_constants(
+        model, names={name for node in nodes if node.op_type in _WRAPS for name in node.input}
+    )
     scalars = {name for name, value in met.items() if value.size == 1 and value.item() in rows}
     found: dict[str, Limit] = {}
     for name in inputs:

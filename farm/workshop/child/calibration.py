@@ -12,7 +12,7 @@ from onnxruntime.quantization import CalibrationDataReader
 
 from farm.workshop import arrays
 from farm.workshop.child import feed, inputs, model_file, payloads, signature
-from farm.workshop.problems import Problem, answering, shown
+from farm.workshop.problems import Problem, printable, with_problems_answered
 
 _RANDOM_SAMPLES = 100
 _FEW, _ENOUGH = 100, 500
@@ -24,7 +24,7 @@ _NO_INPUTS = ("labels",)
 Feeds = list[arrays.Arrays]
 
 
-class Reader(CalibrationDataReader):  # type: ignore[misc]
+class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
     """Hands samples to ONNX Runtime's calibrators, again and again from the start after `rewind`."""
 
     def __init__(self, feeds: Feeds) -> None:
@@ -40,15 +40,15 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
         return next(self._rest, None)
 
 
-@answering
-def accept(payload: payloads.Samples) -> dict[str, object]:
+@with_problems_answered
+def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
     """Looks at samples for {folder, main} and writes them to `out` as one `.npz`; how many there are.
 
     `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
     Raises Problem: bad_calibration, bad_arrays.
     """
-    model = model_file.read(Path(payload["folder"]), payload["main"])
-    facts, out = signature.of(model), Path(payload["out"])
+    model = model_file.read_model(Path(payload["folder"]), payload["main"])
+    facts, out = signature.read_signature(model), Path(payload["out"])
     if payload["data"] is None:
         samples = _joined([[Path(name) for name in files] for files in payload["sets"]], facts)
     else:
@@ -65,7 +65,7 @@ def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays
         if len(files) != len(ports):
             text = f"A set of test data has {len(files)} inputs, the model takes {len(ports)}: one input_N.pb for each."
             raise Problem("bad_calibration", text)
-    read = [dict(zip(ports, map(inputs.tensor_file, files), strict=True)) for files in sets]
+    read = [dict(zip(ports, map(inputs.read_tensor_file, files), strict=True)) for files in sets]
     join = np.stack if facts["batch"] is None else np.concatenate
     try:
         return {name: join([sample[name] for sample in read]) for name in ports}
@@ -74,13 +74,13 @@ def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays
         raise Problem("bad_calibration", text) from error
 
 
-def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
+def make_feeds(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
     """Feeds for the model, and what is to be said of them.
 
     Given arrays hold samples along the batch, or along one more axis in front where the model has no batch.
     Raises Problem: bad_calibration, bad_arrays.
     """
-    facts = signature.of(model)
+    facts = signature.read_signature(model)
     if given is None:
         return _random(model, facts)
     samples = _samples_in(given, facts)
@@ -108,9 +108,9 @@ def _random(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, 
     own = facts["batch"]
     at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
     rounds = -(-_RANDOM_SAMPLES // at_once)
-    found = feed.found_for(model, _stored(model), batch=at_once)
+    found = feed.find_feed(model, _stored(model), batch=at_once)
     feeds = [
-        inputs.seeded(model, facts, chosen=found.sizes, seed=1000 + number, asked=found.inputs)
+        inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=1000 + number, asked=found.inputs)
         for number in range(rounds)
     ]
     text = (
@@ -139,7 +139,7 @@ def _history(count: int, *, of: str) -> list[str]:
 def _count(samples: arrays.Arrays, facts: signature.Signature) -> int:
     lacking = [port["name"] for port in facts["inputs"] if port["name"] not in samples]
     if lacking:
-        raise Problem("bad_calibration", f"The calibration data lack the input {shown(lacking[0])!r}.")
+        raise Problem("bad_calibration", f"The calibration data lack the input {printable(lacking[0])!r}.")
     counts = {len(array) if array.ndim else 0 for array in samples.values()}
     if len(counts) != 1:
         found = ", ".join(str(count) for count in sorted(counts))

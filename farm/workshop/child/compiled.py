@@ -6,7 +6,7 @@ from typing import TypedDict
 import onnx
 
 from farm.workshop.child import traversal
-from farm.workshop.problems import shown
+from farm.workshop.problems import printable
 
 # what ONNX Runtime itself calls them
 OPERATOR, DOMAIN = "EPContext", "com.microsoft"
@@ -23,9 +23,9 @@ class Compiled(TypedDict):
     problem: str
 
 
-def of(model: onnx.ModelProto) -> Compiled | None:
+def read_compiled(model: onnx.ModelProto) -> Compiled | None:
     """By what and for what; None where nothing in the model is compiled."""
-    nodes = [node for node in traversal.nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
+    nodes = [node for node in traversal.iterate_nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None
     by = sorted(set(_texts(nodes, "source")))[:_MOST]
@@ -42,7 +42,7 @@ def _texts(nodes: list[onnx.NodeProto], name: str) -> Iterator[str]:
     for node in nodes:
         for attribute in node.attribute:
             if attribute.name == name and attribute.s:
-                yield shown(attribute.s.decode("utf-8", "replace"))
+                yield printable(attribute.s.decode("utf-8", "replace"))
 
 
 def _problem(nodes: list[onnx.NodeProto], by: list[str]) -> str:

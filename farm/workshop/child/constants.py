@@ -12,14 +12,14 @@ from farm.workshop.child import external, traversal
 _LARGEST = 1 << 20
 
 
-def values(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
+def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
     """The known values among these names, of any graph; large and external tensors are left out."""
     found: dict[str, Array] = {}
-    for graph in traversal.graphs(model):
+    for graph in traversal.iterate_graphs(model):
         for tensor in graph.initializer:
             if tensor.name in names and (value := _array(tensor)) is not None:
                 found[tensor.name] = value
-    for node in traversal.nodes(model):
+    for node in traversal.iterate_nodes(model):
         if node.op_type == "Constant" and node.output and node.output[0] in names:
             value = _constant(node)
             if value is not None:
@@ -43,7 +43,7 @@ def _constant(node: onnx.NodeProto) -> Array | None:
 
 
 def _array(tensor: onnx.TensorProto) -> Array | None:
-    if external.fields(tensor) or external.tensor_bytes(tensor) > _LARGEST:
+    if external.read_location(tensor) or external.count_tensor_bytes(tensor) > _LARGEST:
         return None
     try:
         return numpy_helper.to_array(tensor)

@@ -11,8 +11,8 @@ import onnx
 
 from farm.workshop import arrays
 from farm.workshop.child import constants, signature, size_constraints
-from farm.workshop.child.shapes import Shapes, shapes_of, skeleton
-from farm.workshop.problems import shown
+from farm.workshop.child.shapes import Shapes, list_shapes, without_weight_values
+from farm.workshop.problems import printable
 
 # where attention takes what came before: (queries, past key)
 _PASTS = {("com.microsoft", "GroupQueryAttention"): 3, ("com.microsoft", "MultiHeadAttention"): 6, ("", "Attention"): 4}
@@ -45,28 +45,28 @@ class Required:
     def disagreements(self) -> str:
         """A sentence for each dimension that is wanted differently, with the option that sets it; empty: none is."""
         return " ".join(
-            f"{shown(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: say which "
-            f"with --shape {shown(dim)}=SIZE."
+            f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: "
+            f"say which with --shape {printable(dim)}=SIZE."
             for dim, wanted in self.sizes.items()
             if len(wanted) > 1
         )
 
 
-def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
+def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
     """What the graph proves about the dynamic dimensions; nothing where inference gives up."""
-    light = _with_named_inputs(skeleton(model), facts)
-    shapes = shapes_of(light)
+    light = _with_named_inputs(without_weight_values(model), facts)
+    shapes = list_shapes(light)
     found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
-    places = constants.values(light, names=picked)
+    places = constants.read_constants(light, names=picked)
     for node in light.graph.node:
-        for left, other in size_constraints.of(node, shapes):
+        for left, other in size_constraints.list_constraints(node, shapes):
             named, wanted = (left, other) if isinstance(left, str) else (other, left)
             if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
                 found.same.add((named, wanted))
             elif isinstance(wanted, int) and named in dims:
-                called = shown(f"{node.op_type} {node.name or node.output[0]}")
+                called = printable(f"{node.op_type} {node.name or node.output[0]}")
                 found.sizes.setdefault(str(named), {}).setdefault(wanted, called)
         for named, least in _minimums(node, shapes, places):
             if named in dims:
@@ -95,12 +95,12 @@ def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> It
     if not shape:
         return
     if node.op_type in _TREES:
-        yield shape[-1], max(size_constraints.attribute_of(node, "nodes_featureids", ()), default=0) + 1
+        yield shape[-1], max(size_constraints.read_attribute(node, "nodes_featureids", ()), default=0) + 1
     picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
     if picked is not None and picked.size:
-        axis = int(size_constraints.attribute_of(node, "axis", 0)) if node.op_type == "Gather" else -1
+        axis = int(size_constraints.read_attribute(node, "axis", 0)) if node.op_type == "Gather" else -1
         # the first is picked of any size
-        if size_constraints.has(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
+        if size_constraints.has_axis(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
             yield shape[axis], int(picked.max()) + 1
 
 
@@ -132,7 +132,7 @@ def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tupl
         yield past[-2], step[1 if len(step) == 3 else -2]
     # one alone is put behind nothing: what an encoder gave
     is_joined = (
-        node.op_type == "Concat" and len(node.input) > 1 and size_constraints.attribute_of(node, "axis", 0) in (-2, 2)
+        node.op_type == "Concat" and len(node.input) > 1 and size_constraints.read_attribute(node, "axis", 0) in (-2, 2)
     )
     if is_joined and len(past) == len(step) == 4:
         yield past[-2], step[-2]

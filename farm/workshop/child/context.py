@@ -6,7 +6,7 @@ import onnx
 
 from farm.rules.generation import decoders
 from farm.workshop.child.signature import Port
-from farm.workshop.problems import shown
+from farm.workshop.problems import printable
 
 _MOST_TOKENS = 1 << 24
 # a position goes through these as it is
@@ -22,13 +22,13 @@ _ROTATED = {
 Found = tuple[int, str]
 
 
-def of(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
+def find_context_length(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
     """The shortest of what was found, as `plans.ContextFacts` has it; None where nothing says it."""
     tokens, where = _shortest(model, inputs)
     return {"tokens": tokens, "where": where} if tokens else None
 
 
-def tokens_of(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
+def count_context_tokens(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
     """The longest sequence in tokens; 0 where nothing says it."""
     return _shortest(model, inputs)[0]
 
@@ -47,7 +47,7 @@ def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
             places.update(node.output[:1])
         for table in _tables(node, places):
             if len(size := sizes.get(table, [])) > 1:
-                yield size[0], f"the {size[0]:,} rows of {shown(table)}, which {node.op_type} reads by position"
+                yield size[0], f"the {size[0]:,} rows of {printable(table)}, which {node.op_type} reads by position"
 
 
 def _tables(node: onnx.NodeProto, places: set[str]) -> list[str]:
@@ -65,4 +65,4 @@ def _of_mask(inputs: list[Port]) -> Iterator[Found]:
     for port in inputs:
         last = (port["shape"] or [""])[-1]
         if decoders.is_mask_input(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
-            yield last, f"the fixed length of {shown(port['name'])}"
+            yield last, f"the fixed length of {printable(port['name'])}"

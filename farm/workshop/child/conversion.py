@@ -10,7 +10,7 @@ from farm.rules.runtimes import conversions
 from farm.workshop.arrays import Array
 from farm.workshop.child import consumers, reference, signature, size_candidates, version_stamps
 from farm.workshop.child import inputs as feeding
-from farm.workshop.problems import Problem, first_line, shown
+from farm.workshop.problems import Problem, first_line, printable
 
 _NO_ADAPTER = (
     re.compile(r"No Adapter (?:From|To) Version \$?(?P<version>\d+) for (?P<operator>\w+)", re.I),
@@ -31,20 +31,22 @@ def convert(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[
     history: list[str] = []
     if target != current:
         model, history = _converted(model, current=current, target=target)
-    return model, [*history, *version_stamps.strip_unused(model), *version_stamps.lower_ir(model)]
+    return model, [*history, *version_stamps.remove_unused_opsets(model), *version_stamps.lower_ir_version(model)]
 
 
-def check_same(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+def check_same_outputs(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     """Compares the outputs of both on seeded inputs; one sentence. Raises Problem: conversion_failed.
 
     Where this farm's own runtime cannot run the two, nothing is claimed and the sentence says so.
     """
-    facts = signature.of(before)
+    facts = signature.read_signature(before)
     try:
-        chosen = next(size_candidates.candidates(before, facts, required=consumers.required(before, facts)))
-        inputs = feeding.seeded(before, facts, chosen=chosen, seed=0)
-        old, _ = reference.outputs_of(before.SerializeToString(), inputs)
-        new, _ = reference.outputs_of(after.SerializeToString(), inputs)
+        chosen = next(
+            size_candidates.list_candidates(before, facts, required=consumers.find_required_sizes(before, facts))
+        )
+        inputs = feeding.make_seeded_inputs(before, facts, chosen=chosen, seed=0)
+        old, _ = reference.run_reference(before.SerializeToString(), inputs)
+        new, _ = reference.run_reference(after.SerializeToString(), inputs)
     except Problem as problem:
         return [f"The outputs were not compared with the original's: {problem.text}"]
     for name, value in old.items():
@@ -64,7 +66,9 @@ def _check_output(name: str, old: Array, new: Array | None) -> None:
         )
     )
     if not same:
-        text = f"The converted model computes another {shown(name)!r} than the original: measure the model as it is."
+        text = (
+            f"The converted model computes another {printable(name)!r} than the original: measure the model as it is."
+        )
         raise Problem("conversion_failed", text)
 
 
@@ -72,13 +76,13 @@ def _converted(model: onnx.ModelProto, *, current: int, target: int) -> tuple[on
     if model.functions:
         model = inliner.inline_local_functions(model)
     try:
-        made = stepped(model, target)
+        made = convert_with_onnx(model, target)
     except Problem as problem:
         raise Problem(problem.code, conversions.sentence(problem.text, current=current, wanted=target)) from problem
     return made, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
 
 
-def stepped(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
     """The model by onnx's converter. Raises Problem: no_adapter, conversion_failed, with the bare reason."""
     try:
         return version_converter.convert_version(model, target)

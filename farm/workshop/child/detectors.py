@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 
 from farm.workshop.child import signature, size_constraints, traversal
-from farm.workshop.child.shapes import Shapes, shapes_of, skeleton
+from farm.workshop.child.shapes import Shapes, list_shapes, without_weight_values
 
 _SEARCHES = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
 _BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
@@ -19,7 +19,7 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
     `shapes`: as inferred with open sizes; `sizes`: with which it is asked.
     """
     return (
-        any(node.op_type in _SEARCHES for node in traversal.nodes(model))
+        any(node.op_type in _SEARCHES for node in traversal.iterate_nodes(model))
         or any(_BOXES.search(port["name"]) or _is_boxes(port, facts) for port in facts["outputs"])
         or _joins_scales(model, facts, shapes, sizes)
     )
@@ -46,15 +46,15 @@ def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Sh
 
 def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
     """What a node joins of lists or rows whose lengths follow from the picture's, and the axis along which it does."""
-    axis = int(size_constraints.attribute_of(node, "axis", 0))
+    axis = int(size_constraints.read_attribute(node, "axis", 0))
     for name in node.input if node.op_type == "Concat" else ():
         shape = shapes.get(name, [])
-        if 2 <= len(shape) <= 3 and size_constraints.has(shape, axis) and isinstance(shape[axis], str):
+        if 2 <= len(shape) <= 3 and size_constraints.has_axis(shape, axis) and isinstance(shape[axis], str):
             yield name, axis
 
 
 def _sized(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[str, int]) -> Shapes:
-    light = skeleton(model)
+    light = without_weight_values(model)
     shapes = {port["name"]: port["shape"] or [] for port in facts["inputs"]}
     for value in light.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
@@ -62,4 +62,4 @@ def _sized(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[st
                 dim.dim_value = sizes[str(size)]
     for value in light.graph.output:
         value.type.tensor_type.ClearField("shape")
-    return shapes_of(light)
+    return list_shapes(light)

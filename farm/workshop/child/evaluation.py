@@ -11,14 +11,14 @@ from farm.workshop import arrays
 from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
 from farm.workshop.child import label_shapes, model_file, payloads, signature
-from farm.workshop.problems import Problem, answering, first_line, shown
+from farm.workshop.problems import Problem, first_line, printable, with_problems_answered
 
 LABELS, VOCABULARY = "labels", "vocabulary"
 AT_ONCE = 64
 
 
-@answering
-def check(payload: payloads.Evaluation) -> dict[str, object]:
+@with_problems_answered
+def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
 
     Answers how many samples there are, the output that is judged, and how many classes it tells apart (None where it
@@ -27,7 +27,7 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
 
     Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*, not_loaded, inference_failed.
     """
-    facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
+    facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
     inputs, labels, vocabulary = _opened(Path(payload["data"]), decodes=payload["apply"] == "ctc")
     _refuse_many(len(labels))
     session = _session(Path(payload["folder"], payload["main"]))
@@ -38,19 +38,19 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
     if classes is None and payload["labels"] == "class":
         classes = _classes(raw, payload["apply"])
         if classes is not None:
-            label_shapes.check_reach(labels, classes)
+            label_shapes.check_class_range(labels, classes)
     ordered = {port["name"]: inputs[port["name"]] for port in facts["inputs"]}
     arrays.write_npz(Path(payload["out"]), {**ordered, LABELS: labels, **vocabulary})
     return {"n": len(labels), "output": ",".join(names), "classes": classes}
 
 
-@answering
+@with_problems_answered
 def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
     """Looks at `data` for a user's own judge, runs the first batch, and writes all arrays to `out`.
 
     They are the model's inputs by name, and whatever else the judge wants to be given. Raises Problem as `check` does.
     """
-    facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
+    facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
     path = Path(payload["data"])
     stored = arrays.read_npz(path)
     inputs = {port["name"]: stored[port["name"]] for port in facts["inputs"] if port["name"] in stored}
@@ -58,7 +58,7 @@ def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
     count = min(counts.values(), default=0)
     if count == 0 or max(counts.values()) > count:
         text = (
-            f"The inputs in {shown(path.name)} hold {counts or 'no'} samples: give as many of each, and one at least."
+            f"The inputs in {printable(path.name)} hold {counts or 'no'} samples: give as many of each, at least one."
         )
         raise Problem("bad_arrays", text)
     _refuse_many(count)
@@ -93,7 +93,7 @@ def _first_batch(
     for name, output in zip(names, outputs, strict=True):
         rows = len(output) if output.ndim else 0
         if rows < size:
-            text = f"The output {shown(name)!r} has {rows} rows for {size} labels: judge another output."
+            text = f"The output {printable(name)!r} has {rows} rows for {size} labels: judge another output."
             raise Problem("bad_output", text)
     return [output[:size] for output in outputs]
 
@@ -152,7 +152,9 @@ def _vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
     given = stored.pop(VOCABULARY, None)
     if given is None or given.ndim != 1 or given.dtype.kind != "U" or "" not in given:
         lacks = "holds none" if given is None else f"has {given.dtype} of shape {list(given.shape)}"
-        text = f"ctc wants the text of each token in `{VOCABULARY}`, that of the blank empty; {shown(name)} {lacks}."
+        text = (
+            f"ctc wants the text of each token in `{VOCABULARY}`, that of the blank empty; {printable(name)} {lacks}."
+        )
         raise Problem("bad_labels", text)
     return {VOCABULARY: given}
 
@@ -162,13 +164,15 @@ def _opened(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.
     stored = arrays.read_npz(path)
     vocabulary = _vocabulary(stored, path.name) if decodes else {}
     if LABELS not in stored:
-        raise Problem("bad_labels", f"{shown(path.name)} holds no array called {LABELS!r}: add one label a sample.")
+        raise Problem("bad_labels", f"{printable(path.name)} holds no array called {LABELS!r}: add one label a sample.")
     labels = stored.pop(LABELS)
     counts = {name: len(array) if array.ndim else 0 for name, array in stored.items()}
     wrong = [name for name, count in counts.items() if count != (len(labels) if labels.ndim else 0)]
     if wrong or labels.ndim == 0 or len(labels) == 0:
-        which = f"{shown(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
-        raise Problem("bad_labels", f"In {shown(path.name)} {which} for {labels.size} labels: give one label a sample.")
+        which = f"{printable(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
+        raise Problem(
+            "bad_labels", f"In {printable(path.name)} {which} for {labels.size} labels: give one label a sample."
+        )
     return stored, labels, vocabulary
 
 
@@ -196,7 +200,7 @@ def _output_names(session: onnxruntime.InferenceSession, payload: payloads.Evalu
     several = wanted.split(",") if payload["labels"] == "boxes" else [wanted]
     for name in several:
         if name not in names:
-            raise Problem("bad_output", f"The model has no output {shown(name)!r}: it has {', '.join(names[:10])}.")
+            raise Problem("bad_output", f"The model has no output {printable(name)!r}: it has {', '.join(names[:10])}.")
     return several
 
 

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.child import traversal
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # what belongs to a bundle beside its model and the model's data
@@ -29,48 +29,52 @@ _BITS = {
 }
 
 
-def elements(tensor: TensorProto) -> int:
+def count_elements(tensor: TensorProto) -> int:
     """How many elements a tensor has."""
     return math.prod(max(0, dim) for dim in tensor.dims)
 
 
-def tensor_bytes(tensor: TensorProto) -> int:
+def count_tensor_bytes(tensor: TensorProto) -> int:
     """What the elements of a tensor take, in bytes; strings count as nothing."""
     if tensor.data_type == TensorProto.STRING:
         return 0
-    return (elements(tensor) * _BITS.get(tensor.data_type, 8) + 7) // 8
+    return (count_elements(tensor) * _BITS.get(tensor.data_type, 8) + 7) // 8
 
 
-def fields(tensor: TensorProto) -> dict[str, str]:
+def read_location(tensor: TensorProto) -> dict[str, str]:
     """The external-data entries of a tensor; empty for one that holds its own elements."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return {}
     return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}
 
 
-def files(model: onnx.ModelProto) -> list[str]:
+def list_external_files(model: onnx.ModelProto) -> list[str]:
     """Names of the files that tensors of the model point to, sorted."""
-    return sorted({place["location"] for t in traversal.tensors(model) if (place := fields(t)).get("location")})
+    return sorted(
+        {place["location"] for t in traversal.iterate_tensors(model) if (place := read_location(t)).get("location")}
+    )
 
 
-def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
+def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
     """Raises Problem: external_name, external_link, external_missing, external_self, external_range, external_extra."""
-    for tensor in traversal.tensors(model):
-        place = fields(tensor)
+    for tensor in traversal.iterate_tensors(model):
+        place = read_location(tensor)
         if place:
             _check_tensor(tensor, place, folder=folder, main=main)
-    used = {main, *files(model)}
+    used = {main, *list_external_files(model)}
     companions = (*_COMPANIONS, *_OF_TOKENIZERS) if (folder / CONFIG).exists() else _COMPANIONS
     extra = [path.name for path in folder.iterdir() if path.name not in used and not path.name.endswith(companions)]
     if extra:
-        raise Problem("external_extra", f"{shown(min(extra))} belongs to no tensor of {shown(main)}: leave it out.")
+        raise Problem(
+            "external_extra", f"{printable(min(extra))} belongs to no tensor of {printable(main)}: leave it out."
+        )
 
 
 def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, main: str) -> None:
-    name, location = shown(tensor.name or "unnamed"), place.get("location", "")
+    name, location = printable(tensor.name or "unnamed"), place.get("location", "")
     if not _NAME.fullmatch(location) or not location.strip("."):
         text = (
-            f"The tensor {name} points to “{shown(location)}”, outside the bundle: "
+            f"The tensor {name} points to “{printable(location)}”, outside the bundle: "
             "save its data under a plain file name beside the model."
         )
         raise Problem("external_name", text)
@@ -81,19 +85,21 @@ def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, m
         raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
     # asked of the disk, which may not tell capital from small letters
     if path.samefile(folder / main):
-        text = f"The tensor {name} points into {shown(main)} itself: save its data in a file of their own beside it."
+        text = (
+            f"The tensor {name} points into {printable(main)} itself: save its data in a file of their own beside it."
+        )
         raise Problem("external_self", text)
     _check_range(tensor, place, size=path.stat().st_size)
 
 
 def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> None:
-    name, location = shown(tensor.name or "unnamed"), place["location"]
+    name, location = printable(tensor.name or "unnamed"), place["location"]
     try:
         offset, length = int(place.get("offset") or 0), int(place.get("length") or size - int(place.get("offset") or 0))
     except ValueError as error:
         text = f"The tensor {name} has an offset or length in {location} that is not a number: export the model again."
         raise Problem("external_range", text) from error
-    wanted = tensor_bytes(tensor)
+    wanted = count_tensor_bytes(tensor)
     is_inside = offset >= 0 and length >= 0 and offset + length <= size
     if not is_inside or any(dim < 0 for dim in tensor.dims) or wanted > length:
         text = (

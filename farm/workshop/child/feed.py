@@ -23,7 +23,7 @@ from farm.workshop.child import (
     traversal,
     trials,
 )
-from farm.workshop.problems import Problem, answering, shown
+from farm.workshop.problems import Problem, printable, with_problems_answered
 
 # all tries together; what a child gets is more
 _ALL_S = 30.0
@@ -54,49 +54,49 @@ class Found:
     session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
 
-@answering
-def choose(payload: payloads.Written) -> dict[str, object]:
+@with_problems_answered
+def choose_feed(payload: payloads.Written) -> dict[str, object]:
     """The fields of an `inspection.Feed` for {folder, main, out}; `out` is a folder for scratch files."""
     path = Path(payload["folder"], payload["main"])
-    model = model_file.read(path.parent, path.name)
-    found = found_for(model, path, profile=Path(payload["out"], "profile"))
+    model = model_file.read_model(path.parent, path.name)
+    found = find_feed(model, path, profile=Path(payload["out"], "profile"))
     if found.took_s is not None:
         found.inputs = _steady(model, found)
     named = ("sizes", "inputs", "prompt", "tries", "problem")
     return {name: getattr(found, name) for name in named}
 
 
-@answering
-def guess(payload: payloads.Model) -> dict[str, object]:
+@with_problems_answered
+def guess_feed(payload: payloads.Model) -> dict[str, object]:
     """As `choose` for {folder, main}, without running anything: the likeliest."""
-    model = model_file.read(Path(payload["folder"]), payload["main"])
-    facts = signature.of(model)
-    required = consumers.required(model, facts)
-    sizes = next(size_candidates.candidates(model, facts, required=required))
-    return {"sizes": sizes, "inputs": input_values.fills_of(model, facts, required)}
+    model = model_file.read_model(Path(payload["folder"]), payload["main"])
+    facts = signature.read_signature(model)
+    required = consumers.find_required_sizes(model, facts)
+    sizes = next(size_candidates.list_candidates(model, facts, required=required))
+    return {"sizes": sizes, "inputs": input_values.choose_fills(model, facts, required)}
 
 
-def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None) -> Found:
+def find_feed(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None) -> Found:
     """What the model was seen to run with, or the likeliest where there is nothing to find out, or no way to.
 
     `stored`: the same model, as onnxruntime takes it; `profile`: where its session writes what its nodes put out.
     """
-    facts = signature.of(model)
-    required = consumers.required(model, facts)
-    ways = list(size_candidates.candidates(model, facts, required=required, batch=batch))
-    sizes, texts = ways[0], input_values.fills_of(model, facts, required)
-    if problem := signature.unfed(facts["inputs"]):
+    facts = signature.read_signature(model)
+    required = consumers.find_required_sizes(model, facts)
+    ways = list(size_candidates.list_candidates(model, facts, required=required, batch=batch))
+    sizes, texts = ways[0], input_values.choose_fills(model, facts, required)
+    if problem := signature.explain_unfeedable(facts["inputs"]):
         return Found(sizes, texts, problem=problem)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:
-        session = trials.load(stored, profile=profile if _follows_values(model, texts) else None)
+        session = trials.load_session(stored, profile=profile if _follows_values(model, texts) else None)
     except trials.NoSessionError:
         return Found(sizes, texts)
     found = _tried(model, facts, texts, session=session, ways=ways)
     found.session = session
     if found.took_s is not None:
-        prompt = size_candidates.prompt_of(found.sizes, facts, required)
+        prompt = size_candidates.sizes_of_prompt(found.sizes, facts, required)
         found.prompt = prompt if prompt and _takes(session, model, facts, texts, prompt) else {}
     if found.problem and (asked := required.disagreements()):
         found.problem = f"The model ran in none of {_many(found.tries)}: {asked}"
@@ -106,7 +106,7 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, p
 def _is_open(facts: signature.Signature) -> bool:
     """Whether anything is to be found out: a size, or what a number means."""
     return bool(set(facts["dims"]) - {facts["batch"]}) or any(
-        signature.kind_of(port) != "f" for port in facts["inputs"]
+        signature.numpy_kind(port) != "f" for port in facts["inputs"]
     )
 
 
@@ -122,15 +122,15 @@ def _tried(
     tried: list[dict[str, int]] = []
     asked: list[dict[str, int]] = []
     said = ""
-    while (asked or ways) and len(tried) < size_candidates.MOST_TRIES and not (tried and time.monotonic() >= ends_at):
+    while (asked or ways) and len(tried) < size_candidates.MAX_TRIES and not (tried and time.monotonic() >= ends_at):
         sizes = (asked or ways).pop(0)
         if sizes in tried:
             continue
         tried.append(sizes)
         began = time.monotonic()
         try:
-            feed = inputs.seeded(model, facts, chosen=sizes, seed=0, asked=texts)
-            complaint = trials.complaint(session, feed)
+            feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, asked=texts)
+            complaint = trials.find_complaint(session, feed)
         except trials.TookTooLongError:
             return Found(sizes, texts, len(tried))
         except Problem as problem:
@@ -138,7 +138,7 @@ def _tried(
         if complaint is None:
             return Found(sizes, texts, len(tried), took_s=time.monotonic() - began)
         said = said or complaint
-        asked += size_candidates.asked_for(complaint, sizes)
+        asked += size_candidates.sizes_from_complaint(complaint, sizes)
     return Found(tried[0], texts, len(tried), _sentence(facts, texts, tried=tried, said=said))
 
 
@@ -150,8 +150,8 @@ def _takes(
     sizes: dict[str, int],
 ) -> bool:
     try:
-        feed = inputs.seeded(model, facts, chosen=sizes, seed=0, asked=texts)
-        return trials.complaint(session, feed) is None
+        feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, asked=texts)
+        return trials.find_complaint(session, feed) is None
     except (Problem, trials.TookTooLongError):
         return False
 
@@ -161,8 +161,8 @@ def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: li
     ranges = []
     for dim in facts["dims"][:6]:
         sizes = sorted({way[dim] for way in tried})
-        ranges.append(f"{shown(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
-    made = [f"{shown(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
+        ranges.append(f"{printable(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
+    made = [f"{printable(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
     return (
         f"The model ran in none of {_many(len(tried))}, with {', '.join(made)}"
         + (f" and sizes {', '.join(ranges)}" if ranges else "")
@@ -184,7 +184,7 @@ def _steady(model: onnx.ModelProto, found: Found) -> dict[str, str]:
 
 
 def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
-    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.nodes(model))
+    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.iterate_nodes(model))
 
 
 def _drawn(texts: Mapping[str, str]) -> list[str]:
@@ -197,10 +197,12 @@ def _is_same_work(model: onnx.ModelProto, found: Found) -> bool:
     took_s = found.took_s or 0.0
     if took_s >= _QUICK_S or found.session is None:
         return False
-    facts = signature.of(model)
-    feeds = [inputs.seeded(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS]
+    facts = signature.read_signature(model)
+    feeds = [
+        inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS
+    ]
     try:
-        work = trials.work_of(found.session, feeds, limit_s=1.0 + _MANY * took_s)
+        work = trials.count_output_bytes(found.session, feeds, limit_s=1.0 + _MANY * took_s)
     except (trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
         return False
     return bool(work) and max(work) <= (1 + _MOST_DIFFERENCE) * min(work)

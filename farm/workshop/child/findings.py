@@ -13,7 +13,7 @@ from farm.rules.quality.findings import RANDOM_DRAWS
 from farm.rules.runtimes import opsets
 from farm.workshop.child import constants, external, quantised, shapes, traversal
 from farm.workshop.child.facts import Facts
-from farm.workshop.problems import first_line, shown
+from farm.workshop.problems import first_line, printable
 
 _NEAR_2GB = 1_800_000_000
 _SMALLEST_DUPLICATE = 1024
@@ -32,18 +32,18 @@ class Found(TypedDict):
     where: list[str]
 
 
-def findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Found]:
+def find_all(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Found]:
     """All findings, as the fields of `inspection.FoundFinding`; `facts` are those of the inspection.
 
     `path`: where the same model lies. The model is given its shapes.
     """
-    found = checked(model, path)
+    found = run_onnx_checks(model, path)
     for look in _LOOKS:
         found.extend(look(model, facts))
     return found
 
 
-def checked(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
+def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
     """What ONNX's checker and inference say against the model, which is given its shapes where that works."""
     imports = {entry.domain: entry.version for entry in model.opset_import}
     newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)
@@ -53,12 +53,12 @@ def checked(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
     complaints = []
     try:
         # read where it lies, a large model is not written into memory once more
-        whole = None if external.files(model) else path
+        whole = None if external.list_external_files(model) else path
         onnx.checker.check_model(whole or _without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"{first_line(error)}."))
     try:
-        shapes.give_shapes(model)
+        shapes.set_inferred_shapes(model)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
     return complaints
@@ -66,12 +66,12 @@ def checked(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
 
 def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
     """The checker looks for external files beside the working directory: their places were checked already."""
-    if not external.files(model):
+    if not external.list_external_files(model):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    for tensor in traversal.tensors(copy):
-        if external.fields(tensor):
+    for tensor in traversal.iterate_tensors(copy):
+        if external.read_location(tensor):
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
             del tensor.dims[:]
@@ -80,10 +80,10 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
-    dropouts = [node for node in traversal.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
-    flags = constants.values(model, names={node.input[2] for node in dropouts})
+    dropouts = [node for node in traversal.iterate_nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
+    flags = constants.read_constants(model, names={node.input[2] for node in dropouts})
     where, drawing = [], []
-    for node in traversal.nodes(model):
+    for node in traversal.iterate_nodes(model):
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         is_dropout = node.op_type == "Dropout" and len(node.input) > 2 and bool(flags.get(node.input[2], False))
         if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):
@@ -188,17 +188,17 @@ def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]
 def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     same: defaultdict[tuple[object, ...], list[TensorProto]] = defaultdict(list)
     for tensor in model.graph.initializer:
-        if external.tensor_bytes(tensor) >= _SMALLEST_DUPLICATE and tensor.data_type != TensorProto.STRING:
+        if external.count_tensor_bytes(tensor) >= _SMALLEST_DUPLICATE and tensor.data_type != TensorProto.STRING:
             same[_fingerprint(tensor)].append(tensor)
     spare = [tensor for group in same.values() for tensor in group[1:]]
     if spare:
-        wasted = sum(external.tensor_bytes(tensor) for tensor in spare)
+        wasted = sum(external.count_tensor_bytes(tensor) for tensor in spare)
         detail = f"Stored again: {_many(len(spare), 'tensor')}, {wasted:,} bytes in all."
         yield _found("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
 
 
 def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
-    place = external.fields(tensor)
+    place = external.read_location(tensor)
     if place:
         return (tensor.data_type, tuple(tensor.dims), place["location"], place.get("offset", "0"))
     if tensor.HasField("raw_data"):
@@ -230,7 +230,7 @@ def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]
 
 
 def _found(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Found:
-    places = [shown(place) for place in (where or [])[:_WHERE]]
+    places = [printable(place) for place in (where or [])[:_WHERE]]
     many = count if count is not None else len(where) if where else 1
     return {"id": finding, "detail": detail, "count": many, "where": places}
 

@@ -12,25 +12,25 @@ from farm.workshop.problems import Problem, first_line
 MATMUL = "MatMulNBits"
 
 
-def four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
+def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
     """Each MatMul by stored weights becomes a MatMulNBits; what was done, in sentences.
 
     Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
     """
-    read = options.read(chosen, precision="int4", nodes=[node.name for node in model.graph.node])
-    quantisation.check_plain(model)
+    read = options.parse_options(chosen, precision="int4", nodes=[node.name for node in model.graph.node])
+    quantisation.check_not_quantised(model)
     try:
         after = _quantised(model, read)
     except Exception as error:  # the tool raises many kinds, undocumented
         raise Problem("quantising_failed", f"Quantising to 4 bits failed ({first_line(error)}).") from error
-    taken = sum(node.op_type == MATMUL for node in traversal.nodes(after))
+    taken = sum(node.op_type == MATMUL for node in traversal.iterate_nodes(after))
     if not taken:
         text = "The model has no MatMul by stored weights, all that int4 takes: measure it as fp32, or in int8."
         raise Problem("nothing_quantised", text)
     level = f", accuracy level {read.accuracy_level}" if read.accuracy_level != "0" else ""
     kind = "symmetric" if read.symmetric else "with zero points"
     how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.without_sentence()}"
-    return quantisation.finish(model, after, how=how)
+    return quantisation.finish_quantised(model, after, how=how)
 
 
 def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto:
@@ -56,7 +56,7 @@ def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto
 
 def _leave_out_repeated(model: onnx.ModelProto) -> None:
     """Weights that two MatMul share are stored once: the tool writes them once for each."""
-    for graph in traversal.graphs(model):
+    for graph in traversal.iterate_graphs(model):
         kept = {tensor.name: tensor for tensor in graph.initializer}
         if len(kept) < len(graph.initializer):
             stored = list(kept.values())

@@ -16,7 +16,7 @@ def check_count(model: onnx.ModelProto) -> None:
 
     Sixteen megabytes hold eight million of them, which take more than a minute to walk.
     """
-    if next(islice(traversal.nodes(model), _MAX_NODES, None), None) is not None:
+    if next(islice(traversal.iterate_nodes(model), _MAX_NODES, None), None) is not None:
         raise Problem("too_many_nodes", f"The model has more than {_MAX_NODES:,} nodes, the limit: make it smaller.")
 
 
@@ -24,7 +24,9 @@ def check_size(model: onnx.ModelProto) -> None:
     """Raises Problem: function_bomb. A few nested functions can stand for billions of nodes."""
     bodies = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
-    total = sum(_written_out(node, bodies, sizes, depth=0) for node in traversal.nodes(model, with_functions=False))
+    total = sum(
+        _written_out(node, bodies, sizes, depth=0) for node in traversal.iterate_nodes(model, with_functions=False)
+    )
     if total > _MAX_NODES:
         text = (
             f"The model's functions stand for {_shown_count(total)} nodes when written out, over the limit of "
@@ -47,7 +49,9 @@ def _written_out(
         text = f"The model's functions call each other more than {_MAX_DEPTH} deep: export it without nested functions."
         raise Problem("function_bomb", text)
     if key not in sizes:
-        sizes[key] = sum(_written_out(n, bodies, sizes, depth=depth + 1) for n in traversal.nodes_in(bodies[key].node))
+        sizes[key] = sum(
+            _written_out(n, bodies, sizes, depth=depth + 1) for n in traversal.iterate_nodes_in(bodies[key].node)
+        )
     return sizes[key]
 
 

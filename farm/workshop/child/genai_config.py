@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.child.signature import Port
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 _MOST_BYTES = 1 << 20
 _MOST_TOKENS = 1 << 24
@@ -16,7 +16,7 @@ _TOKENIZERS = (_TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt")
 _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embedding", "joiner", "transducer")
 
 
-def configured(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
+def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
     """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none.
 
     `outputs`: of the model, which says how many tokens it scores.
@@ -28,7 +28,7 @@ def configured(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str,
     try:
         model = _part(_read(path), "model", of=CONFIG)
         decoder = _part(model, "decoder", of="model")
-        about["type"] = shown(str(model.get("type", "")))[:64]
+        about["type"] = printable(str(model.get("type", "")))[:64]
         _refuse_others(model, decoder)
         about["vocabulary"] = _vocabulary(model, main, outputs)
         about["context"] = _count(model, "context_length")
@@ -60,7 +60,9 @@ def _part(of_what: Mapping[str, object], name: str, *, of: str) -> Mapping[str, 
 def _count(model: Mapping[str, object], name: str) -> int:
     found = model.get(name)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= _MOST_TOKENS:
-        raise _bad(f"{CONFIG} has {shown(repr(found))} as its {name}: write a whole number from 1 to {_MOST_TOKENS:,}.")
+        raise _bad(
+            f"{CONFIG} has {printable(repr(found))} as its {name}: write a whole number from 1 to {_MOST_TOKENS:,}."
+        )
     return found
 
 
@@ -70,7 +72,7 @@ def _vocabulary(model: Mapping[str, object], main: str, outputs: Sequence[Port])
     scored = next((shape[-1] for shape in shapes if shape), None)
     if isinstance(scored, int) and found > scored:
         raise _bad(
-            f"{CONFIG} has a vocab_size of {found:,} where {shown(main)} scores {scored:,} tokens: ids beyond "
+            f"{CONFIG} has a vocab_size of {found:,} where {printable(main)} scores {scored:,} tokens: ids beyond "
             "those are none of its, write that number."
         )
     return found
@@ -88,11 +90,13 @@ def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> 
     """Every file that the configuration names is there, under a plain name. A library is loaded by nobody here."""
     for name, value in _named(model):
         if name == "custom_ops_library":
-            raise _bad(f"{CONFIG} names the library {shown(value)}: custom operators are not loaded, leave it out.")
+            raise _bad(f"{CONFIG} names the library {printable(value)}: custom operators are not loaded, leave it out.")
         if "/" in value or "\\" in value or not value.strip("."):
-            raise _bad(f"{CONFIG} names the file {shown(value)}: name one that lies beside it, without a folder.")
+            raise _bad(f"{CONFIG} names the file {printable(value)}: name one that lies beside it, without a folder.")
         if not (folder / value).is_file():
-            raise _bad(f"{CONFIG} names {shown(value)}, which is not among the files: add it, or name {shown(main)}.")
+            raise _bad(
+                f"{CONFIG} names {printable(value)}, which is not among the files: add it, or name {printable(main)}."
+            )
 
 
 def _named(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:

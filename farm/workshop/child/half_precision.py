@@ -11,14 +11,14 @@ from farm.workshop.child import quantisation, traversal
 from farm.workshop.problems import Problem, first_line
 
 
-def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
+def convert_to_half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
     """Weights and activations as float16, inputs and outputs float32 unless `keep-io` is false; what was done.
 
     Raises Problem: already_quantised, nothing_halved, halving_failed, bad_option.
     """
-    read = options.read(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
-    quantisation.check_plain(model)
-    if not any(tensor.data_type == TensorProto.FLOAT for tensor in traversal.tensors(model)):
+    read = options.parse_options(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
+    quantisation.check_not_quantised(model)
+    if not any(tensor.data_type == TensorProto.FLOAT for tensor in traversal.iterate_tensors(model)):
         raise Problem("nothing_halved", "The model holds no float32 weights, so fp16 would change nothing.")
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -33,7 +33,7 @@ def half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.Mod
     except Exception as error:  # ValueError, RuntimeError, AttributeError and others, undocumented
         raise Problem("halving_failed", f"Conversion to float16 failed ({first_line(error)}).") from error
     made.ir_version = model.ir_version
-    quantisation.check_loads(model, made, doing="float16")
+    quantisation.check_still_loads(model, made, doing="float16")
     return made, [_sentence(made, read)]
 
 

@@ -45,13 +45,13 @@ def is_mask(port: signature.Port) -> bool:
 
 def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether its ones are kept out: in their places stands minus infinity, or next to it, as padding is masked."""
-    carried = carried_by(model, port["name"])
+    carried = tensors_holding(model, port["name"])
     chosen = [
         node.input[1]
-        for node in traversal.nodes(model, with_functions=False)
+        for node in traversal.iterate_nodes(model, with_functions=False)
         if node.op_type == "Where" and len(node.input) == 3 and node.input[0] in carried
     ]
-    stored = constants.values(model, names=set(chosen))
+    stored = constants.read_constants(model, names=set(chosen))
     return any(value.size and value.dtype.kind == "f" and value.max() <= _HIDDEN for value in stored.values())
 
 
@@ -67,30 +67,30 @@ def is_length(port: signature.Port) -> bool:
 
 def is_factor(port: signature.Port) -> bool:
     """Whether it is one number that others are multiplied or divided by: a speed, a scale, a temperature."""
-    is_float = signature.kind_of(port) == "f"
+    is_float = signature.numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
     return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
 
 
 def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether it goes round: it starts a recurrent operator, or its name says so and an output can be its next."""
-    if signature.kind_of(port) != "f" or len(port["shape"] or ()) < 2:
+    if signature.numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
         return False
     stored = {tensor.name for tensor in model.graph.initializer}
     has_others = any(value.name not in stored | {port["name"]} for value in model.graph.input)
     if has_others and _STATE.search(port["name"]) and any(_can_follow(out, port) for out in model.graph.output):
         return True
-    carried = carried_by(model, port["name"])
+    carried = tensors_holding(model, port["name"])
     return any(
         at < len(node.input) and node.input[at] in carried
-        for node in traversal.nodes(model, with_functions=False)
+        for node in traversal.iterate_nodes(model, with_functions=False)
         for at in _RECURRENT.get(node.op_type, ())
     )
 
 
 def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     """Whether an output has the input's type and shape as far as both are known."""
-    after, before = signature.port(output), port["shape"] or []
+    after, before = signature.make_port(output), port["shape"] or []
     if after["dtype"] != port["dtype"] or after["shape"] is None:
         return bool(after["dtype"] == port["dtype"])
     return len(after["shape"]) == len(before) and all(
@@ -98,7 +98,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     )
 
 
-def compared_with(port: signature.Port, model: onnx.ModelProto) -> int | None:
+def compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """The number that the model asks a single whole input for: of sampling rates 16,000, else the first; None: none."""
     if not is_whole(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
@@ -108,7 +108,7 @@ def compared_with(port: signature.Port, model: onnx.ModelProto) -> int | None:
     return known[0] if known else None
 
 
-def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
+def greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """The greatest of the numbers that an input is compared with all at once, as one-hot encodings do; None: none."""
     if not is_whole(port):
         return None
@@ -118,7 +118,7 @@ def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
     return max((int(value.max()) for value in known), default=None)
 
 
-def codes(port: signature.Port, model: onnx.ModelProto) -> list[int]:
+def compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
     """The whole numbers, one by one, that an input of several is compared with, such as the labels of points; empty:
     fewer than two. Where 0 and 1 are among them these: others stand for padding, corners or ends."""
     if all(dim == 1 for dim in port["shape"] or ()):
@@ -135,16 +135,17 @@ def codes(port: signature.Port, model: onnx.ModelProto) -> list[int]:
 
 def is_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether it holds whole left, upper, right and lower sides: of its four columns one is taken off another."""
-    carried = carried_by(model, port["name"])
+    carried = tensors_holding(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
-        node.op_type == "Sub" and carried >= {*node.input} for node in traversal.nodes(model, with_functions=False)
+        node.op_type == "Sub" and carried >= {*node.input}
+        for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
 
-def reach_of(port: signature.Port, model: onnx.ModelProto) -> int:
+def normalised_range(port: signature.Port, model: onnx.ModelProto) -> int:
     """The largest number of an input that is first brought to 0 to 1, or -1 to 1, as pixels are; 0: it is not."""
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
-    stored = constants.values(model, names={node.input[1] for node in scaling})
+    stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
     known, reach = {port["name"]: (1.0, 0.0)}, 0
     for node in model.graph.node:
@@ -168,17 +169,17 @@ def _end_of(factor: float, offset: float) -> int:
 
 def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether something is divided by its numbers, so that none may be 0."""
-    carried = carried_by(model, port["name"])
+    carried = tensors_holding(model, port["name"])
     return is_whole(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
-        for node in traversal.nodes(model, with_functions=False)
+        for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
 
-def carried_by(model: onnx.ModelProto, name: str) -> set[str]:
+def tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
     """Tensors that hold the input's own numbers, inside branches and loops too."""
     carried = {name}
-    for node in traversal.nodes(model, with_functions=False):
+    for node in traversal.iterate_nodes(model, with_functions=False):
         if node.op_type in _MOVES and node.input and node.input[0] in carried:
             carried.update(node.output)
     return carried
@@ -186,18 +187,18 @@ def carried_by(model: onnx.ModelProto, name: str) -> set[str]:
 
 def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
     """The stored values that the input's numbers meet in operators of these kinds."""
-    carried = carried_by(model, name)
+    carried = tensors_holding(model, name)
     met = [
         other
-        for node in traversal.nodes(model, with_functions=False)
+        for node in traversal.iterate_nodes(model, with_functions=False)
         if node.op_type in kinds and len(node.input) == 2
         for first, other in (node.input, reversed(node.input))
         if first in carried
     ]
-    stored = constants.values(model, names=set(met))
+    stored = constants.read_constants(model, names=set(met))
     yield from (stored[other] for other in met if other in stored and stored[other].size)
 
 
 def is_whole(port: signature.Port) -> bool:
     """Whether it takes whole numbers."""
-    return signature.kind_of(port) in ("i", "u")
+    return signature.numpy_kind(port) in ("i", "u")

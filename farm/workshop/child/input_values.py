@@ -12,7 +12,7 @@ from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
 from farm.workshop.child import bounds, consumers, input_roles, signature, traversal
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 _COUNT = 3
 # of a picture that what a model finds is brought to
@@ -28,13 +28,13 @@ _TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", 
 _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
-def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
+def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
     """How each input is made, by name: within what the operators that it feeds take."""
     limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
     for port in facts["inputs"]:
-        if (choices := input_roles.choices(port, model)) and choices >= 1:
+        if (choices := input_roles.greatest_compared_number(port, model)) and choices >= 1:
             limits.setdefault(port["name"], choices + 1)
     return {
         port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, model, limits.get(port["name"]))
@@ -42,7 +42,7 @@ def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consu
     }
 
 
-def array_of(
+def make_array(
     text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
     """The array that a text says. Raises Problem: bad_input, for one that the input's type does not hold.
@@ -81,7 +81,7 @@ def _numbers(
     if fill.kind in (fills.NORMAL, fills.OF, "range"):
         return _drawn(fill, shape, dtype, random)
     if fill.dimension and fill.dimension not in sizes:
-        text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
+        text = f"The input {printable(port['name'])!r} cannot be the size of {printable(fill.dimension)!r}"
         raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
     if fill.kind == fills.BELOW:
         return _between(replace(fill, high=max(0, sizes[fill.dimension] - 1)), shape, dtype, random)
@@ -108,7 +108,7 @@ def _read(text: str, port: signature.Port) -> Fill:
     except MatrixProblem as problem:
         raise Problem("bad_input", str(problem)) from problem
     if (why := fills.misfit_reason(fill, port["dtype"])) is not None:
-        raise Problem("bad_input", f"The input {shown(port['name'])!r} takes {port['dtype']}: {why}")
+        raise Problem("bad_input", f"The input {printable(port['name'])!r} takes {port['dtype']}: {why}")
     return fill
 
 
@@ -121,7 +121,7 @@ def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Ge
 
 def _boxes(fill: Fill, port: signature.Port, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
     if shape[-1:] != [4]:
-        text = f"The input {shown(port['name'])!r} has the shape {shape}: boxes are four numbers each."
+        text = f"The input {printable(port['name'])!r} has the shape {shape}: boxes are four numbers each."
         raise Problem("bad_input", f"{text} Write LOW..HIGH.")
     corners = _between(fill, [*shape[:-1], 2, 2], dtype, random)
     return np.sort(corners, axis=-2).reshape(shape)
@@ -131,11 +131,11 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
     """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
     if port["dtype"] == "string":
         return _known_texts(port, model)
-    if signature.kind_of(port) in ("b", "i", "u") and input_roles.is_hiding(port, model):
+    if signature.numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding(port, model):
         return fills.ZERO
     if input_roles.is_mask(port):
         return fills.ONE
-    if (asked := input_roles.compared_with(port, model)) is not None:
+    if (asked := input_roles.compared_number(port, model)) is not None:
         return str(asked)
     if input_roles.is_state(port, model):
         return fills.ZERO
@@ -149,7 +149,7 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
 def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
     """The strings that the operators know which the input reaches; None: they name none."""
     carried, is_split, found = {port["name"]}, False, list[str]()
-    for node in traversal.nodes(model, with_functions=False):
+    for node in traversal.iterate_nodes(model, with_functions=False):
         if node.input and carried & set(node.input) and node.output:
             is_split |= node.op_type in _SPLITS
             tables = [
@@ -177,7 +177,7 @@ def _length(port: signature.Port, facts: signature.Signature) -> str:
 
 
 def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit | None) -> str:
-    if signature.kind_of(port) not in ("f", "i", "u"):
+    if signature.numpy_kind(port) not in ("f", "i", "u"):
         return fills.default_fill(port["dtype"])
     if limit in (bounds.COUNT, bounds.SIDE):
         return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
@@ -191,7 +191,7 @@ def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit 
 
 def _by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
     """Of what looks nothing up: numbers that it is compared with, or as many as it is scaled down from."""
-    if codes := input_roles.codes(port, model):
+    if codes := input_roles.compared_numbers(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
-    reach = 0 if input_roles.is_whole(port) else input_roles.reach_of(port, model)
+    reach = 0 if input_roles.is_whole(port) else input_roles.normalised_range(port, model)
     return f"0..{reach}" if reach else fills.default_fill(port["dtype"])

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
 from farm.workshop.child import consumers, input_values, model_file, payloads, signature
-from farm.workshop.problems import Problem, answering, first_line, shown
+from farm.workshop.problems import Problem, first_line, printable, with_problems_answered
 
 _MAX_BYTES = 2 << 30
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -18,7 +18,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 Facts = signature.Signature
 
 
-@answering
+@with_problems_answered
 def make_inputs(payload: payloads.Workload) -> dict[str, object]:
     """Inputs for {folder, main, out, batch, shapes, inputs, seed}, written to `out`; what they are.
 
@@ -26,13 +26,13 @@ def make_inputs(payload: payloads.Workload) -> dict[str, object]:
     """
     model, facts = _opened(payload)
     _check_names(payload["inputs"], facts)
-    chosen = sizes.resolve(facts, batch=payload["batch"], shapes=payload["shapes"])
-    made = seeded(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
+    chosen = sizes.resolve_sizes(facts, batch=payload["batch"], shapes=payload["shapes"])
+    made = make_seeded_inputs(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
     arrays.write_npz(Path(payload["out"]), made)
     return _described(made, facts, chosen)
 
 
-@answering
+@with_problems_answered
 def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
     """Looks at given inputs {folder, main, inputs, out} and writes them in the model's order; what they are.
 
@@ -46,7 +46,7 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
     return _described(ordered, facts, chosen)
 
 
-@answering
+@with_problems_answered
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
     """ONNX's own reference files {folder, main, files, side, out} as one `.npz` by name; `side` is input or output.
 
@@ -57,12 +57,12 @@ def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
     if len(files) > len(ports):
         text = f"There are {len(files)} {payload['side']} files, but the model has {len(ports)}: remove the others."
         raise Problem("inputs_names", text)
-    named = {port["name"]: tensor_file(Path(name)) for port, name in zip(ports, files, strict=False)}
+    named = {port["name"]: read_tensor_file(Path(name)) for port, name in zip(ports, files, strict=False)}
     arrays.write_npz(Path(payload["out"]), named)
     return {"names": list(named)}
 
 
-def seeded(
+def make_seeded_inputs(
     model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, asked: Mapping[str, str] = NOTHING
 ) -> arrays.Arrays:
     """One array for every input, the same for the same seed. Raises Problem: inputs_too_large, bad_input."""
@@ -75,11 +75,11 @@ def seeded(
         raise Problem("inputs_too_large", text)
     texts = dict(asked)
     if any(port["name"] not in asked for port in facts["inputs"]):
-        texts = {**input_values.fills_of(model, facts, consumers.required(model, facts)), **asked}
+        texts = {**input_values.choose_fills(model, facts, consumers.find_required_sizes(model, facts)), **asked}
     made = {}
     for at, port in enumerate(facts["inputs"]):
         name = port["name"]
-        made[name] = input_values.array_of(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
+        made[name] = input_values.make_array(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
     return made
 
 
@@ -88,8 +88,10 @@ def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
     wanted = [port["name"] for port in facts["inputs"]]
     missing, foreign = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
     if missing or foreign:
-        lacks = f"lack {shown(missing[0])!r}" if missing else f"hold {shown(foreign[0])!r}, which is not an input"
-        text = f"The given inputs {lacks}: the model takes {', '.join(shown(n) for n in wanted[:10])}."
+        lacks = (
+            f"lack {printable(missing[0])!r}" if missing else f"hold {printable(foreign[0])!r}, which is not an input"
+        )
+        text = f"The given inputs {lacks}: the model takes {', '.join(printable(n) for n in wanted[:10])}."
         raise Problem("inputs_names", text)
     found: dict[str, int] = {}
     for port in facts["inputs"]:
@@ -101,17 +103,17 @@ def _check_names(asked: Mapping[str, str], facts: Facts) -> None:
     names = [port["name"] for port in facts["inputs"]]
     foreign = next((name for name in asked if name not in names), None)
     if foreign is not None:
-        text = f"The model has no input {shown(foreign)!r}: it takes {', '.join(shown(n) for n in names[:10])}."
+        text = f"The model has no input {printable(foreign)!r}: it takes {', '.join(printable(n) for n in names[:10])}."
         raise Problem("inputs_names", text)
 
 
 def _opened(payload: payloads.Model) -> tuple[onnx.ModelProto, Facts]:
-    model = model_file.read(Path(payload["folder"]), payload["main"])
-    return model, signature.of(model)
+    model = model_file.read_model(Path(payload["folder"]), payload["main"])
+    return model, signature.read_signature(model)
 
 
 def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
-    name = shown(port["name"])
+    name = printable(port["name"])
     stored = signature.stored_dtype(port)
     if array.dtype != stored and not (array.dtype.kind == stored.kind == "U"):
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
@@ -135,17 +137,17 @@ def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> 
 
 def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
     if port["shape"] is None:
-        text = f"The input {shown(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
+        text = f"The input {printable(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
         raise Problem("unknown_dim", text)
-    return sizes.shape_of(port["shape"], chosen)
+    return sizes.fill_shape(port["shape"], chosen)
 
 
-def tensor_file(path: Path) -> arrays.Array:
+def read_tensor_file(path: Path) -> arrays.Array:
     """The tensor of ONNX's own test data file. Raises Problem: bad_arrays."""
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(path.read_bytes())
         return numpy_helper.to_array(tensor)
     except Exception as error:
-        text = f"{shown(path.name)} holds no tensor ({first_line(error)}): write it as onnx.TensorProto."
+        text = f"{printable(path.name)} holds no tensor ({first_line(error)}): write it as onnx.TensorProto."
         raise Problem("bad_arrays", text) from error

@@ -24,61 +24,61 @@ from farm.workshop.child import (
     traversal,
 )
 from farm.workshop.child.facts import Facts, FileFacts, GraphFacts
-from farm.workshop.problems import Problem, answering, shown
+from farm.workshop.problems import Problem, printable, with_problems_answered
 
 _MAX_OPERATORS = 500
 
 
-@answering
+@with_problems_answered
 def inspect(payload: payloads.Model) -> dict[str, object]:
     """The fields of an `inspection.Inspection` for {folder, main}."""
     folder, main = Path(payload["folder"]), payload["main"]
-    model = model_file.read(folder, main)
+    model = model_file.read_model(folder, main)
     try:
         return _facts(model, folder=folder, main=main)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         # what parses as a message may still hold names that are no text, or fewer parts than it should
         traceback.print_exc()
         what = "a name in it is not text, or a part is missing"
-        raise Problem("malformed", f"{shown(main)} breaks the ONNX format: {what}; export it again.") from error
+        raise Problem("malformed", f"{printable(main)} breaks the ONNX format: {what}; export it again.") from error
 
 
 def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
     functions.check_size(model)
-    facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
-    source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
+    facts: Facts = {**signature.read_signature(model), **_file_facts(folder, main, model), **_graph_facts(model)}
+    source = programs.describe_program(folder, inputs=facts["inputs"], outputs=facts["outputs"])
     found = {
-        "findings": findings.findings(model, facts=facts, path=folder / main),
+        "findings": findings.find_all(model, facts=facts, path=folder / main),
         "source": source,
-        "compiled": compiled.of(model),
+        "compiled": compiled.read_compiled(model),
     }
-    told = {"genai": genai_config.configured(folder, main, outputs=facts["outputs"])}
-    return {**facts, **found, **told, "context": context.of(model, inputs=facts["inputs"])}
+    told = {"genai": genai_config.read_config(folder, main, outputs=facts["outputs"])}
+    return {**facts, **found, **told, "context": context.find_context_length(model, inputs=facts["inputs"])}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
     """Version by domain, ONNX's own under the empty name; of a domain named twice the newest counts."""
     versions: dict[str, int] = {}
     for entry in model.opset_import:
-        domain = "" if entry.domain == "ai.onnx" else shown(entry.domain)
+        domain = "" if entry.domain == "ai.onnx" else printable(entry.domain)
         versions[domain] = max(entry.version, versions.get(domain, 0))
     return versions
 
 
 def used_domains(model: onnx.ModelProto) -> set[str]:
     """Domains of the nodes, ONNX's own under the empty name."""
-    return {"" if node.domain == "ai.onnx" else shown(node.domain) for node in traversal.nodes(model)}
+    return {"" if node.domain == "ai.onnx" else printable(node.domain) for node in traversal.iterate_nodes(model)}
 
 
 def custom_domains(model: onnx.ModelProto) -> list[str]:
     """Domains of operators that neither the model's own functions nor ONNX Runtime define."""
     own = {(function.domain, function.name) for function in model.functions}
-    used = {node.domain for node in traversal.nodes(model) if (node.domain, node.op_type) not in own}
-    return sorted(shown(domain) for domain in used if opsets.is_custom(domain))
+    used = {node.domain for node in traversal.iterate_nodes(model) if (node.domain, node.op_type) not in own}
+    return sorted(printable(domain) for domain in used if opsets.is_custom(domain))
 
 
 def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
-    path, data = folder / main, external.files(model)
+    path, data = folder / main, external.list_external_files(model)
     with path.open("rb") as stored:
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
     return {
@@ -88,15 +88,15 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
         "data_bytes": sum((folder / name).stat().st_size for name in data),
         "external_files": data,
         "ir_version": model.ir_version,
-        "producer": shown(f"{model.producer_name} {model.producer_version}".strip()),
-        "graph_name": shown(model.graph.name),
+        "producer": printable(f"{model.producer_name} {model.producer_version}".strip()),
+        "graph_name": printable(model.graph.name),
     }
 
 
 def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = opset_imports(model), used_domains(model)
-    everywhere = Counter(_operator(node) for node in traversal.nodes(model))
-    stored = [tensor for tensor in traversal.tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
+    everywhere = Counter(_operator(node) for node in traversal.iterate_nodes(model))
+    stored = [tensor for tensor in traversal.iterate_tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
     return {
         "opsets": imports,
         "unused_opsets": sorted(set(imports) - used - {function.domain for function in model.functions}),
@@ -105,12 +105,14 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
         "functions": len(model.functions),
         "operators": dict(everywhere.most_common(_MAX_OPERATORS)),
         "subgraphs": dict(
-            Counter(node.op_type for node in traversal.nodes(model) if any(traversal.inner_graphs(node)))
+            Counter(
+                node.op_type for node in traversal.iterate_nodes(model) if any(traversal.iterate_inner_graphs(node))
+            )
         ),
         "custom_domains": custom_domains(model),
-        "parameters": sum(external.elements(tensor) for tensor in stored),
-        "parameters_bytes": sum(external.tensor_bytes(tensor) for tensor in stored),
-        "trees": sum(_trees(node) for node in traversal.nodes(model)),
+        "parameters": sum(external.count_elements(tensor) for tensor in stored),
+        "parameters_bytes": sum(external.count_tensor_bytes(tensor) for tensor in stored),
+        "trees": sum(_trees(node) for node in traversal.iterate_nodes(model)),
         "dtypes": _bytes_by_dtype(stored),
         "is_quantised": quantised.is_quantised(model),
     }
@@ -123,12 +125,12 @@ def _trees(node: onnx.NodeProto) -> int:
 
 
 def _operator(node: onnx.NodeProto) -> str:
-    domain = shown(node.domain)
-    return shown(node.op_type) if domain in opsets.ONNX_DOMAINS else f"{domain}.{shown(node.op_type)}"
+    domain = printable(node.domain)
+    return printable(node.op_type) if domain in opsets.ONNX_DOMAINS else f"{domain}.{printable(node.op_type)}"
 
 
 def _bytes_by_dtype(stored: list[TensorProto]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for tensor in stored:
-        total[signature.dtype_name(tensor.data_type)] += external.tensor_bytes(tensor)
+        total[signature.dtype_name(tensor.data_type)] += external.count_tensor_bytes(tensor)
     return dict(total)

@@ -23,11 +23,11 @@ def classes(outputs: Array, labels: Array, metric: str) -> int | None:
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
         raise Problem("bad_output", text)
-    check_reach(labels, outputs.shape[1])
+    check_class_range(labels, outputs.shape[1])
     return int(outputs.shape[1])
 
 
-def check_reach(labels: Array, count: int) -> None:
+def check_class_range(labels: Array, count: int) -> None:
     """Raises Problem where a label is none of so many classes."""
     if labels.min() < 0 or labels.max() >= count:
         text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {count - 1}."

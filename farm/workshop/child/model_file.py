@@ -7,7 +7,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from farm.workshop.child import external, functions
-from farm.workshop.problems import Problem, first_line, shown
+from farm.workshop.problems import Problem, first_line, printable
 
 _MAX_PROTOBUF = (1 << 31) - 1
 # how files begin that are often taken for a model
@@ -25,26 +25,30 @@ _OTHERS = (
 _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
 
 
-def read(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
+def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
     """The model of a bundle, its external data checked, and loaded too when asked for.
 
-    Raises Problem: empty_file, over_2gb, not_onnx, truncated, too_many_nodes, and those of `external.check`.
+    Raises Problem: empty_file, over_2gb, not_onnx, truncated, too_many_nodes, and those of `check_external_data`.
     """
     path = folder / main
     size = path.stat().st_size
     if size == 0:
-        raise Problem("empty_file", f"{shown(main)} is empty: export the model again and upload the new file.")
+        raise Problem("empty_file", f"{printable(main)} is empty: export the model again and upload the new file.")
     if size > _MAX_PROTOBUF:
-        text = f"{shown(main)} has {size:,} bytes, more than protobuf's 2 GB: save the weights as external data."
+        text = f"{printable(main)} has {size:,} bytes, more than protobuf's 2 GB: save the weights as external data."
         raise Problem("over_2gb", text)
     content = path.read_bytes()
     model = _parsed(content, main)
     if not model.HasField("graph") or not (model.graph.node or model.graph.input or model.graph.output):
-        raise Problem("not_onnx", f"{shown(main)} is not a valid ONNX model{_taken_for(content)}: it holds no graph.")
+        raise Problem(
+            "not_onnx", f"{printable(main)} is not a valid ONNX model{_taken_for(content)}: it holds no graph."
+        )
     if not model.opset_import:
-        raise Problem("truncated", f"{shown(main)} names no operator set, as if cut short: export or upload it again.")
+        raise Problem(
+            "truncated", f"{printable(main)} names no operator set, as if cut short: export or upload it again."
+        )
     functions.check_count(model)
-    external.check(model, folder=folder, main=main)
+    external.check_external_data(model, folder=folder, main=main)
     if with_data:
         onnx.load_external_data_for_model(model, str(folder))
     return model
@@ -56,12 +60,14 @@ def _parsed(content: bytes, main: str) -> onnx.ModelProto:
         model.ParseFromString(content)
     except DecodeError as error:
         if _is_cut_short(content):
-            text = f"{shown(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
+            text = (
+                f"{printable(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
+            )
             raise Problem("truncated", text) from error
-        text = f"{shown(main)} is not a valid ONNX model{_taken_for(content)}: it cannot be parsed."
+        text = f"{printable(main)} is not a valid ONNX model{_taken_for(content)}: it cannot be parsed."
         raise Problem("not_onnx", text) from error
     except (RecursionError, ValueError) as error:
-        raise Problem("not_onnx", f"{shown(main)} cannot be parsed ({first_line(error)}).") from error
+        raise Problem("not_onnx", f"{printable(main)} cannot be parsed ({first_line(error)}).") from error
     return model
 
 

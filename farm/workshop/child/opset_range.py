@@ -12,7 +12,7 @@ from onnx import helper, inliner
 
 from farm.rules.runtimes import opsets
 from farm.workshop.child import conversion, model_file, payloads, version_stamps
-from farm.workshop.problems import Problem, answering
+from farm.workshop.problems import Problem, with_problems_answered
 
 _OLDEST = 7
 # adapters read small constants, such as axes; weights only cost time
@@ -20,13 +20,13 @@ _SMALL_BYTES = 4096
 _LONGEST_S = 8.0
 
 
-@answering
-def reach(payload: payloads.Model) -> dict[str, object]:
+@with_problems_answered
+def find_opset_range(payload: payloads.Model) -> dict[str, object]:
     """The oldest and newest operator set that {folder, main} can be converted to, and what stops it on either side.
 
     The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.
     """
-    model = model_file.read(Path(payload["folder"]), payload["main"])
+    model = model_file.read_model(Path(payload["folder"]), payload["main"])
     current = version_stamps.opset_of(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
@@ -49,7 +49,7 @@ def _walked(model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: 
         if time.monotonic() > until:
             return None, ""
         try:
-            conversion.stepped(model, steps[looked_at])
+            conversion.convert_with_onnx(model, steps[looked_at])
             made = looked_at
         except Problem as problem:
             stopped, why = looked_at, problem.text

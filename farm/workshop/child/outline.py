@@ -5,16 +5,16 @@ from pathlib import Path
 
 from farm.rules.tracing.outlines import outline
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, answering, shown
+from farm.workshop.problems import Problem, printable, with_problems_answered
 
 
-@answering
-def make(payload: payloads.Outline) -> dict[str, object]:
+@with_problems_answered
+def write_outline(payload: payloads.Outline) -> dict[str, object]:
     """Writes the outline of {folder, main} to `out`; its size. Raises Problem: empty_file, no_graph, large_graph."""
     main, limit = payload["main"], payload["limit_bytes"]
     path = Path(payload["folder"]) / main
     if not path.stat().st_size:
-        raise Problem("empty_file", f"{shown(main)} is empty.")
+        raise Problem("empty_file", f"{printable(main)} is empty.")
     with path.open("rb") as file:
         # read page by page as the graph is walked: weights are never touched
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -22,7 +22,7 @@ def make(payload: payloads.Outline) -> dict[str, object]:
         found = outline(memoryview(mapped))
     except ValueError as problem:
         raise Problem(
-            "no_graph", f"{shown(main)} is not a valid ONNX model as far as it can be read: {problem}."
+            "no_graph", f"{printable(main)} is not a valid ONNX model as far as it can be read: {problem}."
         ) from problem
     if len(found) > limit:
         text = f"It has {len(found):,} bytes without its weights, more than the {limit:,} that a page can draw."

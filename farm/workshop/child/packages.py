@@ -4,14 +4,14 @@ import tarfile
 from pathlib import Path
 
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, answering
+from farm.workshop.problems import Problem, with_problems_answered
 
 PIECE_BYTES = 1 << 20
 UNREADABLE = "The package is not an archive as npm packs it."
 
 
-@answering
-def unpack(payload: payloads.Package) -> dict[str, object]:
+@with_problems_answered
+def unpack_package(payload: payloads.Package) -> dict[str, object]:
     """Writes the wanted files of the package {folder, main} to the folder `out`, by their own names.
 
     Only plain files of its folder `dist` count; links and paths that lead elsewhere are passed over like everything

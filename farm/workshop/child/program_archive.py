@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 GRAPH, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
 # by the file that lists them: folders of raw tensors
@@ -41,13 +41,13 @@ class Archive:
         """A member as a JSON object. Raises Problem."""
         info = self.members.get(member)
         if info is None or info.file_size > _LONGEST_JSON:
-            raise bad(self.name, f"has no readable {member}: {_EXPORT}")
+            raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
         try:
             found = json.loads(self.zipped.read(info))
         except (ValueError, RecursionError) as error:
-            raise bad(self.name, f"has a {member} that is not JSON: {_EXPORT}") from error
+            raise make_problem(self.name, f"has a {member} that is not JSON: {_EXPORT}") from error
         if not isinstance(found, dict):
-            raise bad(self.name, f"has a {member} that is not a JSON object: {_EXPORT}")
+            raise make_problem(self.name, f"has a {member} that is not a JSON object: {_EXPORT}")
         return cast(Json, found)
 
     def text(self, member: str) -> str:
@@ -58,13 +58,13 @@ class Archive:
         return self.zipped.read(info).decode("ascii", errors="replace").strip()
 
 
-def bad(name: str, what: str) -> Problem:
+def make_problem(name: str, what: str) -> Problem:
     """A program that cannot be run; `what` follows its name."""
-    return Problem("bad_program", f"{shown(name)} {what}.")
+    return Problem("bad_program", f"{printable(name)} {what}.")
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Archive]:
+def open_archive(path: Path) -> Iterator[Archive]:
     """The program at this path, with every member looked at. Raises Problem."""
     try:
         with zipfile.ZipFile(path) as zipped:
@@ -72,10 +72,10 @@ def opened(path: Path) -> Iterator[Archive]:
             _check(archive)
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, UnicodeError) as error:
-        raise bad(path.name, f"is not a program of torch.export, or a damaged one: {_EXPORT}") from error
+        raise make_problem(path.name, f"is not a program of torch.export, or a damaged one: {_EXPORT}") from error
 
 
-def write(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
+def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
     """The same program with this graph, without whatever else its archive holds; `more`: further members."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         for member in (*_SMALL, *TENSORS, *_payloads(archive)):
@@ -92,35 +92,41 @@ def _members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile
     """The members by name. `size`: the archive's bytes, which its files cannot exceed. Raises Problem."""
     entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
     if len(entries) > _MOST_FILES:
-        raise bad(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
+        raise make_problem(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
     known = {entry.filename for entry in entries}
     if "serialized_exported_program.json" in known:
-        raise bad(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
+        raise make_problem(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
-        raise bad(name, f"is compressed or encrypted, which programs of torch.export are not: {_EXPORT}")
+        raise make_problem(name, f"is compressed or encrypted, which programs of torch.export are not: {_EXPORT}")
     if sum(entry.file_size for entry in entries) > size:
-        raise bad(name, f"has files that lie over one another, which programs of torch.export have not: {_EXPORT}")
+        raise make_problem(
+            name, f"has files that lie over one another, which programs of torch.export have not: {_EXPORT}"
+        )
     members = {entry.filename.partition("/")[2]: entry for entry in entries}
     if len(members) < len(entries) or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
-        raise bad(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
+        raise make_problem(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
     return members
 
 
 def _check(archive: Archive) -> None:
     name, members = archive.name, archive.members
     if "data.pkl" in members:
-        raise bad(name, f"is a pickled file of torch.save or TorchScript, which is not opened: {_EXPORT}")
+        raise make_problem(name, f"is a pickled file of torch.save or TorchScript, which is not opened: {_EXPORT}")
     if any(member.startswith("data/aotinductor/") for member in members):
-        raise bad(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
+        raise make_problem(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
     if archive.text("archive_format") != "pt2" or GRAPH not in members:
-        raise bad(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
+        raise make_problem(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
     if archive.text("archive_version") != "0":
-        raise bad(name, f"has the archive version {archive.text('archive_version')!r}, and 0 is read here")
+        raise make_problem(name, f"has the archive version {archive.text('archive_version')!r}, and 0 is read here")
     if archive.text("byteorder") != "little":
-        raise bad(name, "was saved on a big-endian machine, and the nodes are little-endian: save it on such a one")
+        raise make_problem(
+            name, "was saved on a big-endian machine, and the nodes are little-endian: save it on such a one"
+        )
     missing = next((member for member in _payloads(archive) if member not in members), None)
     if missing is not None:
-        raise bad(name, f"names the tensor file {shown(missing)} and does not hold it: save or upload it again")
+        raise make_problem(
+            name, f"names the tensor file {printable(missing)} and does not hold it: save or upload it again"
+        )
 
 
 def _payloads(archive: Archive) -> list[str]:
@@ -129,7 +135,7 @@ def _payloads(archive: Archive) -> list[str]:
     for listing, folder in TENSORS.items():
         entries = archive.read_json(listing).get("config")
         if not isinstance(entries, dict):
-            raise bad(archive.name, f"has a {listing} that lists nothing: {_EXPORT}")
+            raise make_problem(archive.name, f"has a {listing} that lists nothing: {_EXPORT}")
         for tensor, entry in entries.items():
             found[folder + _payload(archive, str(tensor), entry)] = None
     return list(found)
@@ -137,11 +143,12 @@ def _payloads(archive: Archive) -> list[str]:
 
 def _payload(archive: Archive, tensor: str, entry: object) -> str:
     if not isinstance(entry, dict) or entry.get("use_pickle") is not False or entry.get("tensor_meta") is None:
-        what = f"keeps {shown(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
-        raise bad(archive.name, what)
+        what = f"keeps {printable(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
+        raise make_problem(archive.name, what)
     name = entry.get("path_name")
     if not isinstance(name, str) or not name.replace("_", "").isalnum():
-        raise bad(
-            archive.name, f"keeps {shown(tensor)} in {shown(str(name))!r}, which is not the name of a tensor file"
+        raise make_problem(
+            archive.name,
+            f"keeps {printable(tensor)} in {printable(str(name))!r}, which is not the name of a tensor file",
         )
     return name

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from farm.workshop.child.program_archive import Json, bad
-from farm.workshop.problems import shown
+from farm.workshop.child.program_archive import Json, make_problem
+from farm.workshop.problems import printable
 
 # torch._export.serde.schema.ScalarType
 _DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
@@ -56,16 +56,18 @@ class Graph:
     positional: int
 
 
-def read(name: str, found: Json) -> Graph:
+def parse_graph(name: str, found: Json) -> Graph:
     """The graph of the program `name`. Raises Problem for whatever cannot be run here."""
     try:
         operators = _check_all(name, found)
         return _graph(name, found, operators=operators)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
-        raise bad(name, f"has a graph that is not torch.export's ({type(error).__name__}): save it again") from error
+        raise make_problem(
+            name, f"has a graph that is not torch.export's ({type(error).__name__}): save it again"
+        ) from error
 
 
-def cleaned(found: Json) -> Json:
+def remove_executable_parts(found: Json) -> Json:
     """The graph without what PyTorch would run or look up beside it: guards, notes on the source, modules' calls."""
     module = dict(cast(Json, found["graph_module"]))
     module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
@@ -84,25 +86,26 @@ def _graph(name: str, found: Json, *, operators: int) -> Graph:
     taken = [_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec]
     given = [_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec]
     if any("user_input_mutation" in spec for spec in signature["output_specs"]):
-        raise bad(name, f"changes its inputs in place: {_EXPORT}")
+        raise make_problem(name, f"changes its inputs in place: {_EXPORT}")
     keys, positional = _places(name, _spec(called["in_spec"]))
     if len(keys) != len(taken):
-        raise bad(name, f"takes values inside others: {_EXPORT}")
+        raise make_problem(name, f"takes values inside others: {_EXPORT}")
     out_keys = _keys(name, _spec(called["out_spec"]))
     if len(out_keys) != len(given):
-        raise bad(name, f"gives values that are not tensors: {_EXPORT}")
+        raise make_problem(name, f"gives values that are not tensors: {_EXPORT}")
     # a value by keyword is called as the keyword
     inputs = [_tensor(argument, values, key=key) for argument, key in zip(taken, keys, strict=True)]
     outputs = [_tensor(argument, values, key=key) for argument, key in zip(given, out_keys, strict=True)]
-    saved_by = shown(str(found.get("torch_version") or ""), limit=40)
+    saved_by = printable(str(found.get("torch_version") or ""), limit=40)
     return Graph(saved_by, operators, tuple(inputs), tuple(outputs), positional)
 
 
 def _argument(name: str, spec: object) -> str:
     argument = cast(Json, cast(Json, spec)["arg"])
     if "as_tensor" not in argument:
-        raise bad(
-            name, f"takes or gives a value that is not a tensor ({shown(next(iter(argument), 'nothing'))}): {_EXPORT}"
+        raise make_problem(
+            name,
+            f"takes or gives a value that is not a tensor ({printable(next(iter(argument), 'nothing'))}): {_EXPORT}",
         )
     return str(cast(Json, argument["as_tensor"])["name"])
 
@@ -127,7 +130,7 @@ def _places(name: str, spec: Json) -> tuple[list[str], int]:
     if any(
         child["type"] is not None for part in (places, keywords) for child in cast(list[Json], part["children_spec"])
     ):
-        raise bad(name, f"takes values inside lists or dicts: {_EXPORT}")
+        raise make_problem(name, f"takes values inside lists or dicts: {_EXPORT}")
     positional = len(cast(list[Json], places["children_spec"]))
     return ["" for _ in range(positional)] + _keys(name, keywords), positional
 
@@ -137,7 +140,7 @@ def _keys(name: str, spec: Json) -> list[str]:
     if spec["type"] is None:
         return [""]
     if spec["type"] not in _CONTAINERS:
-        raise bad(name, f"takes or gives a {shown(str(spec['type']))}, a class of its own: {_EXPORT}")
+        raise make_problem(name, f"takes or gives a {printable(str(spec['type']))}, a class of its own: {_EXPORT}")
     children = cast(list[Json], spec["children_spec"])
     inner = [_keys(name, child) for child in children]
     if "ict" in str(spec["type"]) and all(len(leaves) == 1 for leaves in inner):
@@ -153,25 +156,29 @@ def _check_all(name: str, found: Json) -> int:
             operators += 1
             _check_target(name, str(part["target"]))
         if part.get("custom_obj_values") or "as_custom_obj" in part:
-            raise bad(name, f"holds objects of classes of its own, which are pickled: {_EXPORT}")
+            raise make_problem(name, f"holds objects of classes of its own, which are pickled: {_EXPORT}")
         _check_words(name, part)
     for symbol in cast(Json, found.get("range_constraints") or {}):
         if not _SYMBOL.fullmatch(symbol):
-            raise bad(name, f"calls a dimension {shown(symbol)!r}, which is not one of torch.export's: save it again")
+            raise make_problem(
+                name, f"calls a dimension {printable(symbol)!r}, which is not one of torch.export's: save it again"
+            )
     return operators
 
 
 def _check_words(name: str, part: Json) -> None:
     """Sizes, devices and names in one object of the graph."""
     if "expr_str" in part and not _is_plain(str(part["expr_str"])):
-        raise bad(name, f"has a size that is not arithmetic ({shown(str(part['expr_str']), limit=40)}): save it again")
+        raise make_problem(
+            name, f"has a size that is not arithmetic ({printable(str(part['expr_str']), limit=40)}): save it again"
+        )
     if isinstance(device := part.get("device"), dict) and device.get("type") != "cpu":
-        raise bad(name, f"was exported for {shown(str(device.get('type')))}: export the model on the CPU")
+        raise make_problem(name, f"was exported for {printable(str(device.get('type')))}: export the model on the CPU")
     for kind in _NAMED:
         value = part.get(kind)
         value = value.get("name", value.get("as_name")) if isinstance(value, dict) else None
         if isinstance(value, str) and not (value.isidentifier() and value.isascii()):
-            raise bad(name, f"calls a value {shown(value)!r}, which is not a name: save it again")
+            raise make_problem(name, f"calls a value {printable(value)!r}, which is not a name: save it again")
 
 
 def _check_target(name: str, target: str) -> None:
@@ -179,9 +186,9 @@ def _check_target(name: str, target: str) -> None:
         return
     operator = _OPERATOR.match(target)
     called = f"{operator[1]}::{operator[2]}" if operator is not None else target
-    raise bad(
+    raise make_problem(
         name,
-        f"uses the operator {shown(called)}, which is not PyTorch's own; a program with operators of others is not "
+        f"uses the operator {printable(called)}, which is not PyTorch's own; a program with operators of others is not "
         "run: export the model with standard operators",
     )
 

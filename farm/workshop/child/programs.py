@@ -10,16 +10,16 @@ from typing import cast
 
 from farm.contract.cells import PROGRAM_ENDING
 from farm.workshop.child import program_archive, program_graph
-from farm.workshop.child.program_archive import bad
+from farm.workshop.child.program_archive import make_problem
 from farm.workshop.child.program_graph import Graph, Tensor
 from farm.workshop.child.signature import Port
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 # how the runner is told which tensor is which
 PORTS = "extra/onnxfarm.json"
 
 
-def source(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
+def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
     """What is known of the program in a folder, as `plans.SourceFacts` has it; None where there is none."""
     found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
@@ -27,16 +27,16 @@ def source(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> 
     about: dict[str, object] = {"name": found[0].name, "bytes": found[0].stat().st_size}
     try:
         _only(found)
-        with program_archive.opened(found[0]) as archive:
-            graph = program_graph.read(archive.name, archive.read_json(program_archive.GRAPH))
+        with program_archive.open_archive(found[0]) as archive:
+            graph = program_graph.parse_graph(archive.name, archive.read_json(program_archive.GRAPH))
         about |= {"saved_by": graph.saved_by, "operators": graph.operators}
-        ports(archive.name, graph, inputs=inputs, outputs=outputs)
+        match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
     except Problem as problem:
         about["problem"] = problem.text
     return about
 
 
-def write(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Writes the program of a folder to `target` as nodes run it; what was done, in a sentence. Raises Problem."""
     found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
@@ -44,16 +44,18 @@ def write(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequen
             "bad_program", f"There is no {PROGRAM_ENDING} beside the model: add the one that torch.export.save wrote."
         )
     _only(found)
-    with program_archive.opened(found[0]) as archive:
+    with program_archive.open_archive(found[0]) as archive:
         content = archive.read_json(program_archive.GRAPH)
-        graph = program_graph.read(archive.name, content)
-        told = ports(archive.name, graph, inputs=inputs, outputs=outputs)
+        graph = program_graph.parse_graph(archive.name, content)
+        told = match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
         more = {PORTS: json.dumps(told).encode()}
-        program_archive.write(archive, target, graph=program_graph.cleaned(content), more=more)
-    return f"The program of {shown(archive.name)} was taken over without its pickled sample inputs, guards and notes."
+        program_archive.write_archive(archive, target, graph=program_graph.remove_executable_parts(content), more=more)
+    return (
+        f"The program of {printable(archive.name)} was taken over without its pickled sample inputs, guards and notes."
+    )
 
 
-def ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
+def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
     """Which input and output of the program is which of the model's: by name where all agree, else by place.
 
     Raises Problem where they do not fit.
@@ -73,26 +75,27 @@ def ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[
 
 def _only(found: Sequence[Path]) -> None:
     if len(found) > 1:
-        raise Problem("bad_program", f"{shown(found[0].name)} and {shown(found[1].name)} are both programs: keep one.")
+        raise Problem(
+            "bad_program",
+            f"{printable(found[0].name)} and {printable(found[1].name)} are both programs: keep one.",
+        )
 
 
 def _matched(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
     """A port of the model for each of the program's tensors."""
     by_name = {port["name"]: port for port in known}
     if len(tensors) != len(known):
-        have = ", ".join(shown(tensor.name, limit=30) for tensor in tensors[:8]) or "none"
-        asked = ", ".join(shown(name, limit=30) for name in list(by_name)[:8]) or "none"
-        raise bad(name, f"has the {side}s {have} and the model has {asked}: export both from one model")
+        have = ", ".join(printable(tensor.name, limit=30) for tensor in tensors[:8]) or "none"
+        asked = ", ".join(printable(name, limit=30) for name in list(by_name)[:8]) or "none"
+        raise make_problem(name, f"has the {side}s {have} and the model has {asked}: export both from one model")
     is_by_name = {tensor.name for tensor in tensors} == by_name.keys()
     chosen = [by_name[tensor.name] if is_by_name else port for tensor, port in zip(tensors, known, strict=True)]
     for tensor, port in zip(tensors, chosen, strict=True):
         if not _fits(tensor, port):
             theirs = f"{tensor.dtype}[{', '.join('?' if size is None else str(size) for size in tensor.sizes)}]"
             ours = f"{port['dtype']}[{', '.join(map(str, cast(Sequence[object], port['shape'] or ())))}]"
-            what = (
-                f"has the {side} {shown(tensor.name)} of {theirs} where the model has {shown(port['name'])} of {ours}"
-            )
-            raise bad(name, f"{what}: export both from one model")
+            what = f"has the {side} {printable(tensor.name)} of {theirs} where the model has {printable(port['name'])} "
+            raise make_problem(name, f"{what}of {ours}: export both from one model")
     return chosen
 
 

@@ -9,7 +9,7 @@ from farm.rules.cells.generate import MAX_BATCH, MAX_PROMPT
 from farm.rules.generation import decoders
 from farm.workshop import arrays
 from farm.workshop.child import genai_config, model_file, payloads, signature
-from farm.workshop.problems import Problem, answering, shown
+from farm.workshop.problems import Problem, printable, with_problems_answered
 
 _PROMPT, _TEXT = "prompt", "text"
 # a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
@@ -26,8 +26,8 @@ class _Port:
     shape: list[int | str] | None
 
 
-@answering
-def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
+@with_problems_answered
+def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
     """Looks at prompts for {folder, main} and writes them to `out`: `prompt` [row, token], `text` where there is one.
 
     Raises Problem: bad_arrays, bad_prompts.
@@ -36,9 +36,11 @@ def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
     vocabulary = _vocabulary(folder, main)
     given = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
     if _PROMPT not in given:
-        raise _bad(f"{shown(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
+        raise _bad(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
     if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:
-        raise _bad(f"{shown(path.name)} has an array {shown(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}.")
+        raise _bad(
+            f"{printable(path.name)} has an array {printable(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}."
+        )
     rows = np.atleast_2d(_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
     _check_lengths(rows)
     accepted: arrays.Arrays = {_PROMPT: rows}
@@ -52,14 +54,14 @@ def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
 
 def _vocabulary(folder: Path, main: str) -> int:
     """How many tokens the model scores, and its configuration for onnxruntime-genai knows."""
-    facts = signature.of(model_file.read(folder, main))
+    facts = signature.read_signature(model_file.read_model(folder, main))
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):
         raise _bad(f"Prompts are for models that generate: {problem}")
     found = decoders.decoder_of(inputs, outputs)
     assert found is not None
     assert found.vocabulary is not None
-    told = genai_config.configured(folder, main, outputs=facts["outputs"]) or {}
+    told = genai_config.read_config(folder, main, outputs=facts["outputs"]) or {}
     known = told.get("vocabulary")
     return min(found.vocabulary, known) if isinstance(known, int) else found.vocabulary
 

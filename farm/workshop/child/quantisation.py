@@ -10,24 +10,26 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from farm.rules.runtimes.opsets import ONNX_DOMAINS, ir_of_opset
 from farm.workshop import options
 from farm.workshop.child import quantised, reference, storage, version_stamps
-from farm.workshop.problems import Problem, first_line, shown
+from farm.workshop.problems import Problem, first_line, printable
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 
 
-def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
+def quantise_dynamically(
+    model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]
+) -> tuple[onnx.ModelProto, list[str]]:
     """Weights as 8-bit whole numbers, activations quantised while running; what was done, in sentences.
 
     Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
     """
-    read = options.read(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
-    check_plain(model)
+    read = options.parse_options(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
+    check_not_quantised(model)
     made = work / "quantised.onnx"
     # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
     plain = without_shapes(model)
     store_constants(plain.graph)
-    storage.write(plain, work, "plain.onnx")
-    left = mistaken(model)
+    storage.write_model(plain, work, "plain.onnx")
+    left = list_misread_attention(model)
     try:
         quantize_dynamic(
             work / "plain.onnx",
@@ -42,8 +44,8 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
     how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
-    after, history = finish(model, onnx.load(made), how=how)
-    return after, [*history, *left_sentences(left)]
+    after, history = finish_quantised(model, onnx.load(made), how=how)
+    return after, [*history, *describe_kept_nodes(left)]
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -69,30 +71,30 @@ def store_constants(graph: onnx.GraphProto) -> None:
     graph.node.extend(kept)
 
 
-def left_sentences(names: list[str]) -> list[str]:
+def describe_kept_nodes(names: list[str]) -> list[str]:
     """What is said of nodes that were kept from the tool."""
-    return [f"Left {shown(name)} as it is: the tool takes it for another operator." for name in names]
+    return [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in names]
 
 
-def mistaken(model: onnx.ModelProto) -> list[str]:
+def list_misread_attention(model: onnx.ModelProto) -> list[str]:
     """Nodes of ONNX's own Attention: the tool takes them for ONNX Runtime's older operator of that name."""
     return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
 
 
-def check_plain(model: onnx.ModelProto) -> None:
+def check_not_quantised(model: onnx.ModelProto) -> None:
     """Raises Problem: already_quantised. The tools would quantise twice without a word."""
     if quantised.is_quantised(model):
         why = "and a second time would spoil it: take precision fp32 to measure it as is."
         raise Problem("already_quantised", f"The model is already quantised, {why}")
 
 
-def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
+def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
     """Puts the stamps of a quantised model in order and says what was done. Raises Problem: nothing_quantised."""
     if not quantised.is_quantised(after):
         raise Problem(
             "nothing_quantised", f"The model has no operator that {how.split(',')[0]} quantises: measure it as fp32."
         )
-    version_stamps.strip_unused(after)
+    version_stamps.remove_unused_opsets(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
     was = version_stamps.opset_of(before)
     # None: what is left is of ONNX Runtime's own operators alone
@@ -101,20 +103,20 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp
     after.ir_version = max(before.ir_version, ir_of_opset(now or 0)) if was != now else before.ir_version
-    check_loads(before, after, doing="quantising")
+    check_still_loads(before, after, doing="quantising")
     return after, history
 
 
-def check_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
+def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
     """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
     if storage.is_large(before):
         return
     try:
-        reference.load(before.SerializeToString())
+        reference.load_session(before.SerializeToString())
     except Problem:
         return  # nothing can be said against the variant
     try:
-        reference.load(after.SerializeToString())
+        reference.load_session(after.SerializeToString())
     except Problem as problem:
         text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} damaged the model: {problem.text}"
         raise Problem("quantising_failed", text) from problem

@@ -16,7 +16,7 @@ from onnxruntime.quantization import qdq_loss_debug
 
 from farm.workshop.arrays import Array
 from farm.workshop.child import calibration, constants, model_file, payloads, storage
-from farm.workshop.problems import Problem, answering, first_line
+from farm.workshop.problems import Problem, first_line, with_problems_answered
 
 # operators that quantisation is for; what else there is costs little or cannot be quantised
 _WORTH = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
@@ -44,24 +44,24 @@ class TensorError(TypedDict):
     rounding_db: float | None
 
 
-@answering
-def report(payload: payloads.Quantised) -> dict[str, object]:
+@with_problems_answered
+def make_report(payload: payloads.Quantised) -> dict[str, object]:
     """On {folder, main} and its variant in `variant`: coverage, weight scales and errors by tensor, worst first.
 
     `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.
     """
-    original = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
-    variant = model_file.read(Path(payload["variant"]), payload["main"], with_data=True)
+    original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
+    variant = model_file.read_model(Path(payload["variant"]), payload["main"], with_data=True)
     is_qdq = any(node.op_type == "DequantizeLinear" for node in variant.graph.node)
     given = Path(payload["data"]) if payload["data"] else None
     return {
-        "coverage": coverage(original, variant),
-        "scales": weight_scales(variant) if is_qdq else {},
-        "errors": errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
+        "coverage": measure_coverage(original, variant),
+        "scales": list_weight_scales(variant) if is_qdq else {},
+        "errors": measure_errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
     }
 
 
-def coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
+def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
     """By operator: how many there were, and the names of those that still read plain floats in the variant's graph.
 
     What a runtime makes of the graph is another matter: a trace tells.
@@ -80,7 +80,7 @@ def coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Covera
     return [{"op_type": kind, "all": count, "kept_float": kept[kind]} for kind, count in sorted(before.items())]
 
 
-def weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
+def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
     """Scales of stored tensors by name, one a channel or one for all; long lists are cut."""
     stored = {tensor.name for tensor in variant.graph.initializer}
     uses = {
@@ -88,14 +88,16 @@ def weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
         for node in variant.graph.node
         if node.op_type == "DequantizeLinear" and node.input[0] in stored
     }
-    values = constants.values(variant, names=set(uses.values()))
+    values = constants.read_constants(variant, names=set(uses.values()))
     known = {name: values[scale].reshape(-1)[:_MAX_SCALES] for name, scale in uses.items() if scale in values}
     return {name: scales.astype(float).tolist() for name, scales in known.items()}
 
 
-def errors(original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path) -> list[TensorError]:
+def measure_errors(
+    original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
+) -> list[TensorError]:
     """Tensors by quantisation error, worst first: against the original, and by their own rounding."""
-    feeds, _ = calibration.feeds_of(original, given)
+    feeds, _ = calibration.make_feeds(original, given)
     makers = {name: node for node in original.graph.node for name in node.output}
     with tempfile.TemporaryDirectory(dir=out) as work:
         try:
@@ -121,12 +123,12 @@ def _measured(
 ) -> dict[str, dict[str, float]]:
     collected: list[Activations] = []
     for name, model in (("variant", variant), ("original", original)):
-        storage.write(model, work, f"{name}.onnx")
+        storage.write_model(model, work, f"{name}.onnx")
         looked_into, large = work / f"{name}.open.onnx", storage.is_large(model)
         qdq_loss_debug.modify_model_output_intermediate_tensors(
             work / f"{name}.onnx", looked_into, save_as_external_data=large
         )
-        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibration.Reader(feeds)))
+        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibration.CalibrationReader(feeds)))
     matched = qdq_loss_debug.create_activation_matching(*collected)
     measured: dict[str, dict[str, float]] = qdq_loss_debug.compute_activation_error(matched)
     return measured

@@ -21,15 +21,15 @@ _KINDS = {
 
 def is_quantised(model: onnx.ModelProto) -> bool:
     """Whether any operator computes in, or converts to and from, few bits."""
-    return any(node.op_type in _KINDS or node.op_type.startswith("QLinear") for node in traversal.nodes(model))
+    return any(node.op_type in _KINDS or node.op_type.startswith("QLinear") for node in traversal.iterate_nodes(model))
 
 
 def signed_activations(model: onnx.ModelProto) -> list[str]:
     """Tensors that are no weights and are quantised as int8, by the zero points of their QuantizeLinear nodes."""
-    kinds = {tensor.name: tensor.data_type for graph in traversal.graphs(model) for tensor in graph.initializer}
+    kinds = {tensor.name: tensor.data_type for graph in traversal.iterate_graphs(model) for tensor in graph.initializer}
     return [
         node.input[0]
-        for node in traversal.nodes(model)
+        for node in traversal.iterate_nodes(model)
         if node.op_type == "QuantizeLinear"
         and len(node.input) > 2
         and node.input[0] not in kinds

@@ -7,29 +7,29 @@ import onnxruntime
 
 from farm.workshop import arrays
 from farm.workshop.child import payloads, trials
-from farm.workshop.problems import Problem, answering, first_line
+from farm.workshop.problems import Problem, first_line, with_problems_answered
 
 MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 
-@answering
+@with_problems_answered
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     """Runs {folder, main} on the arrays in `inputs` and writes its outputs to `out`; who made them, what is left out.
 
     Raises Problem: bad_arrays, not_loaded, inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
-    outputs, skipped = outputs_of(path, arrays.read_npz(Path(payload["inputs"])))
+    outputs, skipped = run_reference(path, arrays.read_npz(Path(payload["inputs"])))
     arrays.write_npz(Path(payload["out"]), outputs)
     return {"made_by": f"{MADE_BY} CPU, no optimisations", "outputs": list(outputs), "skipped": skipped}
 
 
-def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
+def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
     """Outputs by name of one run, and the names of those that are no tensors."""
-    session = load(model)
+    session = load_session(model)
     names = [output.name for output in session.get_outputs()]
     try:
-        values = trials.run(session, inputs)
+        values = trials.run_session(session, inputs)
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         text = f"The model fails on the CPU with these inputs ({first_line(error)}): upload inputs that it takes."
         raise Problem("inference_failed", text) from error
@@ -42,10 +42,10 @@ def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Array
     return tensors, [name for name in names if name not in tensors]
 
 
-def load(model: Path | bytes) -> onnxruntime.InferenceSession:
+def load_session(model: Path | bytes) -> onnxruntime.InferenceSession:
     """A session on the CPU provider, optimisations off. Raises Problem: not_loaded."""
     try:
         # one thread adds numbers in one order
-        return trials.load(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+        return trials.load_session(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
     except trials.NoSessionError as error:
         raise Problem("not_loaded", f"{MADE_BY} cannot load the model for a reference ({error}).") from error

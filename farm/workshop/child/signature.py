@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from farm.workshop.child import batches, traversal
-from farm.workshop.problems import Problem, shown
+from farm.workshop.problems import Problem, printable
 
 _MAX_PORTS = 1024
 _BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
@@ -45,14 +45,14 @@ class Signature(TypedDict):
 Ports = list[Port]
 
 
-def of(model: onnx.ModelProto) -> Signature:
+def read_signature(model: onnx.ModelProto) -> Signature:
     """inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
     inputs = inputs_of(model)
     name_shared_batch(model, inputs)
     return {
         "inputs": inputs,
         "outputs": outputs_of(model),
-        "batch": batch_of(model, inputs),
+        "batch": find_batch(model, inputs),
         "dims": dynamic_dims(inputs),
     }
 
@@ -67,14 +67,14 @@ def inputs_of(model: onnx.ModelProto) -> Ports:
         raise Problem("many_inputs", f"The model has {len(fed):,} inputs; at most {_MAX_PORTS:,} can be fed.")
     untyped = next((value for value in fed if value.type.WhichOneof("value") is None), None)
     if untyped is not None:
-        text = f"The input {shown(untyped.name)} has no type: export the model again."
+        text = f"The input {printable(untyped.name)} has no type: export the model again."
         raise Problem("input_type", text)
-    return [port(value) for value in fed]
+    return [make_port(value) for value in fed]
 
 
 def outputs_of(model: onnx.ModelProto) -> Ports:
     """Outputs as {name, dtype, shape}; kinds that are no tensor have their kind as dtype and no shape."""
-    return [port(value) for value in model.graph.output[:_MAX_PORTS]]
+    return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
 def is_optional(value: onnx.ValueInfoProto) -> bool:
@@ -84,12 +84,12 @@ def is_optional(value: onnx.ValueInfoProto) -> bool:
 
 def stored_dtype(port: Port) -> np.dtype[Any]:
     """How numpy keeps the input's array: text for strings, the bits of bfloat16. Raises Problem: input_type."""
-    if not kind_of(port):
-        raise Problem("input_type", unfed([port]))
+    if not numpy_kind(port):
+        raise Problem("input_type", explain_unfeedable([port]))
     return _STORED.get(port["dtype"]) or np.dtype(port["dtype"])
 
 
-def kind_of(port: Port) -> str:
+def numpy_kind(port: Port) -> str:
     """`f` for numbers with a fraction, `i`, `u`, `b` and `U` as numpy has them; empty for what cannot be fed."""
     if port["dtype"] in _STORED:
         return "f" if port["dtype"] == "bfloat16" else "U"
@@ -97,26 +97,26 @@ def kind_of(port: Port) -> str:
     return np.dtype(port["dtype"]).kind if is_plain else ""
 
 
-def unfed(ports: Ports) -> str:
+def explain_unfeedable(ports: Ports) -> str:
     """Why such inputs cannot be fed, in one sentence that names the call which misses; empty where they can."""
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (
-                f"The input {shown(port['name'])} is a {port['dtype']}: InferenceSession.run_with_iobinding, which "
+                f"The input {printable(port['name'])} is a {port['dtype']}: InferenceSession.run_with_iobinding, which "
                 "models are measured by, takes tensors only. Cut the model so that it takes tensors."
             )
-        if port["shape"] is not None and not kind_of(port):
+        if port["shape"] is not None and not numpy_kind(port):
             return (
-                f"The input {shown(port['name'])} takes {port['dtype']}, of which numpy makes no array for "
+                f"The input {printable(port['name'])} takes {port['dtype']}, of which numpy makes no array for "
                 "OrtValue.ortvalue_from_numpy: cut the model so that it takes other numbers."
             )
     return ""
 
 
-def port(value: onnx.ValueInfoProto) -> Port:
+def make_port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
     if not _is_text(value.name):
-        text = f"The name {shown(value.name)!r} of an input or output is not UTF-8 text: export the model again."
+        text = f"The name {printable(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
@@ -140,7 +140,7 @@ def dtype_name(element: int) -> str:
         return f"type{element}"
 
 
-def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
+def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     """The batch: the first dimension that all inputs share, unless something says that it is none. Of several that all
     count what is done at once, like `num_images` and `num_texts`, the first, which the others then follow.
 
@@ -173,7 +173,9 @@ def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
         return
     are_unnamed = all(first == f"{name}.0" for name, first in firsts.items())
     are_several = len(set(firsts.values())) > 1 and not later & {*firsts.values()}
-    if are_unnamed or (are_several and batches.are_nameless([*firsts.values()]) and batches.are_one(model, firsts)):
+    if are_unnamed or (
+        are_several and batches.are_numbered_names([*firsts.values()]) and batches.are_same_dimension(model, firsts)
+    ):
         for shape in [port["shape"] for port in inputs if port["shape"]]:
             shape[0] = "batch"
 
@@ -193,7 +195,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
         return int(dim.dim_value)
     name = dim.dim_param if dim.HasField("dim_param") else ""
     # exporters that know no name write one that is none, the same for dimensions that have nothing in common
-    return shown(name, limit=64) if name and name not in _NAMELESS else fallback
+    return printable(name, limit=64) if name and name not in _NAMELESS else fallback
 
 
 def is_batch_name(dim: str) -> bool:
@@ -229,5 +231,5 @@ def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:
         and node.input
         and node.input[0] in inputs
         and not any(attribute.name == "layout" and attribute.i == 1 for attribute in node.attribute)
-        for node in traversal.nodes(model, with_functions=False)
+        for node in traversal.iterate_nodes(model, with_functions=False)
     )

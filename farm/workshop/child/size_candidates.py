@@ -10,7 +10,7 @@ import onnx
 
 from farm.workshop.child import consumers, context, detectors, input_roles, signature, traversal
 
-MOST_TRIES = 20
+MAX_TRIES = 20
 SEQUENCE, PICTURE, SAMPLES = 64, 224, 16_000
 # the sides of a picture in which things are looked for; how many points are pointed at
 SEARCHED, POINTED = 640, 2
@@ -47,7 +47,7 @@ FRAME = 512
 Shape = Sequence[int | str]
 
 
-def candidates(
+def list_candidates(
     model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.Required, batch: int = 1
 ) -> Iterator[dict[str, int]]:
     """Sizes of every dynamic dimension, at most MOST_TRIES different ones.
@@ -61,7 +61,7 @@ def candidates(
         if whole not in seen:
             seen.append(whole)
             yield whole
-        if len(seen) == MOST_TRIES:
+        if len(seen) == MAX_TRIES:
             return
 
 
@@ -93,7 +93,7 @@ def _around(
     framed = {dim for port, shape in ports if _is_spectrum(port["name"], shape) for dim in shape[1:]}
     usual |= {dim: FRAMES for dim in free if dim in framed}
     if stepped := _stepped(facts, free, required):
-        longest = context.tokens_of(model, inputs=facts["inputs"]) or PAST + STEP
+        longest = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
             yield {**known, **usual, **{dim: past if size == PAST else size for dim, size in stepped.items()}}
     yield from ({**known, **usual, **hint} for hint in _hints(model, ports, free, required))
@@ -104,7 +104,7 @@ def _around(
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
-def asked_for(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+def sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
     """The sizes with one changed, so that what ONNX Runtime complained of fits what the file was exported with."""
     pairs: list[tuple[int, int]] = []
     if reshaped := _RESHAPED.search(complaint):
@@ -131,7 +131,9 @@ def _size_for(shape: list[int], size: int, rest: int) -> int:
     return known // rest if rest and known % rest == 0 else 0
 
 
-def prompt_of(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
+def sizes_of_prompt(
+    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
+) -> dict[str, int]:
     """The sizes with a prompt behind nothing in place of one token behind a past; empty where there is no past."""
     changed = {dim: 0 if size == PAST else SEQUENCE for dim, size in _stepped(facts, list(sizes), required).items()}
     return _with_sums({**sizes, **changed}, facts, required) if set(changed.values()) == {0, SEQUENCE} else {}
@@ -169,7 +171,7 @@ def _pointed(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
     """How many points have a label each: two coordinates in one input, and in another what they are compared with."""
     coordinates = {shape[-2] for port in facts["inputs"] if (shape := port["shape"] or [])[1:] and shape[-1] == 2}
     lasts = ((port, str((port["shape"] or [""])[-1])) for port in facts["inputs"])
-    return {last for port, last in lasts if last in coordinates and input_roles.codes(port, model)}
+    return {last for port, last in lasts if last in coordinates and input_roles.compared_numbers(port, model)}
 
 
 def _usual(dim: str, shapes: Sequence[Shape]) -> int:
@@ -208,7 +210,7 @@ def _hints(
             yield from (dict(zip(both, grid, strict=False)) for grid in _grids(model, port["name"], required))
         if both:
             yield from (dict.fromkeys(both, side) for side in _sides(model, port["name"], required.tables))
-    has_rate = any(input_roles.compared_with(port, model) == input_roles.USUAL_RATE for port, _ in ports)
+    has_rate = any(input_roles.compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
         if isinstance(last, str) and last in free and _is_spectrum(port["name"], shape):
@@ -276,8 +278,8 @@ def _noted(model: onnx.ModelProto) -> list[int]:
 
 def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
     """Those that read the input before anything else computes."""
-    carried, found = input_roles.carried_by(model, name), []
-    for node in traversal.nodes(model, with_functions=False):
+    carried, found = input_roles.tensors_holding(model, name), []
+    for node in traversal.iterate_nodes(model, with_functions=False):
         if not node.input or node.input[0] not in carried:
             continue
         if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):

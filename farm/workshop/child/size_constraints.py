@@ -11,7 +11,7 @@ from onnx import helper
 from farm.workshop.child.shapes import Shape, Shapes
 
 # a dimension, and what it must equal: a number, or another dimension
-Claim = tuple[int | str, int | str]
+SizeConstraint = tuple[int | str, int | str]
 # the axis of the first input that equals an axis of another: (axis, input, axis)
 _EQUAL = {
     "ConvTranspose": ((1, 1, 0),),
@@ -32,7 +32,7 @@ _BROADCASTS = {
 }
 
 
-def of(node: onnx.NodeProto, shapes: Shapes) -> Iterator[Claim]:
+def list_constraints(node: onnx.NodeProto, shapes: Shapes) -> Iterator[SizeConstraint]:
     """What must be equal for the node to run. An empty name is a dimension that nobody knows."""
     ranks = [shapes.get(name) for name in node.input]
     first = ranks[0] if ranks else None
@@ -40,8 +40,8 @@ def of(node: onnx.NodeProto, shapes: Shapes) -> Iterator[Claim]:
         return
     for axis, at, other_axis in _EQUAL.get(node.op_type, ()):
         other = ranks[at] if at < len(ranks) else None
-        if other and has(first, axis) and (has(other, other_axis) or other_axis == -2):
-            yield first[axis], other[other_axis if has(other, other_axis) else -1]
+        if other and has_axis(first, axis) and (has_axis(other, other_axis) or other_axis == -2):
+            yield first[axis], other[other_axis if has_axis(other, other_axis) else -1]
     maker = _MAKERS.get(node.op_type)
     if maker is not None:
         yield from maker(node, ranks, shapes)
@@ -49,11 +49,11 @@ def of(node: onnx.NodeProto, shapes: Shapes) -> Iterator[Claim]:
         yield from _broadcast([rank for rank in ranks if rank is not None])
 
 
-def has(shape: Shape, axis: int) -> bool:
+def has_axis(shape: Shape, axis: int) -> bool:
     return -len(shape) <= axis < len(shape)
 
 
-def _broadcast(ranks: list[Shape]) -> Iterator[Claim]:
+def _broadcast(ranks: list[Shape]) -> Iterator[SizeConstraint]:
     """Whatever is no 1 on one side equals the other side; two names may be a 1 each."""
     for at in range(1, max(map(len, ranks), default=0) + 1):
         sizes = {rank[-at] for rank in ranks if len(rank) >= at}
@@ -64,23 +64,26 @@ def _broadcast(ranks: list[Shape]) -> Iterator[Claim]:
 
 
 Ranks = list[Shape | None]
-Maker = Callable[[onnx.NodeProto, Ranks, Shapes], Iterator[Claim]]
+Maker = Callable[[onnx.NodeProto, Ranks, Shapes], Iterator[SizeConstraint]]
 
 
-def _convolution(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+def _convolution(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
     at = _CONVOLUTIONS[node.op_type]
     kernel = ranks[at] if at < len(ranks) else None
     if ranks[0] and kernel and len(ranks[0]) == len(kernel) > 2 and isinstance(kernel[1], int):
-        yield ranks[0][1], kernel[1] * int(attribute_of(node, "group", 1))
+        yield ranks[0][1], kernel[1] * int(read_attribute(node, "group", 1))
 
 
-def _gemm(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+def _gemm(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
     first, second = ranks[:2]
     if first and second and len(first) == len(second) == 2:
-        yield first[0 if attribute_of(node, "transA", 0) else 1], second[1 if attribute_of(node, "transB", 0) else 0]
+        yield (
+            first[0 if read_attribute(node, "transA", 0) else 1],
+            second[1 if read_attribute(node, "transB", 0) else 0],
+        )
 
 
-def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[Claim]:
+def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[SizeConstraint]:
     """As many numbers before as after: what is left when equal sizes are struck out."""
     before, after = list(ranks[0] or ()), list(shapes.get(node.output[0], ()))
     for size in list(before):
@@ -94,49 +97,49 @@ def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[Cla
         yield names[0], math.prod(outer) // many
 
 
-def _concat(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+def _concat(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
     known = [rank for rank in ranks if rank]
     if not known or any(len(rank) != len(known[0]) for rank in known):
         return
-    joined = int(attribute_of(node, "axis", 0)) % len(known[0])
+    joined = int(read_attribute(node, "axis", 0)) % len(known[0])
     for axis, sizes in enumerate(zip(*known, strict=True)):
         if axis != joined:
             known_sizes = dict.fromkeys(size for size in sizes if size != "")
             yield from itertools.pairwise(known_sizes)
 
 
-def _features(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+def _features(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
     """How many columns an operator of ai.onnx.ml was made for, by the lengths of its attributes."""
     many = _COLUMNS[node.op_type](node)
     if ranks[0] and many > 1:
         yield ranks[0][-1], many
 
 
-def _vectors(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
-    for rank, many in zip(ranks, attribute_of(node, "inputdimensions", ()), strict=False):
+def _vectors(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
+    for rank, many in zip(ranks, read_attribute(node, "inputdimensions", ()), strict=False):
         if rank:
             yield rank[-1], int(many)
 
 
-def _packed(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+def _packed(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
     if ranks[0]:
-        yield ranks[0][-1], int(attribute_of(node, "K", 0))
+        yield ranks[0][-1], int(read_attribute(node, "K", 0))
 
 
 _COLUMNS: Mapping[str, Callable[[onnx.NodeProto], int]] = {
-    "Scaler": lambda node: len(attribute_of(node, "offset", ())),
-    "Imputer": lambda node: len(attribute_of(node, "imputed_value_floats", ())),
+    "Scaler": lambda node: len(read_attribute(node, "offset", ())),
+    "Imputer": lambda node: len(read_attribute(node, "imputed_value_floats", ())),
     "LinearRegressor": lambda node: (
-        len(attribute_of(node, "coefficients", ())) // max(1, attribute_of(node, "targets", 1))
+        len(read_attribute(node, "coefficients", ())) // max(1, read_attribute(node, "targets", 1))
     ),
     "LinearClassifier": lambda node: (
-        len(attribute_of(node, "coefficients", ())) // max(1, len(attribute_of(node, "intercepts", ())))
+        len(read_attribute(node, "coefficients", ())) // max(1, len(read_attribute(node, "intercepts", ())))
     ),
     "SVMClassifier": lambda node: (
-        len(attribute_of(node, "support_vectors", ())) // max(1, sum(attribute_of(node, "vectors_per_class", ())))
+        len(read_attribute(node, "support_vectors", ())) // max(1, sum(read_attribute(node, "vectors_per_class", ())))
     ),
     "SVMRegressor": lambda node: (
-        len(attribute_of(node, "support_vectors", ())) // max(1, attribute_of(node, "n_supports", 0))
+        len(read_attribute(node, "support_vectors", ())) // max(1, read_attribute(node, "n_supports", 0))
     ),
 }
 _MAKERS: Mapping[str, Maker] = {
@@ -150,6 +153,6 @@ _MAKERS: Mapping[str, Maker] = {
 }
 
 
-def attribute_of(node: onnx.NodeProto, name: str, default: Any) -> Any:
+def read_attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     found = next((attribute for attribute in node.attribute if attribute.name == name), None)
     return default if found is None else helper.get_attribute_value(found)

@@ -20,7 +20,7 @@ _METHODS = {
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 
 
-def static(
+def quantise_statically(
     model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], given: Path | None
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Weights and activations as 8-bit whole numbers in QDQ or QOperator form; what was done, in sentences.
@@ -29,17 +29,17 @@ def static(
     hardware. Raises Problem: already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised,
     quantising_failed.
     """
-    read = options.read(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
-    quantisation.check_plain(model)
-    feeds, said = calibration.feeds_of(model, given)
+    read = options.parse_options(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
+    quantisation.check_not_quantised(model)
+    feeds, said = calibration.make_feeds(model, given)
     activation = read.activation or "uint8"
-    left = quantisation.mistaken(model)
+    left = quantisation.list_misread_attention(model)
     source, made = _prepared(model, work), work / "quantised.onnx"
     try:
         quantize_static(
             source,
             made,
-            calibration.Reader(feeds),
+            calibration.CalibrationReader(feeds),
             quant_format=_FORMATS[precision],
             op_types_to_quantize=read.op_types or None,
             per_channel=read.per_channel,
@@ -54,8 +54,8 @@ def static(
     except Exception as error:  # many kinds, undocumented
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
     how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.sentence()}"
-    after, history = quantisation.finish(model, onnx.load(made), how=how)
-    return after, [*history, *said, *quantisation.left_sentences(left)]
+    after, history = quantisation.finish_quantised(model, onnx.load(made), how=how)
+    return after, [*history, *said, *quantisation.describe_kept_nodes(left)]
 
 
 def _prepared(model: onnx.ModelProto, work: Path) -> Path:
@@ -64,7 +64,7 @@ def _prepared(model: onnx.ModelProto, work: Path) -> Path:
     The tool's symbolic inference gives up on some models; what it would add is then left out.
     """
     plain, prepared = work / "plain.onnx", work / "prepared.onnx"
-    storage.write(quantisation.without_shapes(model), work, "plain.onnx")
+    storage.write_model(quantisation.without_shapes(model), work, "plain.onnx")
     for skip in (False, True):
         try:
             quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=storage.is_large(model))

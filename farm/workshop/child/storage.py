@@ -12,7 +12,7 @@ def is_large(model: onnx.ModelProto) -> bool:
     return int(model.ByteSize()) > _LARGE_BYTES
 
 
-def write(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool = False) -> list[str]:
+def write_model(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool = False) -> list[str]:
     """Writes `main`, its weights in `main`.data when `with_data` or when it is large; the names of the files."""
     if not with_data and not is_large(model):
         (out / main).write_bytes(model.SerializeToString(deterministic=True))

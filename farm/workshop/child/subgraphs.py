@@ -11,15 +11,15 @@ from onnx import helper
 
 from farm.workshop import arrays
 from farm.workshop.child import model_file, payloads, reference, storage, traversal
-from farm.workshop.problems import Problem, answering
+from farm.workshop.problems import Problem, with_problems_answered
 
 _MAX_NODES = 50_000
 
 
-@answering
-def graph(payload: payloads.Model) -> dict[str, object]:
+@with_problems_answered
+def list_graph(payload: payloads.Model) -> dict[str, object]:
     """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
-    model = model_file.read(Path(payload["folder"]), payload["main"])
+    model = model_file.read_model(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
         raise Problem("too_large", f"The graph has more than {_MAX_NODES:,} nodes, too many to look between them.")
     return {
@@ -32,14 +32,14 @@ def graph(payload: payloads.Model) -> dict[str, object]:
     }
 
 
-@answering
-def expose(payload: payloads.Exposed) -> dict[str, object]:
+@with_problems_answered
+def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
     """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` as reference.npz.
 
     Raises Problem: no_tensor, and those of a reference.
     """
     folder = Path(payload["folder"])
-    model = model_file.read(folder, payload["main"], with_data=True)
+    model = model_file.read_model(folder, payload["main"], with_data=True)
     made = {name for node in model.graph.node for name in node.output}
     missing = [name for name in payload["tensors"] if name not in made]
     if missing:
@@ -53,13 +53,13 @@ def expose(payload: payloads.Exposed) -> dict[str, object]:
     return {}
 
 
-@answering
-def cut(payload: payloads.Cut) -> dict[str, object]:
+@with_problems_answered
+def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
     """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, and its reference.npz.
 
     Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.
     """
-    model = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
+    model = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]
     given = arrays.read_npz(Path(payload["inputs"]))
     inputs = [
@@ -78,16 +78,16 @@ def cut(payload: payloads.Cut) -> dict[str, object]:
 
 def _write(model: onnx.ModelProto, payload: payloads.Exposed) -> None:
     out = Path(payload["out"])
-    storage.write(model, out, payload["main"])
+    storage.write_model(model, out, payload["main"])
     if payload["with_reference"]:
-        values, _ = reference.outputs_of(out / payload["main"], arrays.read_npz(Path(payload["inputs"])))
+        values, _ = reference.run_reference(out / payload["main"], arrays.read_npz(Path(payload["inputs"])))
         arrays.write_npz(out / "reference.npz", values)
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
     """What a node reads, what graphs inside it take from around them included."""
     yield from (name for name in node.input if name)
-    for inner in traversal.inner_graphs(node):
+    for inner in traversal.iterate_inner_graphs(node):
         own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
         made = {name for below in inner.node for name in below.output}
         names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from farm.rules.tracing.timeline import timeline
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, answering
+from farm.workshop.problems import Problem, with_problems_answered
 
 GZIP = 16 + zlib.MAX_WBITS
 UNREADABLE = "The trace cannot be read."
 TOO_LONG = "The trace is too long to be drawn here; download it and open it in Perfetto."
 
 
-@answering
-def read(payload: payloads.Trace) -> dict[str, object]:
+@with_problems_answered
+def write_timeline(payload: payloads.Trace) -> dict[str, object]:
     """Writes the timeline of the trace {folder, main} to `out` as JSON. Raises Problem: long_trace, no_timeline.
 
     `limit_bytes`: of the text once unpacked; `limit_events`, `limit_spans`: of what it holds, and of what is drawn.

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Iterator
 import onnx
 
 
-def nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Iterator[onnx.NodeProto]:
+def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Iterator[onnx.NodeProto]:
     """Every node: of the graph, of graphs inside nodes, and of the model's own functions."""
-    yield from nodes_in(model.graph.node)
+    yield from iterate_nodes_in(model.graph.node)
     if with_functions:
         for function in model.functions:
-            yield from nodes_in(function.node)
+            yield from iterate_nodes_in(function.node)
 
 
-def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+def iterate_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """The main graph, and every graph that a node holds."""
     yield model.graph
-    for node in nodes(model):
-        yield from inner_graphs(node)
+    for node in iterate_nodes(model):
+        yield from iterate_inner_graphs(node)
 
 
-def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def iterate_inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs that a node holds itself, like the branches of an If."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -28,13 +28,13 @@ def inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def iterate_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Every stored tensor: initialisers, sparse ones, constants in attributes, in graphs and functions."""
-    for graph in graphs(model):
+    for graph in iterate_graphs(model):
         yield from graph.initializer
         for sparse in graph.sparse_initializer:
             yield from (sparse.values, sparse.indices)
-    for node in nodes(model):
+    for node in iterate_nodes(model):
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 yield attribute.t
@@ -43,7 +43,7 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                 yield from (sparse.values, sparse.indices)
 
 
-def nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def iterate_nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """These nodes and all nodes of graphs inside them."""
     # a stack, as a model may be nested deeper than Python recurses
     waiting = [iter(listed)]
@@ -53,4 +53,4 @@ def nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             waiting.pop()
             continue
         yield node
-        waiting.extend(iter(graph.node) for graph in inner_graphs(node))
+        waiting.extend(iter(graph.node) for graph in iterate_inner_graphs(node))

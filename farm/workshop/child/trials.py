@@ -24,7 +24,7 @@ class TookTooLongError(Exception):
     """The run was ended before it was over: that says nothing against what it was fed."""
 
 
-def load(
+def load_session(
     model: Path | bytes,
     *,
     level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -44,7 +44,7 @@ def load(
         raise NoSessionError(first_line(error)) from error
 
 
-def complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
+def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
     """What the model says against what it is fed; None: it ran. Raises TookTooLongError."""
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
@@ -52,7 +52,7 @@ def complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, lim
     watch.daemon = True
     watch.start()
     try:
-        run(session, feed, options)
+        run_session(session, feed, options)
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         if options.terminate:
             raise TookTooLongError from error
@@ -62,7 +62,7 @@ def complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, lim
     return None
 
 
-def run(
+def run_session(
     session: onnxruntime.InferenceSession, feed: arrays.Arrays, options: onnxruntime.RunOptions | None = None
 ) -> list[Any]:
     """The outputs; bits of bfloat16 are handed over as such."""
@@ -83,14 +83,16 @@ def run(
     ]
 
 
-def work_of(session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S) -> list[int]:
+def count_output_bytes(
+    session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S
+) -> list[int]:
     """Bytes that all nodes together put out, for each feed: what an inference has to do, whatever the clock says.
 
     `session`: one that writes a profile, which ends here. Empty where the model does not run with one of them. Raises
     TookTooLongError, OSError, ValueError.
     """
     try:
-        ran = all(complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
+        ran = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
     finally:
         written = Path(session.end_profiling())
     if not ran or written.stat().st_size > _MOST_BYTES:

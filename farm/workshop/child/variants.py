@@ -21,10 +21,10 @@ from farm.workshop.child import (
     static_quantisation,
     storage,
 )
-from farm.workshop.problems import answering
+from farm.workshop.problems import with_problems_answered
 
 
-@answering
+@with_problems_answered
 def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
 
@@ -33,39 +33,39 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     """
     if payload.get("program"):
         return _program(payload)
-    model = original = model_file.read(Path(payload["folder"]), payload["main"], with_data=True)
+    model = original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
         before = model
         model, history = conversion.convert(before, payload["opset"])
-        history += conversion.check_same(before, model) if history else ["The model has this opset already."]
+        history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
         model, more = _in_precision(model, payload, work=Path(work))
-    had_data = bool(external.files(model_file.read(Path(payload["folder"]), payload["main"])))
-    files = storage.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
+    had_data = bool(external.list_external_files(model_file.read_model(Path(payload["folder"]), payload["main"])))
+    files = storage.write_model(model, Path(payload["out"]), payload["main"], with_data=had_data)
     is_few = recipes.is_quantised(payload["precision"])
-    coverage = quantisation_report.coverage(original, model) if is_few else []
+    coverage = quantisation_report.measure_coverage(original, model) if is_few else []
     return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
 def _program(payload: payloads.Recipe) -> dict[str, object]:
     folder, name = Path(payload["folder"]), payload["program"]
-    known = signature.of(model_file.read(folder, payload["main"]))
-    done = programs.write(folder, Path(payload["out"]) / name, inputs=known["inputs"], outputs=known["outputs"])
+    known = signature.read_signature(model_file.read_model(folder, payload["main"]))
+    done = programs.write_program(folder, Path(payload["out"]) / name, inputs=known["inputs"], outputs=known["outputs"])
     return {"files": [name], "history": [done], "coverage": []}
 
 
 def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:
     precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
-        options.read(chosen, precision=precision)
+        options.parse_options(chosen, precision=precision)
         return model, []
     if precision == "fp16":
-        return half_precision.half(model, chosen=chosen)
+        return half_precision.convert_to_half(model, chosen=chosen)
     if precision == "int4":
-        return four_bits.four_bits(model, chosen=chosen)
+        return four_bits.quantise_to_four_bits(model, chosen=chosen)
     if precision == "int8-dynamic":
-        return quantisation.dynamic(model, work=work, chosen=chosen)
+        return quantisation.quantise_dynamically(model, work=work, chosen=chosen)
     samples = payload.get("calibration")
     given = Path(samples) if samples else None
-    return static_quantisation.static(model, work=work, precision=precision, chosen=chosen, given=given)
+    return static_quantisation.quantise_statically(model, work=work, precision=precision, chosen=chosen, given=given)

@@ -12,9 +12,9 @@ def opset_of(model: onnx.ModelProto) -> int | None:
     return max(versions, default=None)
 
 
-def strip_unused(model: onnx.ModelProto) -> list[str]:
+def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
     """Leaves out operator sets that no node uses; what was done, in sentences."""
-    used = {node.domain for node in traversal.nodes(model)} | {function.domain for function in model.functions}
+    used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
         used |= set(opsets.ONNX_DOMAINS)
     spare = [entry for entry in model.opset_import if entry.domain not in used]
@@ -25,7 +25,7 @@ def strip_unused(model: onnx.ModelProto) -> list[str]:
     return [f"Left out the operator set {e.domain or 'ai.onnx'} {e.version}, which no node uses." for e in spare]
 
 
-def lower_ir(model: onnx.ModelProto) -> list[str]:
+def lower_ir_version(model: onnx.ModelProto) -> list[str]:
     """Lowers an IR version that is higher than the operators need; what was done, in sentences."""
     wanted = max(opsets.ir_of_opset(opset_of(model) or 0), _needed_ir(model))
     if model.ir_version <= wanted:
@@ -36,7 +36,7 @@ def lower_ir(model: onnx.ModelProto) -> list[str]:
 
 def _needed_ir(model: onnx.ModelProto) -> int:
     """What features ask for beside the operator set: functions, and element types by the release that brought them."""
-    kinds = {tensor.data_type for tensor in traversal.tensors(model)}
+    kinds = {tensor.data_type for tensor in traversal.iterate_tensors(model)}
     tensor = onnx.TensorProto
     needed = [(8, bool(model.functions))]
     needed += [

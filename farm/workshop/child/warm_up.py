@@ -9,16 +9,16 @@ from onnx import TensorProto, helper
 
 from farm.workshop.child import conversion, findings, inspection, opset_range
 
-__all__ = ["inspection", "opset_range", "warm"]
+__all__ = ["inspection", "load_onnx_tables", "opset_range"]
 _OPSET = 17
 
 
-def warm() -> None:
+def load_onnx_tables() -> None:
     """Makes the schemas and adapters of every operator known to this process."""
     model = _own_model()
-    findings.checked(model)
+    findings.run_onnx_checks(model)
     for target in (_OPSET + 1, _OPSET - 1):
-        conversion.stepped(model, target)
+        conversion.convert_with_onnx(model, target)
 
 
 def _own_model() -> onnx.ModelProto:

@@ -42,15 +42,15 @@ def _gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, 
 def evaluation() -> dict[str, Array]:
     """Pictures the model never saw: `x` [540, 1, 8, 8] float and `labels` [540] whole numbers from 0 to 9."""
     with np.load(COMMITTED) as stored:
-        return {"x": pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
+        return {"x": make_pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
 
 
 def calibration() -> dict[str, Array]:
     """Pictures from the training set for static quantisation: `x` [512, 1, 8, 8] float."""
     with np.load(COMMITTED) as stored:
-        return {"x": pictures(stored["calibration_pixels"])}
+        return {"x": make_pictures(stored["calibration_pixels"])}
 
 
-def pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def make_pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Whole-numbered pixels [n, 64] as the model's input [n, 1, 8, 8]."""
     return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

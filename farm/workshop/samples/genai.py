@@ -11,7 +11,7 @@ from farm.workshop.samples import decoder
 MAIN = "model.onnx"
 
 
-def write(folder: Path, model: onnx.ModelProto) -> Path:
+def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
     """Writes the model and its configuration into the folder, which is made where it is missing; the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MAIN).write_bytes(model.SerializeToString(deterministic=True))

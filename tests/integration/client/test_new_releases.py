@@ -23,7 +23,7 @@ from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning.plans import Plan
 from onnxfarm.here import bisection, workbench
-from onnxfarm.here.release_index import listing_of, named, newest
+from onnxfarm.here.release_index import find_newest_release, load_listing, resolve_runtimes
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote.client import Client
@@ -63,7 +63,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReleaseIn
 def planned(home: Path, *, pre: bool = False, **options: str) -> tuple[Plan, str]:
     """What `bench` plans in a home, and what it says on the way."""
     said = io.StringIO()
-    with workbench.opened(Subject(RELU), home=home, console=Console(file=said, width=200)) as bench:
+    with workbench.open_workbench(Subject(RELU), home=home, console=Console(file=said, width=200)) as bench:
         return bench.plan(matrices.from_options(matrices.parse({"pre": pre}), **options)), said.getvalue()
 
 
@@ -78,28 +78,28 @@ def test_the_newest_stable_release_with_a_wheel_for_this_machine_is_measured_fro
     index.offer(NAME, ["1.40.0", "1.41.0rc1", "1.43.0", "1.44.0", "..", "99999999999999999999999999999999.0"])
     plan, said = planned(tmp_path / "home")
     assert (version_of(plan), said) == ("1.40.0", "")
-    assert newest(home=tmp_path / "home", with_prereleases=True) == Runtime.of("onnxruntime==1.41.0rc1")
-    assert named("1.31.1, newest", home=tmp_path / "home") == "1.31.1,1.40.0"
-    assert named(None, home=tmp_path / "home", with_prereleases=True) == "1.41.0rc1"
+    assert find_newest_release(home=tmp_path / "home", with_prereleases=True) == Runtime.of("onnxruntime==1.41.0rc1")
+    assert resolve_runtimes("1.31.1, newest", home=tmp_path / "home") == "1.31.1,1.40.0"
+    assert resolve_runtimes(None, home=tmp_path / "home", with_prereleases=True) == "1.41.0rc1"
     assert version_of(planned(tmp_path / "home", pre=True)[0]) == "1.41.0rc1", "where the matrix says so"
     assert version_of(planned(tmp_path / "home", runtime="1.41.0rc1")[0]) == "1.41.0rc1", "by its name"
     assert index.asked == {NAME: 1}, "what the index says is believed for ten minutes"
 
 
 def test_a_release_appears_after_ten_minutes_in_a_home_that_asked_before(index: ReleaseIndex, tmp_path: Path) -> None:
-    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
+    assert find_newest_release(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
     index.offer(NAME, ["1.40.0"])
-    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
+    assert find_newest_release(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
     kept = tmp_path / "index" / f"{NAME}.json"
     os.utime(kept, (time.time() - 601, time.time() - 601))
-    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.40.0")
+    assert find_newest_release(home=tmp_path) == Runtime.of("onnxruntime==1.40.0")
 
 
 @pytest.mark.parametrize("kept", ["", "[]", "null", '{"offered": 1}', '{"versions": []}', "\0"])
 def test_what_a_home_keeps_wrongly_is_asked_again(index: ReleaseIndex, tmp_path: Path, kept: str) -> None:
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / f"{NAME}.json").write_text(kept)
-    assert set(listing_of(NAME, home=tmp_path).offered) == {"1.31.1", "1.39.0"}
+    assert set(load_listing(NAME, home=tmp_path).offered) == {"1.31.1", "1.39.0"}
 
 
 def test_offline_the_newest_known_release_is_measured_and_that_is_said(
@@ -110,19 +110,19 @@ def test_offline_the_newest_known_release_is_measured_and_that_is_said(
     assert version_of(plan) == "1.32.0"
     assert "did not answer" in said
     with pytest.raises(Infrastructure, match="did not answer"):
-        named("newest", home=tmp_path)
+        resolve_runtimes("newest", home=tmp_path)
 
 
 def test_a_candidate_can_be_bisected_by_its_name_and_no_other_is_searched(index: ReleaseIndex, tmp_path: Path) -> None:
     index.offer(NAME, ["1.40.0", "1.41.0rc1", "1.42.0"])
     good, bad = Runtime.of("onnxruntime==1.39.0"), Runtime.of("onnxruntime==1.41.0rc1")
-    assert bisection.candidates(good, bad, home=tmp_path) == ["1.39.0", "1.40.0", "1.41.0rc1"]
+    assert bisection.list_candidates(good, bad, home=tmp_path) == ["1.39.0", "1.40.0", "1.41.0rc1"]
     last = Runtime.of("onnxruntime==1.42.0")
-    assert bisection.candidates(good, last, home=tmp_path) == ["1.39.0", "1.40.0", "1.42.0"]
-    early = bisection.candidates(good, last, home=tmp_path, with_prereleases=True)
+    assert bisection.list_candidates(good, last, home=tmp_path) == ["1.39.0", "1.40.0", "1.42.0"]
+    early = bisection.list_candidates(good, last, home=tmp_path, with_prereleases=True)
     assert early == ["1.39.0", "1.40.0", "1.41.0rc1", "1.42.0"]
     with pytest.raises(Usage, match=r"1\.41\.5 does not exist"):
-        bisection.candidates(good, Runtime.of("onnxruntime==1.41.5"), home=tmp_path)
+        bisection.list_candidates(good, Runtime.of("onnxruntime==1.41.5"), home=tmp_path)
 
 
 @pytest.mark.parametrize(

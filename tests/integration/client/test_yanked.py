@@ -19,7 +19,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.searches.gate import Checks, Gate
 from farm.rules.searches.search import carry_out
 from onnxfarm.here import workbench
-from onnxfarm.here.release_index import published
+from onnxfarm.here.release_index import list_releases
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote import operations
@@ -78,7 +78,7 @@ def test_a_yanked_release_is_said_in_a_sentence(index: ReleaseIndex, tmp_path: P
 
 
 def test_what_was_yanked_is_not_searched_nor_swept(index: ReleaseIndex, tmp_path: Path) -> None:
-    versions = published(NAME, home=tmp_path)
+    versions = list_releases(NAME, home=tmp_path)
     assert versions[-3:] == ["1.31.0", "1.31.1", "1.32.0"]
     assert "1.30.0" not in versions
 
@@ -128,14 +128,14 @@ def test_a_release_that_only_the_index_knows_is_planned_and_one_that_it_lacks_is
 ) -> None:
     (tmp_path / "wheels" / f"{NAME}-1.40.0-py3-none-any.whl").touch()
     console = Console(file=io.StringIO())
-    with workbench.opened(Subject(RELU), home=tmp_path / "home", console=console) as bench:
+    with workbench.open_workbench(Subject(RELU), home=tmp_path / "home", console=console) as bench:
         (block,) = bench.plan(matrices.from_options(runtime="1.31.1,1.40.0")).blocks
         assert [arm.spec.runtime.version for arm in block.arms] == ["1.31.1", "1.40.0"]
         with pytest.raises(Usage, match=r"1\.41\.0 does not exist: the nearest known release is 1\.32\.0\.$"):
             bench.plan(matrices.from_options(runtime="1.41.0"))
     monkeypatch.setenv("PIP_INDEX_URL", DEAD)
     with (
-        workbench.opened(Subject(RELU), home=tmp_path / "other", console=console) as bench,
+        workbench.open_workbench(Subject(RELU), home=tmp_path / "other", console=console) as bench,
         pytest.raises(Usage, match=r"The package index, which might know, did not answer\.$"),
     ):
         bench.plan(matrices.from_options(runtime="1.40.0"))

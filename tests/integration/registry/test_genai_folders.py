@@ -32,7 +32,7 @@ def version(transactional_db: None, member_api: Client) -> Callable[..., Version
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = genai.write(tmp_path / "folder", decoder.make())
+    made = genai.write_folder(tmp_path / "folder", decoder.make())
     (made / "tokenizer.json").write_text("{}")
     (made / "merges.txt").write_text("a b")
     return made

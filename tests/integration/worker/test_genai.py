@@ -27,7 +27,7 @@ def samples_of(reports) -> dict[int, Sample]:
 
 def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_attention(bench, inputs, tmp_path):
     plain, grouped = (
-        genai.write(tmp_path / name, make())
+        genai.write_folder(tmp_path / name, make())
         for name, make in (("plain", decoder.make), ("grouped", decoder.make_grouped))
     )
     told = {"inputs": inputs, "workload": work("generate:prompt=32:new=128")}
@@ -56,7 +56,7 @@ def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_att
 
 
 def test_tokens_are_drawn_by_the_seed_and_not_by_the_folders_own_settings(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     asked = [
         "sampling=top-p=0.9:temperature=4:seed=5",
         "sampling=top-p=0.9:seed=6",
@@ -82,7 +82,7 @@ def test_tokens_are_drawn_by_the_seed_and_not_by_the_folders_own_settings(bench,
 
 
 def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     arms = [
         bench.arm(
             number,
@@ -101,7 +101,7 @@ def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
 
 
 def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     told = json.loads((folder / CONFIG).read_text())
     told["model"]["type"] = "nothing-known"
     (folder / CONFIG).write_text(json.dumps(told))
@@ -117,7 +117,7 @@ def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(
 
 
 def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_sentence(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     arm = bench.arm(
         0,
         folder / genai.MAIN,
@@ -134,7 +134,7 @@ def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_se
 
 
 def test_rows_of_a_batch_are_those_alone_and_those_of_the_graph(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     told = {"inputs": inputs, "workload": {"batch": 3, "scenario": "generate:prompt=16:new=16"}}
     arms = [
         bench.arm(0, folder / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
@@ -147,7 +147,7 @@ def test_rows_of_a_batch_are_those_alone_and_those_of_the_graph(bench, inputs, t
 
 
 def test_a_prompt_of_the_token_for_padding_is_attended_to(bench, inputs, tmp_path):
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     with np.load(inputs) as held:
         arrays = dict(held)
     path = tmp_path / "padding.inputs.npz"

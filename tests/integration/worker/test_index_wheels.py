@@ -12,7 +12,7 @@ from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import indexes
-from onnxfarm.here.release_index import WHEELS, beyond, newest
+from onnxfarm.here.release_index import WHEELS, find_newest_release, find_unknown_runtimes
 from onnxfarm.problems import Infrastructure, Usage
 from tests.integration.worker.feeds import Answer, Feed
 from tests.integration.worker.wheels import make_wheel
@@ -43,10 +43,10 @@ def wheel(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WheelF
 
 
 def test_a_home_installs_a_build_of_its_own_index(wheel: WheelFile, feed: Feed, tmp_path: Path) -> None:
-    assert beyond([RUNTIME], home=tmp_path) == (RUNTIME,)
+    assert find_unknown_runtimes([RUNTIME], home=tmp_path) == (RUNTIME,)
     found = RuntimeStore(tmp_path / "runtimes", wheels=tmp_path / WHEELS).provide(RUNTIME)
     assert (found.runtime, found.packages["onnxruntime"]) == (RUNTIME, OWN)
-    assert beyond([RUNTIME], home=tmp_path) == (RUNTIME,)
+    assert find_unknown_runtimes([RUNTIME], home=tmp_path) == (RUNTIME,)
     assert feed.seen == ["/onnxruntime/", f"/{wheel.name}"], "a wheel that is kept is not fetched again"
 
 
@@ -54,8 +54,8 @@ def test_the_newest_of_all_may_be_of_an_index_of_ones_own(
     wheel: WheelFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert newest(home=tmp_path, with_prereleases=True) == RUNTIME
-    assert newest(home=tmp_path) is None
+    assert find_newest_release(home=tmp_path, with_prereleases=True) == RUNTIME
+    assert find_newest_release(home=tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_build_that_is_not_there_is_said_in_a_sentence(
     wheel: WheelFile, tmp_path: Path, runtime: str, problem: type[Exception], words: str
 ) -> None:
     with pytest.raises(problem, match=words):
-        beyond([Runtime.of(runtime)], home=tmp_path)
+        find_unknown_runtimes([Runtime.of(runtime)], home=tmp_path)
     assert not (tmp_path / WHEELS).exists()
 
 
@@ -79,7 +79,7 @@ def test_an_index_that_is_written_wrongly_is_refused_without_its_password(
 ) -> None:
     monkeypatch.setenv("ONNXFARM_INDEXES", "nightly=https://ada:hunter2@feed.example/")
     with pytest.raises(Usage, match=r"^\$ONNXFARM_INDEXES: ") as refused:
-        beyond([RUNTIME], home=tmp_path)
+        find_unknown_runtimes([RUNTIME], home=tmp_path)
     assert "hunter2" not in str(refused.value)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from onnxfarm.here import bisection
-from onnxfarm.here.release_index import WHEELS, beyond, named
+from onnxfarm.here.release_index import WHEELS, find_unknown_runtimes, resolve_runtimes
 from onnxfarm.problems import Usage
 from tests.integration.worker.wheels import make_wheel
 from worker.agent.installation import wheels
@@ -25,11 +25,11 @@ def wheel(tmp_path: Path) -> Path:
 
 def test_a_wheel_on_disk_is_a_runtime_of_its_own_that_is_installed_from_the_file(wheel: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    text = named(f"1.29.0, {wheel}", home=tmp_path)
+    text = resolve_runtimes(f"1.29.0, {wheel}", home=tmp_path)
     assert text == f"1.29.0,onnxruntime==1.31.1+sha{digest[:7]}"
     runtime = Runtime.of(text.partition(",")[2])
     wheel.unlink()
-    assert beyond([runtime], home=tmp_path) == (runtime,), "no index is asked for it"
+    assert find_unknown_runtimes([runtime], home=tmp_path) == (runtime,), "no index is asked for it"
     found = RuntimeStore(tmp_path / "runtimes", wheels=tmp_path / WHEELS).provide(runtime)
     assert (found.runtime, found.packages["onnxruntime"], found.providers) == (runtime, "1.31.1", ())
     assert found.packages.keys() == {"onnxruntime", "numpy"}
@@ -44,7 +44,7 @@ def test_another_build_of_the_same_number_is_another_runtime(wheel: Path, tmp_pa
 
 def test_a_wheel_is_one_side_of_a_bisection(wheel: Path, tmp_path: Path) -> None:
     bad = wheels.import_wheel(wheel, tmp_path / WHEELS)
-    versions = bisection.candidates(Runtime.of("onnxruntime==1.30.0"), bad, home=tmp_path)
+    versions = bisection.list_candidates(Runtime.of("onnxruntime==1.30.0"), bad, home=tmp_path)
     assert (versions[0], versions[-1]) == ("1.30.0", bad.version)
     assert "1.31.1" in versions
 
@@ -76,14 +76,14 @@ def test_what_is_no_build_for_this_machine_is_refused_in_a_sentence(tmp_path: Pa
     if "missing" not in name:
         (tmp_path / name).write_bytes(b"PK")
     with pytest.raises(Usage, match=words):
-        named(str(tmp_path / name), home=tmp_path / "home")
+        resolve_runtimes(str(tmp_path / name), home=tmp_path / "home")
     assert not (tmp_path / "home").exists()
 
 
 def test_a_folder_that_is_called_like_a_wheel_is_refused(tmp_path: Path) -> None:
     (tmp_path / "onnxruntime-1.31.1-py3-none-any.whl").mkdir()
     with pytest.raises(Usage, match="cannot be read"):
-        named(str(tmp_path / "onnxruntime-1.31.1-py3-none-any.whl"), home=tmp_path / "home")
+        resolve_runtimes(str(tmp_path / "onnxruntime-1.31.1-py3-none-any.whl"), home=tmp_path / "home")
 
 
 def test_a_file_that_is_no_wheel_inside_ends_with_the_installers_words(tmp_path: Path) -> None:

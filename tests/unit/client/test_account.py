@@ -7,7 +7,7 @@ import pytest
 
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote import operations
-from onnxfarm.remote.account import Account, checked_address, find_account, keep
+from onnxfarm.remote.account import Account, check_address, find_account, store_account
 from onnxfarm.remote.client import Client
 
 HERE = ["http://127.0.0.1:8000", "http://localhost:8000/", "http://[::1]:8000", "http://127.8.8.8", "HTTP://LOCALHOST"]
@@ -42,7 +42,7 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
 
 @pytest.mark.parametrize("address", [*HERE, "https://farm.example", "https://10.0.0.1:8443/"])
 def test_https_and_this_machine_are_farms(address: str) -> None:
-    assert checked_address(address) == address.rstrip("/")
+    assert check_address(address) == address.rstrip("/")
     assert find_account(address).token == "ofk_secret"
 
 
@@ -59,7 +59,7 @@ def test_a_token_is_not_sent_where_others_could_read_it(address: str, monkeypatc
 
 
 def test_an_address_that_an_older_login_kept_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = keep(Account("http://127.0.0.1:8000", "ofk_kept"))
+    path = store_account(Account("http://127.0.0.1:8000", "ofk_kept"))
     path.write_text(path.read_text().replace("127.0.0.1", "farm.example"))
     monkeypatch.delenv("ONNXFARM_TOKEN")
     with pytest.raises(Usage, match="plain HTTP to another machine"):
@@ -69,13 +69,13 @@ def test_an_address_that_an_older_login_kept_is_refused_too(monkeypatch: pytest.
 @pytest.mark.parametrize("address", ["https://me:hunter2@farm.example", "ftp://me:hunter2@x", "https://a:hunter2@b@c"])
 def test_a_password_in_an_address_is_not_said(address: str) -> None:
     with pytest.raises(Usage) as refused:
-        checked_address(address)
+        check_address(address)
     assert "hunter2" not in str(refused.value)
 
 
 def test_the_refusal_says_what_to_do_instead() -> None:
     with pytest.raises(Usage, match=r"https://farm\.example:8000, or a tunnel to the farm: ssh -L"):
-        checked_address("http://farm.example:8000")
+        check_address("http://farm.example:8000")
 
 
 @pytest.mark.parametrize(

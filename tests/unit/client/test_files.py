@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from farm.workshop.samples import builders, decoder, genai
 from onnxfarm.main import app
-from onnxfarm.model_files import files_of, name_of
+from onnxfarm.model_files import folder_name, list_model_files
 from onnxfarm.problems import Usage
 from tests.conftest import MODELS
 
@@ -19,23 +19,23 @@ def test_external_data_is_found_by_its_name_in_the_model(tmp_path: Path) -> None
         (tmp_path / name).write_bytes((MODELS / name).read_bytes())
     for other in ("notes.txt", "data", "mlp_external.inputs.npz", "other.onnx"):
         (tmp_path / other).write_bytes(b"1")
-    assert [path.name for path in files_of(tmp_path / "mlp_external.onnx")] == [
+    assert [path.name for path in list_model_files(tmp_path / "mlp_external.onnx")] == [
         "mlp_external.onnx",
         "mlp_external.onnx.data",
     ]
 
 
 def test_a_model_without_external_data_and_a_zip_stand_alone(tmp_path: Path) -> None:
-    assert files_of(MODELS / "lstm.onnx") == [MODELS / "lstm.onnx"]
+    assert list_model_files(MODELS / "lstm.onnx") == [MODELS / "lstm.onnx"]
     (tmp_path / "m.zip").write_bytes(b"PK")
-    assert files_of(tmp_path / "m.zip") == [tmp_path / "m.zip"]
+    assert list_model_files(tmp_path / "m.zip") == [tmp_path / "m.zip"]
 
 
 @pytest.mark.parametrize("name", ["missing.onnx", "model.pt", "."])
 def test_what_is_no_model_file_is_a_usage_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "model.pt").touch()
     with pytest.raises(Usage):
-        files_of(tmp_path / name)
+        list_model_files(tmp_path / name)
 
 
 def test_inspect_prints_facts_and_findings() -> None:
@@ -68,7 +68,7 @@ def test_inspect_says_what_a_decoder_keeps_of_each_token(tmp_path: Path) -> None
 
 
 def test_inspect_says_what_a_folder_of_onnxruntime_genai_is(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["inspect", str(genai.write(tmp_path / "folder", decoder.make()))])
+    shown = CliRunner().invoke(app, ["inspect", str(genai.write_folder(tmp_path / "folder", decoder.make()))])
     assert shown.exit_code == 0, shown.output
     assert "onnxruntime-genai: llama, vocabulary 1,000, context 512, no tokenizer\n" in shown.stdout
 
@@ -97,10 +97,10 @@ def test_inspect_refuses_what_is_no_model_in_one_sentence(tmp_path: Path) -> Non
 def test_a_folder_of_onnxruntime_genai_is_all_that_is_in_it(tmp_path: Path) -> None:
     for name in ("model.onnx", "model.onnx.data", "genai_config.json", "tokenizer.json", "README.md", ".gitattributes"):
         (tmp_path / name).write_bytes(b"1")
-    found = [path.name for path in files_of(tmp_path)]
+    found = [path.name for path in list_model_files(tmp_path)]
     assert found == ["model.onnx", "genai_config.json", "model.onnx.data", "tokenizer.json"]
-    assert name_of(tmp_path) == tmp_path.name
-    assert name_of(tmp_path / "model.onnx") == tmp_path.name
+    assert folder_name(tmp_path) == tmp_path.name
+    assert folder_name(tmp_path / "model.onnx") == tmp_path.name
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_another_folder_is_refused_in_one_sentence(tmp_path: Path, names: list[s
     for name in names:
         (tmp_path / name).write_bytes(b"1")
     with pytest.raises(Usage) as refused:
-        files_of(tmp_path)
+        list_model_files(tmp_path)
     assert sentence in str(refused.value)
 
 
@@ -149,4 +149,4 @@ def test_inspect_shows_trees_as_trees_and_what_many_models_have_as_a_fact(tmp_pa
     ],
 )
 def test_a_file_called_model_is_named_after_its_folder(path: str, name: str, tmp_path: Path) -> None:
-    assert name_of(tmp_path / path) == name
+    assert folder_name(tmp_path / path) == name

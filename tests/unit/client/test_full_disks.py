@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from onnxfarm.disk_space import room_in
+from onnxfarm.disk_space import check_free_space
 from onnxfarm.here import progress
 from onnxfarm.problems import Infrastructure
 from worker.agent.installation import installer
@@ -17,7 +17,7 @@ from worker.agent.installation import installer
 def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: Path) -> None:
     with (
         pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full: .* are free, and .* are needed\. Go\."),
-        room_in(tmp_path, needed_bytes=1 << 62, way_out="Go."),
+        check_free_space(tmp_path, needed_bytes=1 << 62, way_out="Go."),
     ):
         pass
 
@@ -25,14 +25,14 @@ def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: P
 def test_a_disk_that_becomes_full_is_said_to_be(tmp_path: Path) -> None:
     with (
         pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full"),
-        room_in(tmp_path, way_out="Go."),
+        check_free_space(tmp_path, way_out="Go."),
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         full.write(b"x")
 
 
 def test_another_error_of_a_disk_stays_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as problem, room_in(tmp_path, way_out="Go."):
+    with pytest.raises(FileNotFoundError) as problem, check_free_space(tmp_path, way_out="Go."):
         (tmp_path / "nothing").read_bytes()
     assert problem.value.errno == errno.ENOENT
 
@@ -45,9 +45,9 @@ def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) 
 
 def test_what_takes_long_is_said_again() -> None:
     said = io.StringIO()
-    with progress.saying("reading a.onnx", console=Console(file=said), every_s=0.5):
+    with progress.report_meanwhile("reading a.onnx", console=Console(file=said), every_s=0.5):
         time.sleep(1.3)
     assert said.getvalue() == "reading a.onnx, for 1 s\n"
-    with progress.saying("reading a.onnx", console=Console(file=said)):
+    with progress.report_meanwhile("reading a.onnx", console=Console(file=said)):
         pass
     assert said.getvalue().count("\n") == 1

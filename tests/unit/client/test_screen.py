@@ -16,7 +16,7 @@ from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
 from farm.rules.presenting.lines import line_of
 from farm.rules.wording.numbers import latency, memory
-from onnxfarm.remote.runs import Standing, follow, lines
+from onnxfarm.remote.runs import RunProgress, follow, log_lines
 from onnxfarm.screen import show
 from tests.answers import answer, plain
 from tests.documents import CPU, NEW, make_cell, make_comparison
@@ -307,16 +307,16 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
 
 
 def test_less_than_a_minute_is_said_so() -> None:
-    assert Standing(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, about 10 s left"
+    assert RunProgress(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, about 10 s left"
 
 
 def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
-    assert Standing(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 70 s left"
+    assert RunProgress(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 70 s left"
 
 
 def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
     def at(block: str, *, is_waiting: bool = False) -> object:
-        return Standing(0, 2, 0.0, block, None, False, is_waiting).news
+        return RunProgress(0, 2, 0.0, block, None, False, is_waiting).news
 
     place = "1 of 1 block being measured, 3 of 8 rounds; "
     assert at(f"{place}vm: round 4: onnxruntime==1.31.1, fp32, arm 0") == at(
@@ -332,8 +332,10 @@ def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
 
 def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
     text, moment = io.StringIO(), [0.0]
-    say = lines(Console(file=text, width=80), clock=lambda: moment[0])
-    waits = Standing(0, 2, 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0)
+    say = log_lines(Console(file=text, width=80), clock=lambda: moment[0])
+    waits = RunProgress(
+        0, 2, 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0
+    )
     for second in range(130):
         moment[0] = 100.0 + second
         say(waits)
@@ -342,7 +344,7 @@ def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
 
 
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
-    waits = Standing(0, 2, 0.0, "0 of 8 rounds; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
+    waits = RunProgress(0, 2, 0.0, "0 of 8 rounds; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
     assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")
 
 

@@ -41,7 +41,7 @@ def package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the package index offers of every distribution, nothing at first; pip asks a real one in integration."""
     monkeypatch.setenv("ONNXFARM_HOME", str(tmp_path / "home"))
     offered: list[str] = []
-    monkeypatch.setattr(release_index, "asked_of", lambda distribution: Listing(tuple(offered)))
+    monkeypatch.setattr(release_index, "fetch_listing", lambda distribution: Listing(tuple(offered)))
     return offered
 
 

@@ -36,7 +36,7 @@ def runtime(version: str) -> Runtime:
 def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> dict[str, Any]:
     sides = runtime(good), runtime(bad)
     declared = matrices.parse({"batch": [1], "precision": ["fp32"]})
-    versions = bisection.candidates(*sides, home=NOWHERE)
+    versions = bisection.list_candidates(*sides, home=NOWHERE)
     return bisection.Question(bench, declared, rule, *sides, versions=versions).run()
 
 
@@ -77,7 +77,7 @@ def test_only_the_cell_that_changed_most_is_measured_on() -> None:
     )
     sides = runtime("1.30.0"), runtime("1.31.1")
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"]})
-    versions = bisection.candidates(*sides, home=NOWHERE)
+    versions = bisection.list_candidates(*sides, home=NOWHERE)
     answer = bisection.Question(bench, declared, RULE, *sides, versions=versions).run()
     assert [len(versions) for versions in bench.measured] == [4, 2]
     assert answer["first_bad"] == "1.31.1"
@@ -182,5 +182,5 @@ def test_a_model_that_no_release_loads_ends_with_2(tmp_path: Path) -> None:
 
 def test_a_new_release_of_the_index_may_be_asked_for(package_index: list[str]) -> None:
     package_index += ["1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"]
-    versions = bisection.candidates(runtime("1.31.0"), runtime("1.32.0"), home=NOWHERE)
+    versions = bisection.list_candidates(runtime("1.31.0"), runtime("1.32.0"), home=NOWHERE)
     assert versions == ["1.31.0", "1.31.1", "1.32.0"]

@@ -39,7 +39,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> MadeUpBench:
     def opened(*_: object, **__: object) -> Iterator[MadeUpBench]:
         yield made_up
 
-    monkeypatch.setattr(workbench, "opened", opened)
+    monkeypatch.setattr(workbench, "open_workbench", opened)
     return made_up
 
 

@@ -27,8 +27,8 @@ def test_a_gate_that_failed_without_having_judged_failed_itself(status: int, is_
     ],
 )
 def test_what_nothing_was_judged_for_is_said_in_a_sentence(code: int, words: str) -> None:
-    assert gate_process.sentence(code, "onnxfarm: no index") == words
+    assert gate_process.explain_end(code, "onnxfarm: no index") == words
 
 
 def test_a_gate_that_printed_nothing_is_told_to_have() -> None:
-    assert gate_process.sentence(70, "").endswith("it printed nothing; nothing is said of the model.")
+    assert gate_process.explain_end(70, "").endswith("it printed nothing; nothing is said of the model.")

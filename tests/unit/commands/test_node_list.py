@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from farm.contract.api.fleet import NodeOut
-from onnxfarm.commands.fleet import HEADS, cells_of
-from onnxfarm.outputs import table_of
+from onnxfarm.commands.fleet import HEADS, make_row
+from onnxfarm.outputs import make_table
 from tests.answers import answer
 
 FINGERPRINT = ":".join(["fc73", "a259", "76f5", "0b1c", "9d2e", "44aa", "58ff", "1203"])
@@ -18,8 +18,8 @@ NAME = "a-machine-with-a-long-name-in-the-basement"
 def test_a_fingerprint_and_a_name_are_never_cut(width: int) -> None:
     tags = {"cpu": "", "x86": "", "avx512_vnni": ""}
     node = answer(NodeOut, name=NAME, state="online", health="pending", tags=tags, fingerprint=FINGERPRINT)
-    shown, table = io.StringIO(), table_of(*HEADS)
-    table.add_row(*cells_of(node))
+    shown, table = io.StringIO(), make_table(*HEADS)
+    table.add_row(*make_row(node))
     Console(file=shown, width=width).print(table)
     assert "…" not in shown.getvalue()
     lines = shown.getvalue().splitlines()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxfarm.commands.bench_options import matrix_of, with_settings
+from onnxfarm.commands.bench_options import read_matrix, with_settings
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 
@@ -35,12 +35,12 @@ def test_no_other_command_takes_another_package_either(command: str, tmp_path: P
 
 
 def test_an_allowed_package_stays_allowed_through_the_settings_of_the_command_line() -> None:
-    declared = matrix_of(None, {"runtime": "my-ort==0.3"}, packages=["My_Ort"])
+    declared = read_matrix(None, {"runtime": "my-ort==0.3"}, packages=["My_Ort"])
     assert with_settings(declared, sustained=2.0).allowed == {"my-ort"}
     with pytest.raises(Usage, match="--allow-package"):
-        matrix_of(None, {"runtime": "my-ort==0.3"})
+        read_matrix(None, {"runtime": "my-ort==0.3"})
     with pytest.raises(Usage, match="not the name"):
-        matrix_of(None, {"runtime": "1.31.1"}, packages=["https://evil.example/a.whl"])
+        read_matrix(None, {"runtime": "1.31.1"}, packages=["https://evil.example/a.whl"])
 
 
 def test_a_service_that_starts_a_node_keeps_what_its_owner_allows(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from onnxfarm import problems
 def test_each_problem_is_one_sentence_and_its_exit_code(
     problem: type[problems.Problem], exit_code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(typer.Exit) as ended, problems.main_guard():
+    with pytest.raises(typer.Exit) as ended, problems.exit_with_problem():
         raise problem("The file is gone.")
     assert ended.value.exit_code == exit_code
     assert capsys.readouterr().err == "onnxfarm: The file is gone.\n"
@@ -25,7 +25,7 @@ def test_each_problem_is_one_sentence_and_its_exit_code(
 def test_a_mistake_of_ours_has_an_exit_code_of_its_own_and_keeps_its_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(typer.Exit) as ended, problems.main_guard():
+    with pytest.raises(typer.Exit) as ended, problems.exit_with_problem():
         print(1 / 0)
     assert ended.value.exit_code == 70
     told = capsys.readouterr().err.splitlines()
@@ -34,7 +34,7 @@ def test_a_mistake_of_ours_has_an_exit_code_of_its_own_and_keeps_its_traceback(
 
 @pytest.mark.parametrize("ending", [typer.Exit(5), typer.Abort(), typer.BadParameter("no"), BrokenPipeError()])
 def test_an_ending_that_the_command_line_knows_stays_what_it_is(ending: Exception) -> None:
-    with pytest.raises(type(ending)) as ended, problems.main_guard():
+    with pytest.raises(type(ending)) as ended, problems.exit_with_problem():
         raise ending
     assert ended.value is ending
 
@@ -42,7 +42,7 @@ def test_an_ending_that_the_command_line_knows_stays_what_it_is(ending: Exceptio
 def test_a_missing_module_names_what_to_install() -> None:
     with (
         pytest.raises(problems.Infrastructure, match=r"needs nonesuch, .* pip install '\.\[node\]' in this checkout"),
-        problems.needs_extra("node"),
+        problems.require_extra("node"),
     ):
         import nonesuch  # type: ignore[import-not-found]  # noqa: F401
 

@@ -34,7 +34,7 @@ def swept(
     bench: MadeUpBench, *, versions: tuple[str, ...] = ONNXRUNTIME, reference: str = "1.29.0", **axes: Any
 ) -> dict[str, Any]:
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "provider": ["cpu"], **axes})
-    return sweep.swept(bench, declared, "onnxruntime", versions=versions, reference=reference)
+    return sweep.measure_sweep(bench, declared, "onnxruntime", versions=versions, reference=reference)
 
 
 def test_every_release_is_a_ratio_to_the_reference_and_changes_are_marked() -> None:
@@ -95,19 +95,19 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     found = swept(MadeUpBench(p50_ms=steps), versions=("1.29.0", "1.30.0", "1.31.0"))
     found["model"] = "</script><b>"
     found["lines"][0]["label"] = "</script><i>"
-    page = sweep.page_of(found)
+    page = sweep.render_page(found)
     assert "&lt;/script&gt;&lt;b&gt;" in page
     # the browser's own elements alone: the figure, Plotly, ours
     assert page.count("</script>") == page.count("<script") == 3
     assert 'src="' not in page.replace(get_plotlyjs(), "")
     assert "<td>1.31.0</td>" in page
     assert "slower than 1.30.0" in page
-    (trace,) = sweep.figure_of(found)["data"]
+    (trace,) = sweep.make_figure(found)["data"]
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
-    assert len(sweep.figure_of(found)["layout"]["annotations"]) == 1
+    assert len(sweep.make_figure(found)["layout"]["annotations"]) == 1
     json.dumps(found)
     found["lines"][0]["points"][1]["ratio"] = None
-    (trace,) = sweep.figure_of(found)["data"]
+    (trace,) = sweep.make_figure(found)["data"]
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
     assert trace["y"][1] is None, "a release that was not measured is a gap"
     assert trace["connectgaps"] is False
@@ -118,7 +118,7 @@ def test_the_page_has_the_colours_of_the_farms_pages() -> None:
     for token in sweep.TOKENS.strip().splitlines():
         assert token in sheet
     found = swept(MadeUpBench(p50_ms=steps), versions=("1.30.0", "1.31.0"), batch=list(range(1, 10)))
-    colours = [trace["line"]["color"] for trace in sweep.figure_of(found)["data"]]  # type: ignore[attr-defined]
+    colours = [trace["line"]["color"] for trace in sweep.make_figure(found)["data"]]  # type: ignore[attr-defined]
     assert colours == [*(f"@series-{number}" for number in range(1, 8)), "@series-other", "@series-other"]
     for colour in colours:
         assert f"--{colour.removeprefix('@')}:" in sweep.TOKENS

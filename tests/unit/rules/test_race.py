@@ -46,7 +46,7 @@ def machine(times: Mapping[int, float], **how: Any) -> MadeUpBench:
 
 def raced(bench: MadeUpBench, over: Matrix, goal: Any = "latency", **how: Any) -> Found:
     limits = Limits(**{name: how.pop(name) for name in [*how] if name in Limits.__dataclass_fields__})
-    return find.answered(bench, over, find.Question("model.onnx", goal, limits, **how))
+    return find.run_race(bench, over, find.Question("model.onnx", goal, limits, **how))
 
 
 def labels(found: Found) -> list[str]:

@@ -12,8 +12,8 @@ from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.texts import plain_text, replace_control_characters
 from farm.rules.presenting.markdown import as_code, as_text
-from onnxfarm.outputs import say
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.outputs import print_lines
+from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -34,7 +34,7 @@ def test_what_a_node_or_a_model_says_holds_no_escape_sequence_of_a_terminal(text
 
 
 def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(BaseException), main_guard():  # noqa: B017, PT011  typer's own exit
+    with pytest.raises(BaseException), exit_with_problem():  # noqa: B017, PT011  typer's own exit
         raise Usage("The model \x1b]52;c;ZXZpbA==\x07 is not there.")
     assert capsys.readouterr().err == "onnxfarm: The model \ufffd]52;c;ZXZpbA==\ufffd is not there.\n"
     assert plain_text("two\nlines\t\u202e") == "two\nlines\t\ufffd"
@@ -59,7 +59,7 @@ def test_a_model_whose_nodes_inputs_and_outputs_are_named_so_commands_no_pipelin
     told = StringIO()
     console = Console(file=told, width=200)
     show(document, console=console)
-    say(f"reading {evil}", console=console)
+    print_lines(f"reading {evil}", console=console)
     assert told.getvalue().count("::error::pwned") > 5
     assert not [line for line in told.getvalue().splitlines() if line.strip().startswith("::") or "\x1b" in line]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from farm.sandbox.privacy import make_private
-from onnxfarm.here.workbench import scratch_in
+from onnxfarm.here.workbench import make_scratch_folder
 from tests.conftest import PROJECT
 from tests.processes import Process, wait_for
 
@@ -93,6 +93,6 @@ def test_what_measures_here_makes_a_home_of_its_own_and_leaves_a_shared_one(tmp_
     shared.mkdir()
     shared.chmod(0o755)
     for home, mode in ((new, 0o700), (shared, 0o755)):
-        with scratch_in(home) as folder:
+        with make_scratch_folder(home) as folder:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert stat.S_IMODE(home.stat().st_mode) == mode

@@ -45,7 +45,7 @@ def test_no_order_of_the_workshop_reads_a_model_without_walls(tmp_path: Path) ->
     found = orders.inspect(MODELS, "relu_op13_ir7.onnx")
     assert found.problem.code == "sandbox_missing"
     assert "Ask the administrator" in found.problem.text
-    assert orders.reach_of(MODELS, "relu_op13_ir7.onnx") is None
+    assert orders.find_opset_range(MODELS, "relu_op13_ir7.onnx") is None
     with pytest.raises(orders.WorkshopError) as caught:
         orders.prepare_inputs(MODELS, "relu_op13_ir7.onnx", out_dir=tmp_path)
     assert caught.value.reason.code is ReasonCode.SANDBOX_MISSING

@@ -28,13 +28,13 @@ def test_by_what_and_for_what_it_was_compiled_is_found(tmp_path: Path) -> None:
 
 def test_code_that_lies_in_a_file_of_the_models_choice_is_said_not_to_run(tmp_path: Path) -> None:
     write(tmp_path / "model.onnx", embed_mode=0, source="QNN")
-    found = compiled.of(onnx.load(tmp_path / "model.onnx"))
+    found = compiled.read_compiled(onnx.load(tmp_path / "model.onnx"))
     assert found["problem"].startswith("The compiled code lies in a file beside the model")
 
 
 def test_code_that_names_no_provider_is_said_not_to_run(tmp_path: Path) -> None:
     write(tmp_path / "model.onnx", embed_mode=1)
-    found = compiled.of(onnx.load(tmp_path / "model.onnx"))
+    found = compiled.read_compiled(onnx.load(tmp_path / "model.onnx"))
     assert found["problem"].startswith(
         "The model carries compiled code (EPContext) that does not say for which provider"
     )

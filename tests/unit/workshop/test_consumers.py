@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.workshop.child import consumers, feed, input_values, inputs, shapes, signature, size_candidates
-from farm.workshop.sizes import shape_of
+from farm.workshop.sizes import fill_shape
 from tests.unit.workshop import making
 
 
@@ -26,7 +26,7 @@ def zeros(*shape: int) -> Any:
 
 
 def required(model: onnx.ModelProto) -> consumers.Required:
-    return consumers.required(model, signature.of(model))
+    return consumers.find_required_sizes(model, signature.read_signature(model))
 
 
 def sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
@@ -96,9 +96,9 @@ def test_dimensions_that_are_multiplied_have_one_size() -> None:
 
 
 def test_a_large_model_is_inferred_without_its_weights() -> None:
-    light = shapes.skeleton(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
+    light = shapes.without_weight_values(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
     assert light.ByteSize() < 1000
-    assert shapes.shapes_of(light)["y"] == ["b", 512]
+    assert shapes.list_shapes(light)["y"] == ["b", 512]
 
 
 def test_a_picture_has_as_many_patches_as_there_are_positions() -> None:
@@ -115,7 +115,7 @@ def test_a_picture_has_as_many_patches_as_there_are_positions() -> None:
         **{"token": zeros(1, 1, 8), "positions": zeros(1, 17, 8)},
     }
     model = built(nodes, ["batch", "num_channels", "height", "width"], weights)
-    tried = feed.found_for(model, model.SerializeToString())
+    tried = feed.find_feed(model, model.SerializeToString())
     assert (tried.sizes, tried.tries) == ({"batch": 1, "num_channels": 3, "height": 64, "width": 64}, 1)
 
 
@@ -126,13 +126,13 @@ def test_sound_is_as_long_as_its_positions() -> None:
         node("Add", "rows", "positions"),
     ]
     model = built(nodes, ["batch", "bins", "frames"], {"w": zeros(8, 80, 3), "positions": zeros(1, 150, 8)})
-    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "bins": 80, "frames": 300}
+    assert feed.find_feed(model, model.SerializeToString()).sizes == {"batch": 1, "bins": 80, "frames": 300}
 
 
 def test_a_size_that_two_consumers_disagree_about_is_asked_for_by_name() -> None:
     nodes = [node("MatMul", "x", "w", output="a"), node("MatMul", "x", "v")]
     model = built(nodes, ["batch", "width"], {"w": zeros(48, 8), "v": zeros(32, 8)})
-    found = feed.found_for(model, model.SerializeToString())
+    found = feed.find_feed(model, model.SerializeToString())
     assert "--shape width=SIZE" in found.problem
     assert {"48 for MatMul a", "32 for MatMul y"} <= set(
         found.problem.partition("to be ")[2].partition(":")[0].split(" and ")
@@ -155,7 +155,7 @@ def test_a_sequence_of_which_the_first_is_picked_is_as_long_as_its_table() -> No
     }
     model = built(nodes, ["batch", "sequence"], weights)
     model.graph.input[0].CopyFrom(making.port("x", ["batch", "sequence"], TensorProto.INT64))
-    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "sequence": 16}
+    assert feed.find_feed(model, model.SerializeToString()).sizes == {"batch": 1, "sequence": 16}
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_a_sequence_of_which_the_first_is_picked_is_as_long_as_its_table() -> No
 def test_a_spectrum_of_sound_is_ten_seconds_long(name: str, dims: list[Any], frames: int) -> None:
     model = built([node("Relu", name)], [], {})
     model.graph.input[0].CopyFrom(making.port(name, dims))
-    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "frames": frames}
+    assert feed.find_feed(model, model.SerializeToString()).sizes == {"batch": 1, "frames": frames}
 
 
 def test_a_bias_is_no_table_of_positions() -> None:
     nodes = [node("Gather", "table", "x", output="rows"), node("Add", "rows", "bias")]
     model = built(nodes, ["batch", "source_length"], {"table": zeros(50, 8), "bias": zeros(1, 8)})
     model.graph.input[0].CopyFrom(making.port("x", ["batch", "source_length"], TensorProto.INT64))
-    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "source_length": 64}
+    assert feed.find_feed(model, model.SerializeToString()).sizes == {"batch": 1, "source_length": 64}
 
 
 def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
@@ -193,7 +193,7 @@ def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
     ]
     weights = {"first": [0], "two": [2], "tokens": [77], "width": [4]}
     model = built(nodes, ["batch", "sequence", 8], {name: np.array(value) for name, value in weights.items()})
-    found = feed.found_for(model, model.SerializeToString())
+    found = feed.find_feed(model, model.SerializeToString())
     assert (found.sizes, found.tries) == ({"batch": 1, "sequence": 77}, 2)
 
 
@@ -212,7 +212,7 @@ def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
     ],
 )
 def test_what_onnx_runtime_complains_of_says_a_size(complaint: str, sizes: list[int]) -> None:
-    assert [way["s"] for way in size_candidates.asked_for(complaint, {"b": 1, "s": 64})] == sizes
+    assert [way["s"] for way in size_candidates.sizes_from_complaint(complaint, {"b": 1, "s": 64})] == sizes
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_onnx_runtime_complains_of_says_a_size(complaint: str, sizes: list[
 def test_latents_are_smaller_than_pictures(name: str, channels: int, side: int) -> None:
     model = built([node("Relu", name)], [], {})
     model.graph.input[0].CopyFrom(making.port(name, ["batch", channels, "height", "width"]))
-    found = feed.found_for(model, model.SerializeToString())
+    found = feed.find_feed(model, model.SerializeToString())
     assert found.sizes == {"batch": 1, "height": side, "width": side}
 
 
@@ -261,15 +261,15 @@ def decoder(
 )
 def test_a_decoder_makes_one_token_behind_a_past(names: dict[str, str]) -> None:
     model = decoder(**names)
-    found = feed.found_for(model, model.SerializeToString())
-    facts = signature.of(model)
-    shapes = {port["name"]: shape_of(port["shape"], found.sizes) for port in facts["inputs"]}
+    found = feed.find_feed(model, model.SerializeToString())
+    facts = signature.read_signature(model)
+    shapes = {port["name"]: fill_shape(port["shape"], found.sizes) for port in facts["inputs"]}
     assert (found.tries, found.problem) == (1, "")
     assert list(shapes.values()) == [[1, 1], [1, 257], [1, 1], [1, 4, 256, 8]]
-    made = inputs.seeded(model, facts, chosen=found.sizes, seed=0, asked=found.inputs)
+    made = inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=0, asked=found.inputs)
     assert made["position_ids"].tolist() == [[256]]
     assert made["attention_mask"].all()
-    prompt = {port["name"]: shape_of(port["shape"], found.prompt) for port in facts["inputs"]}
+    prompt = {port["name"]: fill_shape(port["shape"], found.prompt) for port in facts["inputs"]}
     assert list(prompt.values()) == [[1, 64], [1, 64], [1, 64], [1, 4, 0, 8]]
 
 
@@ -277,20 +277,20 @@ def test_a_past_ends_where_the_positions_do() -> None:
     model = decoder()
     table = next(tensor for tensor in model.graph.initializer if tensor.name == "places")
     table.CopyFrom(making.weight("places", zeros(128, 32)))
-    assert feed.found_for(model, model.SerializeToString()).sizes["past"] == 127
+    assert feed.find_feed(model, model.SerializeToString()).sizes["past"] == 127
 
 
 def test_a_prompt_that_a_decoder_does_not_take_is_none() -> None:
     model = decoder()
     table = next(tensor for tensor in model.graph.initializer if tensor.name == "places")
     table.CopyFrom(making.weight("places", zeros(63, 32)))
-    found = feed.found_for(model, model.SerializeToString())
+    found = feed.find_feed(model, model.SerializeToString())
     assert (found.sizes["past"], found.prompt) == (62, {})
 
 
 def test_recorded_sound_is_a_second_long() -> None:
     model = built([node("Conv", "x", "w", strides=[5])], ["batch", 1, "n"], {"w": zeros(8, 1, 10)})
-    assert feed.found_for(model, model.SerializeToString()).sizes["n"] == 16_000
+    assert feed.find_feed(model, model.SerializeToString()).sizes["n"] == 16_000
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_what_no_output_can_follow_is_no_state(after: list[Any], text: str) -> N
     model = making.model(
         nodes, ports, [making.port("q", None, TensorProto.INT64), making.port("y", after)], weights=weights
     )
-    facts = signature.of(model)
-    assert input_values.fills_of(model, facts, required(model))["encoder_hidden_states"] == text
+    facts = signature.read_signature(model)
+    assert input_values.choose_fills(model, facts, required(model))["encoder_hidden_states"] == text
 
 
 @pytest.mark.parametrize(("rows", "text"), [(700, "0..699"), (500, "0..1")])
@@ -322,16 +322,16 @@ def test_indices_that_count_from_the_end_below_zero_are_bounded_by_their_table(r
     weights = {"zero": np.array(0), "rows": np.array(rows), "table": zeros(700, 4)}
     model = built(nodes, ["batch", "length"], weights)
     model.graph.input[0].CopyFrom(making.port("x", ["batch", "length"], TensorProto.INT64))
-    assert input_values.fills_of(model, signature.of(model), required(model)) == {"x": text}
+    assert input_values.choose_fills(model, signature.read_signature(model), required(model)) == {"x": text}
 
 
 def test_indices_into_what_another_input_has_become_stay_below_its_size() -> None:
     ports = [making.port("x", ["nodes", 4]), making.port("edges", [2, "many"], TensorProto.INT64)]
     nodes = [node("MatMul", "x", "w", output="h"), node("Gather", "h", "edges")]
     model = making.model(nodes, ports, [making.port("y", None)], weights=[making.weight("w", zeros(4, 4))])
-    facts = signature.of(model)
-    texts = input_values.fills_of(model, facts, required(model))
-    made = inputs.seeded(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, asked=texts)
+    facts = signature.read_signature(model)
+    texts = input_values.choose_fills(model, facts, required(model))
+    made = inputs.make_seeded_inputs(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, asked=texts)
     assert texts["edges"] == "below:nodes"
     assert (made["edges"].min(), made["edges"].max()) == (0, 4)
 

@@ -25,7 +25,7 @@ def found(
     weights: tuple[onnx.TensorProto, ...] = (TABLE, SHAPE),
 ) -> dict[str, object] | None:
     made = making.model(list(nodes), list(inputs), [making.port("y", None)], weights=weights)
-    return context.of(made, inputs=signature.of(made)["inputs"])
+    return context.find_context_length(made, inputs=signature.read_signature(made)["inputs"])
 
 
 def test_a_table_that_is_read_by_position_says_it() -> None:

@@ -108,7 +108,7 @@ def checked(tmp_path: Path, model: Any, data: dict[str, np.ndarray], **recipe: A
         "folder": str(folder), "main": "model.onnx", "data": str(path), "out": str(tmp_path / "accepted.npz"),
         "metric": "top1", "labels": "class", "at_once": 64, "output": None, "apply": None, "threshold": 0.5,
     }  # fmt: skip
-    return evaluation.check({**payload, **recipe})
+    return evaluation.check_labelled_data({**payload, **recipe})
 
 
 def test_an_output_that_has_not_a_row_a_sample_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 def chosen(model: onnx.ModelProto, tmp_path: Path) -> Feed:
     folder, out = making.save(model, tmp_path / "bundle"), tmp_path / "out"
     out.mkdir(exist_ok=True)
-    answer = feed.choose({"folder": str(folder), "main": "model.onnx", "out": str(out)})
+    answer = feed.choose_feed({"folder": str(folder), "main": "model.onnx", "out": str(out)})
     assert "answer" in answer, answer
     return Feed.model_validate(answer["answer"])
 
@@ -191,7 +191,7 @@ def test_work_that_follows_the_seed_is_the_same_in_every_run(tmp_path: Path) -> 
 
 def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp_path: Path) -> None:
     found = chosen(padded(5000), tmp_path)
-    assert found.tries <= size_candidates.MOST_TRIES
+    assert found.tries <= size_candidates.MAX_TRIES
     for words in ("ran in none of 16 tries", "x float32 (normal)", "n 1 to 1024", "--shape", "--input", "--inputs"):
         assert words in found.problem
     assert ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, inputs_problem=found.problem)
@@ -200,10 +200,10 @@ def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp
 def test_an_endless_model_is_ended_and_nothing_is_said_against_its_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = trials.load(making.save(endless(), tmp_path) / "model.onnx")
+    session = trials.load_session(making.save(endless(), tmp_path) / "model.onnx")
     with pytest.raises(trials.TookTooLongError):
-        trials.complaint(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
-    monkeypatch.setattr(trials, "complaint", _never)
+        trials.find_complaint(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
+    monkeypatch.setattr(trials, "find_complaint", _never)
     found = chosen(endless(), tmp_path)
     assert (found.problem, found.tries) == ("", 1)
 

@@ -24,15 +24,15 @@ from tests.unit.workshop.test_consumers import built, node, zeros
     ],
 )
 def test_colours_are_no_batch(dims: list[Any], batch: int | str | None) -> None:
-    assert signature.of(built([node("Relu", "x")], dims, {}))["batch"] == batch
+    assert signature.read_signature(built([node("Relu", "x")], dims, {}))["batch"] == batch
 
 
 def test_batches_of_two_inputs_are_one_each() -> None:
     ports = [making.port("x", ["image_batch_size", 3]), making.port("z", ["text_batch_size", "length"])]
     nodes = [node("Relu", "x"), node("Relu", "z", output="q")]
     model = making.model(nodes, ports, [making.port("y", None), making.port("q", None)])
-    facts = signature.of(model)
-    first = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
+    facts = signature.read_signature(model)
+    first = next(size_candidates.list_candidates(model, facts, required=consumers.find_required_sizes(model, facts)))
     assert first == {"image_batch_size": 1, "text_batch_size": 1, "length": 64}
 
 
@@ -66,9 +66,9 @@ def test_numbered_first_dimensions_that_meet_are_the_batch(firsts: list[str], jo
     weights = {"table": zeros(9, 4), "flat": np.array([-1, 4]), "w": zeros(13, 2), "v": zeros(5, 2)}
     stored = [making.weight(name, np.asarray(value)) for name, value in weights.items()]
     model = making.model(nodes, ports, [making.port("y", None)], weights=stored)
-    facts = signature.of(model)
+    facts = signature.read_signature(model)
     assert facts["batch"] == batch
-    found = feed.found_for(model, model.SerializeToString())
+    found = feed.find_feed(model, model.SerializeToString())
     assert (found.problem, found.sizes.get("batch")) == ("", 1 if "batch" in facts["dims"] else None)
 
 
@@ -107,7 +107,7 @@ def test_nameless_rows_that_reach_every_output_are_the_batch(
     nodes.insert(4, node("Mul", "dims", "all", output="dims_again"))
     outputs = [making.port("y", [begins, "unk__6"])]
     model = making.model(nodes, ports, outputs, weights=[making.weight("table", zeros(9, 4))])
-    assert signature.of(model)["batch"] == batch
+    assert signature.read_signature(model)["batch"] == batch
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_counts_of_things_are_batches_where_inputs_begin_with_them(
     nodes = [node("Relu", "x"), node("Relu", "z", output="q")]
     outputs = [making.port("y", None), making.port("q", None)]
     model = making.model(nodes, [making.port("x", first), making.port("z", second)], outputs)
-    facts = signature.of(model)
+    facts = signature.read_signature(model)
     assert facts["batch"] == batch
-    sizes = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
+    sizes = next(size_candidates.list_candidates(model, facts, required=consumers.find_required_sizes(model, facts)))
     assert {sizes[str(shape[0])] for shape in (first, second)} == {1} or batch is None

@@ -26,24 +26,24 @@ def folder_with(tmp_path: Path, change: Any = None) -> Path:
 
 
 def told(folder: Path) -> GenaiFacts:
-    found = genai_config.configured(folder, genai.MAIN, outputs=OUTPUTS)
+    found = genai_config.read_config(folder, genai.MAIN, outputs=OUTPUTS)
     assert found is not None
     return GenaiFacts.model_validate(found)
 
 
 def test_a_model_alone_has_no_configuration(tmp_path):
-    assert genai_config.configured(tmp_path, genai.MAIN, outputs=OUTPUTS) is None
+    assert genai_config.read_config(tmp_path, genai.MAIN, outputs=OUTPUTS) is None
 
 
 def test_a_folder_is_inspected_with_its_configuration(tmp_path):
-    genai.write(tmp_path, decoder.make())
+    genai.write_folder(tmp_path, decoder.make())
     found = orders.inspect(tmp_path, genai.MAIN)
     assert found.ok
     assert found.genai == GenaiFacts(type="llama", vocabulary=1000, context=512)
 
 
 def test_a_tokenizer_belongs_to_the_folder(tmp_path):
-    genai.write(tmp_path, decoder.make())
+    genai.write_folder(tmp_path, decoder.make())
     for name in ("tokenizer.json", "merges.txt", "chat_template.jinja"):
         (tmp_path / name).write_text("{}")
     found = orders.inspect(tmp_path, genai.MAIN)

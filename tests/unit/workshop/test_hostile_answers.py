@@ -53,7 +53,7 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> TakenOver:
             leave(place.out_dir)
             return Ending(kind="done", exit_code=0, reply=reply)
 
-        monkeypatch.setattr(confined, "call", call)
+        monkeypatch.setattr(confined, "call_child", call)
 
     return take
 

@@ -30,12 +30,12 @@ def zeros(*shape: int) -> Any:
 
 
 def found(model: onnx.ModelProto) -> feed.Found:
-    return feed.found_for(model, model.SerializeToString())
+    return feed.find_feed(model, model.SerializeToString())
 
 
 def fills_of(model: onnx.ModelProto) -> dict[str, str]:
-    facts = signature.of(model)
-    return input_values.fills_of(model, facts, consumers.required(model, facts))
+    facts = signature.read_signature(model)
+    return input_values.choose_fills(model, facts, consumers.find_required_sizes(model, facts))
 
 
 PICTURE = ["batch", 3, "height", "width"]
@@ -163,7 +163,9 @@ def boxed(*, columns: int = 4, differ: bool = True) -> onnx.ModelProto:
 def test_boxes_end_behind_where_they_begin() -> None:
     model = boxed()
     assert fills_of(model) == {"bbox": "boxes:1000"}
-    made = inputs.seeded(model, signature.of(model), chosen={"batch": 2, "seq": 500}, seed=0)["bbox"]
+    made = inputs.make_seeded_inputs(model, signature.read_signature(model), chosen={"batch": 2, "seq": 500}, seed=0)[
+        "bbox"
+    ]
     assert (made[..., :2] <= made[..., 2:]).all()
     assert (made.min() >= 0, 900 < made.max() <= 1000, made.dtype) == (True, True, np.int64)
 
@@ -176,7 +178,9 @@ def test_what_is_no_box_is_below_its_table(model: onnx.ModelProto) -> None:
 def test_boxes_of_another_shape_are_refused() -> None:
     model = boxed(columns=5)
     with pytest.raises(Problem, match="four numbers each"):
-        inputs.seeded(model, signature.of(model), chosen={"batch": 1, "seq": 2}, seed=0, asked={"bbox": "boxes:9"})
+        inputs.make_seeded_inputs(
+            model, signature.read_signature(model), chosen={"batch": 1, "seq": 2}, seed=0, asked={"bbox": "boxes:9"}
+        )
 
 
 def prompted(*, labels: Any = (-1.0, 0.0, 1.0), kind: int = FLOAT, points: int = 2) -> onnx.ModelProto:
@@ -216,7 +220,7 @@ def test_points_have_labels_lie_in_the_picture_and_are_few(kind: int) -> None:
     one = found(model)
     assert one.inputs == {"coords": "0..1023", "labels": "of:0|1", "size": "640"}
     assert (one.problem, one.sizes) == ("", {"points": 2})
-    made = inputs.seeded(model, signature.of(model), chosen={"points": 64}, seed=0)
+    made = inputs.make_seeded_inputs(model, signature.read_signature(model), chosen={"points": 64}, seed=0)
     assert set(made["labels"].reshape(-1).tolist()) == {0, 1}
     assert 0 <= made["coords"].min() < 50 < 900 < made["coords"].max() <= 1023
 

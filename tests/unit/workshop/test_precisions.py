@@ -42,7 +42,7 @@ def done(folder: Path, out: Path, **recipe: Any) -> tuple[onnx.ModelProto, list[
 
 def accuracy(path: Path) -> float:
     evaluation = digits.evaluation()
-    scores = reference.outputs_of(path, {"x": evaluation["x"]})[0]["y"]
+    scores = reference.run_reference(path, {"x": evaluation["x"]})[0]["y"]
     return float((scores.argmax(1) == evaluation["labels"]).mean())
 
 
@@ -110,7 +110,7 @@ def test_weights_that_an_exporter_wrote_as_constants_are_quantised_too(tmp_path:
 
 
 def feeds(model: onnx.ModelProto, tmp_path: Path, **inputs: np.ndarray) -> tuple[calibration.Feeds, list[str]]:
-    return calibration.feeds_of(model, arrays.write_npz(tmp_path / "c.npz", inputs))
+    return calibration.make_feeds(model, arrays.write_npz(tmp_path / "c.npz", inputs))
 
 
 def test_few_samples_are_warned_about_and_some_advised_against(tmp_path: Path) -> None:
@@ -163,4 +163,4 @@ def test_fewer_samples_than_a_fixed_batch_are_refused(tmp_path: Path) -> None:
 def test_calibration_data_that_are_no_archive_are_refused(tmp_path: Path) -> None:
     (tmp_path / "c.npz").write_bytes(b"nothing")
     with pytest.raises(Problem, match=r"c\.npz is not an \.npz archive"):
-        calibration.feeds_of(making.linear(), tmp_path / "c.npz")
+        calibration.make_feeds(making.linear(), tmp_path / "c.npz")

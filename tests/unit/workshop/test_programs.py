@@ -22,7 +22,7 @@ OUTPUTS: Any = [{"name": "y", "dtype": "float32", "shape": ["batch", made.OUT]}]
 
 def problem(folder: Path, *, inputs: Any = INPUTS, outputs: Any = OUTPUTS) -> str:
     """What is said of the program in a folder; empty where it can be run."""
-    about = programs.source(folder, inputs=inputs, outputs=outputs)
+    about = programs.describe_program(folder, inputs=inputs, outputs=outputs)
     return str(about.get("problem", ""))
 
 
@@ -232,7 +232,7 @@ def test_inputs_by_keyword_and_outputs_by_key_have_those_names(tmp_path):
 
     path = made.write_program(tmp_path / "model.pt2", change=change)
     with zipfile.ZipFile(path) as archive:
-        graph = program_graph.read("model.pt2", json.loads(archive.read("small/models/model.json")))
+        graph = program_graph.parse_graph("model.pt2", json.loads(archive.read("small/models/model.json")))
     assert graph.positional == 0
     assert [(one.name, one.key) for one in graph.inputs] == [("pixels", "pixels")]
     assert [one.name for one in graph.outputs] == ["scores"]

@@ -26,7 +26,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def accepted(bundle: Path, path: Path, *, main: str = "decoder.onnx") -> dict[str, Any]:
     out = path.with_name("accepted.npz")
-    return prompts.accept({"folder": str(bundle), "main": main, "prompts": str(path), "out": str(out)})
+    return prompts.accept_prompts({"folder": str(bundle), "main": main, "prompts": str(path), "out": str(out)})
 
 
 def refused(bundle: Path, path: Path, *, main: str = "decoder.onnx") -> str:
@@ -115,7 +115,7 @@ def test_a_model_that_does_not_generate_takes_no_prompts(tmp_path: Path) -> None
 
 
 def test_ids_are_below_the_vocabulary_of_the_configuration_beside_the_model(tmp_path: Path) -> None:
-    folder = genai.write(tmp_path / "folder", decoder.make())
+    folder = genai.write_folder(tmp_path / "folder", decoder.make())
     config = folder / CONFIG
     config.write_text(config.read_text().replace('"vocab_size": 1000', '"vocab_size": 900'))
     path = arrays.write_npz(tmp_path / "given.npz", {"prompt": IDS})

@@ -7,14 +7,14 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from farm.workshop import orders
-from farm.workshop.child.opset_range import reach
+from farm.workshop.child.opset_range import find_opset_range
 from farm.workshop.child.variants import make_variant
 from farm.workshop.samples import builders as samples
 from tests.unit.workshop import making
 
 
 def reached(folder: Path, main: str = "model.onnx") -> dict[str, object]:
-    answer = reach({"folder": str(folder), "main": main})
+    answer = find_opset_range({"folder": str(folder), "main": main})
     assert "answer" in answer, answer
     return cast(dict[str, object], answer["answer"])
 
@@ -54,4 +54,4 @@ def test_weights_are_left_out_of_the_try_and_stay_in_the_model(tmp_path: Path) -
 
 def test_a_model_that_breaks_the_converter_is_tried_when_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"no model")
-    assert orders.reach_of(tmp_path, "model.onnx") is None
+    assert orders.find_opset_range(tmp_path, "model.onnx") is None

@@ -88,7 +88,7 @@ def test_both_spellings_of_the_decoder_generate_the_same_with_their_caches_and_w
 @pytest.mark.parametrize("name", ["decoder", "decoder-gqa"])
 def test_a_decoder_runs_as_a_plain_model_with_a_past_of_zeros(name: str, tmp_path: Path) -> None:
     path = builders.write_model(name, tmp_path)
-    found = feed.found_for(onnx.load(path), path)
+    found = feed.find_feed(onnx.load(path), path)
     assert (found.problem, found.tries) == ("", 1)
     assert found.sizes["total_sequence_length"] == found.sizes["past_sequence_length"] + found.sizes["sequence_length"]
     assert {found.inputs[f"past_key_values.{n}.{part}"] for n in (0, 1) for part in ("key", "value")} == {"0"}

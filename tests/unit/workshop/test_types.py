@@ -27,7 +27,7 @@ def seen(model: onnx.ModelProto, tmp_path: Path) -> tuple[Inspection, Feed, arra
     out.mkdir()
     bundle = {"folder": str(folder), "main": "model.onnx"}
     found = Inspection.model_validate(inspect(bundle)["answer"])
-    chosen = Feed.model_validate(feed.choose({**bundle, "out": str(out)})["answer"])
+    chosen = Feed.model_validate(feed.choose_feed({**bundle, "out": str(out)})["answer"])
     if chosen.problem:
         return found, chosen, {}
     path = out / "inputs.npz"
@@ -70,8 +70,8 @@ def test_strings_of_which_nothing_is_known_are_seeded_words(tmp_path: Path) -> N
         [helper.make_node("Identity", ["x"], ["y"])], [making.port("x", [2], TensorProto.STRING)], TensorProto.STRING
     )
     _, chosen, made = seen(model, tmp_path)
-    facts = signature.of(model)
-    again, other = (inputs.seeded(model, facts, chosen={}, seed=seed) for seed in (0, 1))
+    facts = signature.read_signature(model)
+    again, other = (inputs.make_seeded_inputs(model, facts, chosen={}, seed=seed) for seed in (0, 1))
     assert chosen.inputs == {"x": "words"}
     assert (made["x"] == again["x"]).all()
     assert (made["x"] != other["x"]).any()

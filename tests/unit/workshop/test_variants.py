@@ -38,7 +38,7 @@ def problem(folder: Path, out: Path, **recipe: Any) -> tuple[str, str]:
 
 
 def outputs(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return reference.outputs_of(path, inputs)[0]
+    return reference.run_reference(path, inputs)[0]
 
 
 def test_a_newer_opset_is_stamped_checked_and_told(tmp_path: Path) -> None:
