@@ -337,9 +337,8 @@ def _with_base(given: Given, where: _Where, folder: Path) -> Given:
         path = download_version(where.against, folder=folder)
     old = list_model_files(path)
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
-        print_lines(
-            f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured."
-        )
+        same = f"{where.subject.model} is {where.against}, byte for byte, and nothing was measured."
+        print_lines(f"The gate passed: {same}")
         raise typer.Exit
     return replace(given, beside=replace(where.subject, model=path), base_commit=git_models.parse_commit(where.against))
 
