@@ -49,7 +49,7 @@ def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect
     return written.replace(parameters=parameters)
 
 
-def parse_runtime(text: str) -> Runtime:
+def parse_ort_option(text: str) -> Runtime:
     """The runtime that --ort names. Raises Usage."""
     try:
         return parse_runtime(text)

@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from farm.rules.presenting import refusals
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
-from onnxfarm.commands.bench_options import parse_runtime
+from onnxfarm.commands.bench_options import parse_ort_option
 from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_plain
@@ -36,7 +36,7 @@ def conformance(
     quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
 ) -> None:
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
-    runtimes = [parse_runtime(text) for text in ort.split(",") if text.strip()]
+    runtimes = [parse_ort_option(text) for text in ort.split(",") if text.strip()]
     if not runtimes:
         raise Usage("--ort names no version: write it like 1.24.4,1.31.1.")
     console = Console(stderr=True)

@@ -12,7 +12,7 @@ from farm.rules.presenting import refusals
 from farm.rules.runtimes import genai
 from farm.sandbox.policy import SandboxError
 from farm.workshop import orders, replies
-from onnxfarm.commands.bench_options import parse_runtime
+from onnxfarm.commands.bench_options import parse_ort_option
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
 from onnxfarm.here.home import default_home
@@ -87,7 +87,7 @@ def _read(path: Path) -> str:
 def _asked(
     texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, console: Console
 ) -> Path:
-    runtime = parse_runtime(ort)
+    runtime = parse_ort_option(ort)
     if not genai.is_genai(runtime):
         raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
     try:
