@@ -77,6 +77,11 @@ class _Run(NamedTuple):
     pk: int
     model: int
     name: str
+    reason: str
+
+    @property
+    def is_of_search(self) -> bool:
+        return self.reason in SEARCHES
 
 
 def card_of(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
@@ -134,19 +139,19 @@ def _rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
 
 
 def _runs(user: Anyone) -> QuerySet[Run]:
-    rows = Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
-    return rows.exclude(reason__in=SEARCHES)
+    return Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
 
 
 def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
     """The newest finished runs that measured the release, by each other version that they measured beside it."""
     finished = _runs(user).filter(state=RunState.FINISHED)
-    newest = finished.order_by("-pk").values_list("pk", flat=True)[:RUNS]
+    found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
+    newest = [pk for runs in found_by for pk in runs.order_by("-pk").values_list("pk", flat=True)[:RUNS]]
     asked = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
     cells = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
     having = cells.filter(runtime=str(new)).values("run")
     beside = cells.filter(run__in=having, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
-    columns = ("runtime", "run", "run__version__model", "run__version__model__name")
+    columns = ("runtime", "run", "run__version__model", "run__version__model__name", "run__reason")
     found: dict[str, list[_Run]] = defaultdict(list)
     for runtime, *run in sorted(beside.values_list(*columns).distinct(), key=lambda row: -row[1]):
         found[Runtime.of(runtime).version].append(_Run(*run))
@@ -154,11 +159,11 @@ def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> 
 
 
 def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
-    """Pairs of the newest of these runs, by model and node. Two queries."""
+    """Pairs of the newest of these runs, by model and node, of a search where no other measured them. Two queries."""
     of_a_model: dict[int, list[_Run]] = defaultdict(list)
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run.is_of_search):
         of_a_model[run.model].append(run)
-    read = {run.pk: run.model for mine in of_a_model.values() for run in mine[:OF_A_MODEL]}
+    read = {run.pk: run for mine in of_a_model.values() for run in mine[:OF_A_MODEL]}
     chosen = sorted(read, reverse=True)[:OF_ALL]
     # sorted by run, so that no database walks its newest rows of all runs for these
     cells: dict[int, list[Cell]] = defaultdict(list)
@@ -182,7 +187,8 @@ def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, l
     for number, shown in cells.items():
         document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
         for pair in pair_cells(document, old=old, new=new):
-            found[read[number], pair.new.node or pair.old.node or NO_NODE].append(Measured(number, pair))
+            run = read[number]
+            found[run.model, pair.new.node or pair.old.node or NO_NODE].append(Measured(number, pair, run.is_of_search))
     return found
 
 
@@ -225,7 +231,8 @@ def _watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
 
 def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
     """What is measured with the release now or will be, the oldest first."""
-    newest = _runs(user).filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
+    asked = _runs(user).exclude(reason__in=SEARCHES)
+    newest = asked.filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
     cells = CellRow.objects.filter(run__in=list(newest), beside=None, runtime=str(new)).order_by("run")
     columns = ("run__version__model", "run__version__model__name", "run")
     found = [OpenRun(*row) for row in cells.values_list(*columns).distinct()]

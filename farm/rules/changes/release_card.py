@@ -1,7 +1,7 @@
 """A release's report card: models × nodes beside an older release, and the sentence that leads. Pure.
 
 A point is one series on one node. Where it was measured several times the newest pair stands, so that a fresh block
-that does not show a change again takes it back.
+that does not show a change again takes it back; what a search measured stands where nothing else did.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,16 +28,19 @@ _LIKE_LATENCY = {judging.alerts_as for judging in ALERTING.values() if judging.b
 SHOWN = tuple(
     kind for kind in KINDS.values() if (kind.compare is not None or kind.key in _LIKE_LATENCY) and kind.key != PLACEMENT
 )
+OF_SEARCH = "Measured by a search of the farm for an alert."
 # models that are named beside the one that leads
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A pair of the older release and this one, in a run."""
+    """A pair of the older release and this one, in a run. `is_of_search`: the farm looked for a release, or for what
+    takes a change back, with it."""
 
     run: int
     pair: Pair
+    is_of_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,9 @@ def is_within(*, good: str, bad: str, first_bad: str, old: str, new: str) -> boo
 
 def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> Place:
     """The gravest change; else what the points came to. Of one of both there has to be something."""
-    newest = {(point.pair.series, point.pair.new.node): point for point in sorted(measured, key=lambda one: one.run)}
+    # what a search measured stands where nothing else did
+    ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
+    newest = {(point.pair.series, point.pair.new.node): point for point in ordered}
     points = list(newest.values())
     own = {kind.key for kind in SHOWN} if points else set()
     found = [change for point in points for change in _worse(point)]
@@ -246,7 +251,8 @@ def _change(pair: Pair) -> Change | None:
 
 def _place(point: Measured, sign: Sign, *, kind: str = "", text: str = "", size: float | None = None) -> Place:
     pair = point.pair
-    return Place(sign, kind, text, size, change=_change(pair), run=point.run, cell=pair.new.id)
+    told = " ".join(filter(None, (text, OF_SEARCH if point.is_of_search else "")))
+    return Place(sign, kind, told, size, change=_change(pair), run=point.run, cell=pair.new.id)
 
 
 def _order(place: Place) -> int:

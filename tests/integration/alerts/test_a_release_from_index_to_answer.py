@@ -8,12 +8,14 @@ from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
 from farm.alerts.selectors.badges import standing_of
 from farm.alerts.selectors.origins import origin_of
+from farm.alerts.selectors.release_cards import card_of
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome, RoundState
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.changes.release_card import OF_SEARCH
 from farm.rules.runtimes.order import release_order
 from farm.runs.models import Event, Run
 from tests.integration.alerts.driving import MATRIX, Lab, make_watch, offer, slower_from
@@ -84,6 +86,9 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert alert.first_bad == "1.31.0"
     assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained"]
     assert_every_run_says_why(one, alert)
+    # a release that the bisection alone measured has a place on its card
+    (row,) = card_of(watch.created_by, "onnxruntime", "1.30.0").card.rows
+    assert (row.at("bench-1").sign.word, row.at("bench-1").text) == ("equal", OF_SEARCH)
 
 
 def assert_every_run_says_why(one: WatchRound, alert: Alert) -> None:

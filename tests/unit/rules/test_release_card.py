@@ -7,7 +7,17 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Parity
 from farm.contract.document_comparisons import MetricChange
-from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
+from farm.rules.changes.release_card import (
+    OF_SEARCH,
+    Card,
+    Measured,
+    Place,
+    Raised,
+    Row,
+    baselines,
+    is_within,
+    place_of,
+)
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.searches.switches import Candidate, remedy
 from farm.rules.wording.numbers import NOT_MEASURED
@@ -26,7 +36,7 @@ def measured(
     new = make_cell("c2", runtime=NEW, **both | how.get("new", {}))
     known = {"smallest_detectable": seen, "metrics": how.get("metrics", [])}
     compared = make_comparison(verdict, ratio, **known) if how.get("is_compared", True) else None
-    return Measured(run, Pair(old, new, compared))
+    return Measured(run, Pair(old, new, compared), how.get("is_of_search", False))
 
 
 def row(name: str, *points: Measured, raised: Any = (), model: int = 1, **how: Any) -> Row:
@@ -87,6 +97,14 @@ def test_the_gravest_of_several_points_stands_for_all() -> None:
 def test_a_fresh_block_that_does_not_show_it_again_takes_it_back() -> None:
     assert place_of([measured("equal", run=2), measured("slower", 1.24, run=1)]).sign.word == "equal"
     assert place_of([measured("equal", run=2), measured("slower", 1.24, run=3)]).kind == "slower"
+
+
+def test_what_a_search_measured_counts_where_nothing_else_did() -> None:
+    """A release that a bisection had measured stood as not measured."""
+    searched = measured("slower", 1.24, run=3, is_of_search=True)
+    place = place_of([searched])
+    assert (place.sign.word, place.run, place.text.endswith(OF_SEARCH)) == ("24.0 % slower", 3, True)
+    assert (place_of([searched, measured("equal", run=2)]).sign.word, place_of([measured()]).text) == ("equal", "")
 
 
 def test_alerts_tell_what_pairs_do_not_show() -> None:
