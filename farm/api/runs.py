@@ -237,6 +237,7 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
             cells_planned=progress.cells_planned,
             block=progress.words,
             waiting=progress.moment.still,
+            is_slowed=progress.moment.is_slowed,
             begins_in_minutes=_minutes(progress.moment.begins_s),
             ends_in_minutes=_minutes(progress.moment.ends_s),
         ),

@@ -39,13 +39,14 @@ class Estimate:
         self._began: float | None = None
         self._rounds: list[float] = []
         self._ended: list[time_left.Ahead] = []
+        self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
         """The block with this number, from 1, is next."""
         if self._number:
             # nothing of it is missing, and its pace is known
             last = self._ahead()
-            self._ended = [replace(last, expected=last.rounds, after_s=0.0, since_s=0.0)]
+            self._ended = [replace(last, ends=[last.rounds], after_s=0.0, since_s=0.0)]
         self._number, self._began, self._rounds = number, None, []
 
     def begin(self) -> None:
@@ -58,9 +59,15 @@ class Estimate:
         """Whether the block is being measured: what is waited, installed and prepared before is in no plan."""
         return self._began is not None
 
-    def note_round(self) -> None:
-        """A round was measured."""
+    def note_round(self, *, is_disturbed: bool = False) -> None:
+        """A round was measured; `is_disturbed`: other programs disturbed launches of it."""
         self._rounds.append(self._clock())
+        self._is_disturbed = is_disturbed
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether other programs lengthen its rounds."""
+        return self._is_disturbed and self._number > 0 and self._ahead().is_slowed()
 
     @property
     def left_s(self) -> float | None:
@@ -142,7 +149,8 @@ class Follower:
         """A report was made: so many processes more are done."""
         self._done += _steps(report)
         if isinstance(report, RoundReport):
-            self._estimate.note_round()
+            samples = (place.sample for place in report.samples)
+            self._estimate.note_round(is_disturbed=any(sample and sample.is_disturbed for sample in samples))
         if self._bar:
             self._bar.update(self._task, completed=min(self._done, self._total))
         elif isinstance(report, RoundReport):
@@ -153,8 +161,10 @@ class Follower:
 
     def _left(self) -> str:
         left_s = self._estimate.left_s
-        words = "" if left_s is None else time_left.words_left(left_s, is_measuring=self._estimate.has_begun)
-        return words and f", {words}"
+        if left_s is None:
+            return ""
+        how = {"is_measuring": self._estimate.has_begun, "is_slowed": self._estimate.is_slowed}
+        return f", {time_left.words_left(left_s, **how)}"
 
     def _show(self, for_s: str = "") -> None:
         """On the bar."""

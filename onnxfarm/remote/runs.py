@@ -37,6 +37,7 @@ class RunProgress(NamedTuple):
     is_finished: bool
     is_waiting: bool = False
     begins_in_minutes: float | None = None
+    is_slowed: bool = False
 
     @property
     def news(self) -> object:
@@ -54,7 +55,8 @@ class RunProgress(NamedTuple):
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
             begins_s = None if self.begins_in_minutes is None else 60.0 * self.begins_in_minutes
-            parts.append(words_left(60.0 * self.minutes_left, is_measuring=not self.is_waiting, begins_s=begins_s))
+            how = {"is_measuring": not self.is_waiting, "is_slowed": self.is_slowed}
+            parts.append(words_left(60.0 * self.minutes_left, begins_s=begins_s, **how))
         return ", ".join(parts)
 
 
@@ -111,6 +113,7 @@ def make_progress(run: RunOut) -> RunProgress:
         is_finished=is_finished,
         is_waiting=bool(progress.waiting),
         begins_in_minutes=progress.begins_in_minutes,
+        is_slowed=progress.is_slowed,
     )
 
 

@@ -34,6 +34,9 @@ class ProgressOut(Answer):
     minutes_left: float | None = Field(
         description="of measuring, at the pace so far; while it waits, from when that is over; null: unknown"
     )
+    is_slowed: bool = Field(
+        default=False, description="whether other programs lengthen it, so that it may take longer than `minutes_left`"
+    )
     begins_in_minutes: float | None = Field(
         default=None, description="while it waits in the queue, minutes until what is ahead of it ends; null: unknown"
     )

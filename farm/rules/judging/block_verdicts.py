@@ -32,7 +32,7 @@ from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import PlannedBlock, PlannedComparison
+from farm.rules.planning.plans import LONGEST_ORDER, PlannedBlock, PlannedComparison, most_rounds
 from farm.rules.wording.vocabulary import is_change
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
@@ -40,9 +40,6 @@ EXPLAINED_AXES = frozenset({"model", "runtime", "provider", "session"})
 # … from the first trace of each arm and so many interleaved ones more.
 MORE_TRACES = 4
 FEWEST_PAIRS = 2
-# A round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them.
-REPLACED = 0.5
-LONGEST_ORDER = 96
 BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 
 
@@ -259,11 +256,6 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
     ):
         return False
     return report.round + 1 < min(block.min_rounds, most_rounds(max_rounds))
-
-
-def most_rounds(max_rounds: int) -> int:
-    """Rounds to order from a node: `max_rounds`, and those that may replace dropped pairs."""
-    return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
 
 
 def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int:

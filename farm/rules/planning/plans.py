@@ -12,6 +12,11 @@ from farm.contract.reasons import Reason, WayOut
 
 # a block ends within so many times what was planned for it
 PROMISE_FACTOR = 2.0
+# from the first look on its rounds leave this share of that to further traces
+TRACES_SHARE = 0.25
+# a round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them
+REPLACED = 0.5
+LONGEST_ORDER = 96
 
 
 class NodeOffer(Message):
@@ -149,6 +154,11 @@ class PlannedBlock(Message):
         if self.once_s is None or self.round_s is None:
             return None
         return PROMISE_FACTOR * (self.once_s + rounds * self.round_s)
+
+
+def most_rounds(max_rounds: int) -> int:
+    """Rounds to order from a node: `max_rounds`, and those that may replace dropped pairs."""
+    return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
 
 
 class RefusedPoint(Message):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from statistics import fmean
 
 from farm.contract.cells import Budget
+from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import PROMISE_FACTOR, PlannedBlock
+from farm.rules.planning.plans import PROMISE_FACTOR, TRACES_SHARE, PlannedBlock, most_rounds
 
 # the pace is that of so many rounds at the end
 PACE_ROUNDS = 5
+# rounds that take so many times as long as usual are those of a busy machine
+BUSY = 1.5
 # from here on in minutes, before in steps of so many seconds
 MINUTES_FROM_S = 90.0
 STEP_S = 5.0
@@ -22,15 +26,18 @@ class Ahead:
     """A block as far as it is. Planned: `planned_s` for all of it, `once_s` for its checks and first traces, `round_s`
     for one round, `after_s` for what follows its rounds; what an old plan does not say is 0.
 
-    `expected`: rounds that it will probably have. `begun_s`: since its first check, None: not begun. `rounds_s`: what
-    its latest rounds took, one after another; `since_s`: since the last of them.
+    `ends`: rounds after which it may be decided, the most of them last; `replaced`: the most where disturbed ones are
+    measured again; `promised_s`: by when it ends, counted as `begun_s` is. `begun_s`: since its first check, None: not
+    begun. `rounds_s`: what its latest rounds took, one after another; `since_s`: since the last of them.
     """
 
     planned_s: float
     once_s: float
     round_s: float
     rounds: int
-    expected: int
+    ends: Sequence[int]
+    replaced: int = 0
+    promised_s: float = inf
     after_s: float = 0.0
     begun_s: float | None = None
     rounds_s: Sequence[float] = ()
@@ -44,7 +51,9 @@ class Ahead:
             once_s=block.once_s or 0.0,
             round_s=block.round_s or 0.0,
             rounds=rounds,
-            expected=expected_rounds(block.budget, rounds=rounds, least=block.min_rounds, most=block.max_rounds),
+            ends=ends_of(block.budget, least=block.min_rounds, most=block.max_rounds),
+            replaced=most_rounds(block.max_rounds) if block.is_replacing else 0,
+            promised_s=block.promised_s(block.max_rounds) or inf,
             after_s=block.sustained_s * len({arm.cell for arm in block.arms}),
         )
 
@@ -63,11 +72,30 @@ class Ahead:
         pace = self.pace_s
         return pace / self.round_s if pace is not None and self.round_s > 0 else None
 
+    @property
+    def expected(self) -> float:
+        """Rounds that it will probably have. Of blocks that a look leaves undecided half are decided at the next, which
+        makes the usual number of a budget; beyond the most it has as many more as it has had there."""
+        *looks, most = [end for end in self.ends if end > self.rounds] or [self.rounds]
+        if self.rounds > self.ends[-1]:
+            return max(self.rounds, min(2 * self.rounds - self.ends[-1], self.replaced))
+        return sum(look / 2.0**place for place, look in enumerate(looks, start=1)) + most / 2.0 ** len(looks)
 
-def expected_rounds(budget: Budget, *, rounds: int, least: int, most: int) -> int:
-    """The usual number of a budget within what a block may have; beyond it the most, for nobody knows how many."""
-    usual = min(max(ROUNDS[budget].usual, least), most)
-    return usual if rounds < usual else max(rounds, most)
+    @property
+    def room_s(self) -> float:
+        """Seconds in which rounds are begun, of what was promised."""
+        begun_s = self.begun_s or 0.0
+        return self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0)) - begun_s
+
+    def is_slowed(self, *, usual: float = 1.0) -> bool:
+        """Whether its rounds take much longer than usual here, which is so many times as long as planned."""
+        return (self.stretch or 0.0) >= BUSY * max(1.0, usual)
+
+
+def ends_of(budget: Budget, *, least: int, most: int) -> list[int]:
+    """Rounds after which a block may be decided: the looks, and the most that it may have."""
+    looks = (ROUNDS[budget].per_pair * look for look in LOOKS)
+    return [*(look for look in looks if least <= look < most), most]
 
 
 def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
@@ -83,11 +111,13 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
     return max(max(known, default=0.0), sum(known) / max(1, at_once)) or None
 
 
-def words_left(seconds: float, *, is_measuring: bool = True, begins_s: float | None = None) -> str:
-    """`about 3 min left`; while something else comes first, `about 20 s once it begins`, or `begins in about 12 min,
-    about 20 s of measuring` where somebody can tell when."""
+def words_left(
+    seconds: float, *, is_measuring: bool = True, begins_s: float | None = None, is_slowed: bool = False
+) -> str:
+    """`about 3 min left`, of a busy machine that it may be longer; while something else comes first, `about 20 s once
+    it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when."""
     if is_measuring:
-        return f"{about(seconds)} left"
+        return f"{about(seconds)} left{', longer while this machine is busy' if is_slowed else ''}"
     return (
         f"begins in {about(begins_s)}, {about(seconds)} of measuring"
         if begins_s is not None
@@ -103,13 +133,16 @@ def about(seconds: float) -> str:
 
 
 def left_of_block(ahead: Ahead, *, stretch: float) -> float | None:
-    """Seconds until its rounds are measured and what follows them; before two rounds `stretch` times as planned."""
-    missing = max(0, ahead.expected - ahead.rounds)
+    """Seconds until its rounds are measured, as far as the promise has room for them, and what follows them; before two
+    rounds `stretch` times as planned."""
+    missing = max(0.0, ahead.expected - ahead.rounds)
     if missing == 0:
         return 0.0 if ahead.after_s == 0 else None
     pace = ahead.pace_s
     if pace is not None:
-        return pace * missing - min(ahead.since_s, pace) + ahead.after_s
+        done_s = min(ahead.since_s, pace)
+        # the round under way is measured to its end
+        return max(pace - done_s, min(pace * missing - done_s, ahead.room_s)) + ahead.after_s
     begun_s = ahead.begun_s or 0.0
     # without two rounds yet: as planned, until so much should have been done and is not
     due_s = ahead.once_s + (ahead.rounds + 1) * ahead.round_s

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from django.db.models import FloatField
@@ -20,7 +21,8 @@ from farm.contract.version import node_queue
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.time_left import Ahead, expected_rounds, left_of_block
+from farm.rules.planning.plans import PROMISE_FACTOR, most_rounds
+from farm.rules.planning.time_left import Ahead, ends_of, left_of_block
 from farm.rules.planning.turns import Machine, Queued, Span, forecast
 from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
@@ -80,11 +82,12 @@ _PLANNED = {
 
 class Expected(NamedTuple):
     """Seconds until a run's first block begins, 0 where one has, and until its last one ends, None where nobody can
-    tell; and how many its blocks are measured, at their machines' pace."""
+    tell; how many its blocks are measured, at their machines' pace; and whether other programs lengthen that now."""
 
     begins_s: float | None
     ends_s: float | None
     measured_s: float
+    is_slowed: bool = False
 
 
 class Forecast:
@@ -119,7 +122,7 @@ class Forecast:
         measured_s += sum(self._pace_of(row) * row.planned_s for row in rows if row.pk not in self.spans)
         is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
         if is_made and len(known) == len(rows):
-            return Expected(begins_s, max(span.ends_s for span in known), measured_s)
+            return Expected(begins_s, max(span.ends_s for span in known), measured_s, any(map(self._is_slowed, rows)))
         return Expected(None, None, measured_s) if rows else None
 
     def next_on(self, node: Node) -> list[tuple[int, Span]]:
@@ -206,6 +209,10 @@ class Forecast:
             row.pk: Span(0.0, self._left_s(row, node.device), node.device) for row, node in held if node is not None
         }
 
+    def _is_slowed(self, row: _Row) -> bool:
+        begun, span = self._begun.get(row.pk), self._held.get(row.pk)
+        return begun is not None and span is not None and begun.is_slowed(usual=self._paces.get(span.device, 1.0))
+
     def _left_s(self, row: _Row, device: str) -> float:
         """Seconds until a block ends that is measured: by the pace of its rounds, before them by its plan."""
         held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
@@ -234,18 +241,19 @@ class Forecast:
     def _ahead(self, row: _Row, begun_at: datetime, rounds_at: Sequence[datetime]) -> Ahead:
         """Rounds that an earlier order measured are no part of this one, nor those of an attempt that was lost."""
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
-        expected, after_s = row.max_rounds - row.first_round, 0.0
+        most, after_s = row.max_rounds - row.first_round, 0.0
+        ends = [most]
         if not row.first_round:
-            expected = expected_rounds(
-                Budget(row.budget), rounds=len(rounds_at), least=rounds.least, most=row.max_rounds
-            )
+            ends = ends_of(Budget(row.budget), least=rounds.least, most=most)
             after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
         return Ahead(
             planned_s=row.planned_s,
             once_s=once_s,
             round_s=round_s,
             rounds=len(rounds_at),
-            expected=expected,
+            ends=ends,
+            replaced=most_rounds(most),
+            promised_s=PROMISE_FACTOR * (once_s + most * round_s) or inf,
             after_s=after_s,
             begun_s=(self.now - begun_at).total_seconds(),
             rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise(rounds_at)],

@@ -108,11 +108,16 @@ class Moment:
         return self.expected.measured_s if self.still else self.expected.ends_s or self.expected.measured_s
 
     @property
+    def is_slowed(self) -> bool:
+        return self.expected is not None and self.expected.is_slowed
+
+    @property
     def words_left(self) -> str:
         """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
         if self.left_s is None:
             return ""
-        return words_left(self.left_s, is_measuring=not self.still, begins_s=self.begins_s)
+        how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
+        return words_left(self.left_s, begins_s=self.begins_s, **how)
 
     @property
     def shown(self) -> tuple[object, ...]:

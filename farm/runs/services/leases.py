@@ -37,7 +37,7 @@ from farm.fleet.services import clear_wait
 from farm.registry.models import ArtifactFile
 from farm.registry.selectors import describe_uploaded_numbers, wheels_of
 from farm.rules.cells import scenarios
-from farm.rules.judging.block_verdicts import most_rounds
+from farm.rules.planning.plans import most_rounds
 from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import distributions, indexes
 from farm.runs import clocks

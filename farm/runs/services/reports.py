@@ -16,7 +16,8 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
-from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_goes_on
+from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
+from farm.rules.planning.plans import most_rounds
 from farm.runs import clocks
 from farm.runs.models import NONE, Arm, Attempt, Block
 from farm.runs.selectors.divergences import questions_of

@@ -30,12 +30,25 @@ def test_an_estimate_follows_the_rounds_once_there_are_two(clock: Clock) -> None
     estimate.begin()
     assert estimate.left_s == pytest.approx(60 * block.minutes)
     for _ in range(3):
-        clock.now += 30.0
-        estimate.note_round()
-    # five more of 30 s each, however much less was planned
-    assert estimate.left_s == pytest.approx(150.0)
-    clock.now += 10.0
-    assert estimate.left_s == pytest.approx(140.0)
+        clock.now += 1.2 * block.round_s
+        estimate.note_round(is_disturbed=True)
+    # five more like these
+    assert estimate.left_s == pytest.approx(6 * block.round_s)
+    clock.now += 1.0
+    assert (estimate.left_s, estimate.is_slowed) == (pytest.approx(6 * block.round_s - 1.0), False)
+
+
+def test_an_estimate_ends_within_what_was_promised_and_says_that_the_machine_is_busy(clock: Clock) -> None:
+    block = make_block(budget="standard")
+    estimate = progress.Estimate([block], clock=clock)
+    estimate.start_block(1)
+    estimate.begin()
+    for _ in range(3):
+        clock.now += 8 * block.round_s
+        estimate.note_round(is_disturbed=True)
+    assert (estimate.left_s, estimate.is_slowed) == (pytest.approx(block.promised_s(24) - clock.now), True)
+    estimate.note_round()
+    assert not estimate.is_slowed
 
 
 def test_installing_is_not_counted_into_the_pace(clock: Clock) -> None:
@@ -53,9 +66,9 @@ def test_later_blocks_take_as_much_longer_as_this_one_does(clock: Clock) -> None
     estimate.start_block(1)
     estimate.begin()
     for _ in range(8):
-        clock.now += 3 * block.round_s
+        clock.now += 1.5 * block.round_s
         estimate.note_round()
-    assert estimate.left_s == pytest.approx(3 * 60 * block.minutes)
+    assert estimate.left_s == pytest.approx(1.5 * 60 * block.minutes)
 
 
 def test_checks_of_other_arms_do_not_begin_the_block_again(clock: Clock) -> None:

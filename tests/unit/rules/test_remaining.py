@@ -1,15 +1,27 @@
 """How long measuring goes on: as planned, then at the pace of the rounds; never the same words for minutes."""
 
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
 import pytest
 
 from farm.contract.cells import Budget
-from farm.rules.planning.time_left import Ahead, expected_rounds, seconds_left, words_left
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.plans import most_rounds
+from farm.rules.planning.time_left import Ahead, ends_of, seconds_left, words_left
 from tests.unit.rules.making import make_block
+from worker.agent.measurement.schedule import BlockSchedule
+
+RECORDED = Path(__file__).parents[2] / "bench" / "real_aa.jsonl"
 
 
 def ahead(*, rounds: int = 0, **changes: object) -> Ahead:
     """A block of 8 rounds of 5 s after 20 s of checks: one minute."""
-    known = {"planned_s": 60.0, "once_s": 20.0, "round_s": 5.0, "rounds": rounds, "expected": 8}
+    known = {"planned_s": 60.0, "once_s": 20.0, "round_s": 5.0, "rounds": rounds, "ends": [8]}
     return Ahead(**{**known, **changes})
 
 
@@ -64,16 +76,61 @@ def test_a_plan_of_before_rounds_were_estimated_still_has_its_minutes() -> None:
     ("budget", "rounds", "most", "expected"),
     [
         (Budget.STANDARD, 0, 24, 12),
-        (Budget.STANDARD, 12, 24, 24),
-        (Budget.STANDARD, 30, 24, 30),
-        (Budget.QUICK, 0, 24, 8),
-        (Budget.STANDARD, 0, 10, 10),
+        (Budget.STANDARD, 8, 24, 16),
+        (Budget.STANDARD, 12, 24, 20),
+        (Budget.STANDARD, 16, 24, 24),
+        (Budget.STANDARD, 24, 24, 24),
+        (Budget.STANDARD, 25, 24, 26),
+        (Budget.STANDARD, 40, 24, 40),
+        (Budget.PRECISE, 0, 48, 24),
+        (Budget.QUICK, 0, 8, 8),
+        (Budget.STANDARD, 0, 8, 8),
     ],
 )
-def test_a_block_is_expected_to_have_its_usual_rounds_and_beyond_them_the_most(
+def test_a_block_is_expected_to_have_its_usual_rounds_and_at_each_look_those_that_half_of_them_take(
     budget: Budget, rounds: int, most: int, expected: int
 ) -> None:
-    assert expected_rounds(budget, rounds=rounds, least=8, most=most) == expected
+    ends = ends_of(budget, least=ROUNDS[budget].least, most=most)
+    assert ahead(rounds=rounds, ends=ends, replaced=most_rounds(most)).expected == expected
+
+
+def recorded_rounds() -> list[float]:
+    """What rounds took on a machine that became quiet, then busy again: an eighth of each recorded block."""
+    told = map(json.loads, RECORDED.read_text().splitlines())
+    blocks = {(entry["model"], entry["block"]): entry["wall_s"] for entry in told if entry.get("samples")}
+    return [wall_s / 8.0 for wall_s in blocks.values()]
+
+
+def estimates(durations: Iterable[float]) -> Iterator[tuple[Ahead, float, float]]:
+    """A `standard` block that no look decides, after each round that the node's own clock lets it measure: as far as it
+    is, the time left, and what its latest round took."""
+    now = 0.0
+    block = make_block(budget="standard")
+    promised_s = block.promised_s(block.max_rounds)
+    schedule = BlockSchedule(promised_s, clock=lambda: now)
+    rounds: list[float] = []
+    for duration, _ in zip(durations, range(most_rounds(block.max_rounds)), strict=False):
+        with schedule.measuring():
+            now += duration
+        rounds.append(duration)
+        told = replace(Ahead.of_plan(block, rounds=len(rounds)), begun_s=now, rounds_s=rounds[1:])
+        left_s = seconds_left([told])
+        if not schedule.has_room_for_a_round:
+            return
+        if left_s is not None:
+            yield told, left_s, duration
+
+
+@pytest.mark.parametrize("start", range(0, 102, 3))
+def test_what_is_left_neither_jumps_nor_passes_what_was_promised(start: int) -> None:
+    """20 s became 20 minutes when the twelfth round had decided nothing on a busy machine, past twice its plan."""
+    recorded = recorded_rounds()
+    quiet_s = median(recorded)
+    scale = (make_block(budget="standard").round_s or 0.0) / quiet_s
+    said = list(estimates(scale * duration for duration in [*recorded[start:], *recorded[:start]]))
+    assert all(left_s <= max(told.promised_s - (told.begun_s or 0.0), duration * 2) for told, left_s, duration in said)
+    # after the first three rounds, which tell how fast this machine is
+    assert all(after[1] <= 2.2 * max(before[1], after[2]) for before, after in pairwise(said[3:]))
 
 
 def test_a_block_of_a_plan_is_read_off_it() -> None:

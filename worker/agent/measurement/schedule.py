@@ -12,11 +12,10 @@ from math import inf
 
 from farm.rules.comparing.power import LOOKS
 from farm.rules.comparing.repeats import MIN_ROUNDS
+from farm.rules.planning.plans import TRACES_SHARE
 
 # of the promised time, which is twice the plan: to measure disturbed samples again
 REPEATS_SHARE = 0.1
-# rounds up to the first look come before everything else; further ones leave this share to further traces
-TRACES_SHARE = 0.25
 # arms of a comparison
 PAIR = 2
 # a second round is begun late too, because memory is judged by a repeat, where so many like the first fit before the
