@@ -28,7 +28,7 @@ import numpy as np
 from farm.contract.reports import RoundReport
 from farm.rules.comparing import statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.judging.counted_rounds import BUSY_SHARE
 from tests.bench import blocks, figure
 from tests.bench.ledger import Ledger, Line
@@ -144,7 +144,7 @@ def _chosen(wall: np.ndarray, processor: np.ndarray, is_quiet: np.ndarray) -> np
 
     The choice is made anew at every look, by the rounds that there are.
     """
-    for look in (rounds for rounds in LOOKS if rounds <= len(wall)):
+    for look in (rounds for rounds in PLANNED_LOOKS if rounds <= len(wall)):
         quiet = is_quiet[:look]
         calm = int(quiet.sum())
         is_busy = calm < look and (calm < ROUNDS or look - calm > BUSY_SHARE * look)

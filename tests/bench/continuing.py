@@ -124,7 +124,7 @@ def rivals(simulations: int, *, seed: int) -> dict[str, Any]:
         logs = noise.normal(simulations, RIVAL_S / np.sqrt(2.0), rng, ROUNDS)
         ratios = logs[:, :, 1] - logs[:, :, 0] + np.log1p(change)
         pairs = np.exp(np.stack([np.zeros_like(ratios), ratios], axis=2))
-        first = verdicts.judge_many(list(pairs[:, : power.LOOKS[-1]]), margin=0.0)
+        first = verdicts.judge_many(list(pairs[:, : look_levels.PLANNED_LOOKS[-1]]), margin=0.0)
         left = ratios[[one.verdict == "undecided" for one in first]]
         for name, rival in RIVALS.items():
             at = rival(left)
@@ -137,7 +137,7 @@ def by_looks(ratios: Floats) -> NDArray[np.int64]:
     """The product's rule."""
     at = np.full(len(ratios), ROUNDS + 1)
     for place, rounds in enumerate(look_levels.LOOKS):
-        if power.LOOKS[-1] < rounds <= ROUNDS:
+        if look_levels.PLANNED_LOOKS[-1] < rounds <= ROUNDS:
             some, levels = ratios[:, :rounds], look_levels.levels(place)
             is_called = (_trimmed_p(some) < levels.flip) | (statistics.paired_t_p(some) < levels.t)
             at[(is_called | (statistics.sign_p(some) < levels.sign)) & (at > ROUNDS)] = rounds
@@ -147,8 +147,8 @@ def by_looks(ratios: Floats) -> NDArray[np.int64]:
 def by_every_round(ratios: Floats) -> NDArray[np.int64]:
     """6 / (π² k²) of the level at the k-th round after the planned ones."""
     at = np.full(len(ratios), ROUNDS + 1)
-    for rounds in range(power.LOOKS[-1] + 1, ROUNDS + 1):
-        level = LEVEL * 6.0 / (np.pi * (rounds - power.LOOKS[-1])) ** 2
+    for rounds in range(look_levels.PLANNED_LOOKS[-1] + 1, ROUNDS + 1):
+        level = LEVEL * 6.0 / (np.pi * (rounds - look_levels.PLANNED_LOOKS[-1])) ** 2
         at[(_trimmed_p(ratios[:, :rounds]) < level) & (at > ROUNDS)] = rounds
     return at
 
@@ -182,7 +182,7 @@ def _by_bets(stakes: Floats) -> NDArray[np.int64]:
         gains = stake * stakes - np.log(np.cosh(stake * stakes))
         wealth += np.exp(np.cumsum(gains, axis=1)) / (2 * len(STAKES))
     is_enough = wealth >= 1.0 / LEVEL
-    is_enough[:, : power.LOOKS[-1]] = False
+    is_enough[:, : look_levels.PLANNED_LOOKS[-1]] = False
     return np.where(is_enough.any(axis=1), is_enough.argmax(axis=1) + 1, ROUNDS + 1)
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from farm.rules.cells.metrics import ALERTING, BY_NAME, JUDGED
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.comparing import fastest, margins, repeats, verdicts
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.judging import metric_verdicts
 from farm.rules.wording.vocabulary import is_change
 from tests.bench import blocks, figure
@@ -163,7 +163,7 @@ def simulated(lines: Sequence[Line], *, releases: int, seed: int) -> dict[str, A
         "alerts_in_ten": round(RELEASES * float(np.mean(by_rule)), 3),
         "alerts_in_ten_strict": round(RELEASES * float(np.mean(strict)), 3),
         "power_session_20_percent": {
-            rounds: round(farm.power("session_ms", times=releases, rounds=rounds), 3) for rounds in LOOKS
+            rounds: round(farm.power("session_ms", times=releases, rounds=rounds), 3) for rounds in PLANNED_LOOKS
         },
     }
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.rules.comparing import power, verdicts
+from farm.rules.comparing import look_levels, power, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
 from tests.options import read_options
@@ -92,7 +92,7 @@ def chained(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     pairs: dict[str, list[Any]] = {}
     for entry in entries:
         pairs.setdefault(entry.get("model", ""), []).extend(entry["pairs"])
-    most = power.LOOKS[-1]
+    most = look_levels.PLANNED_LOOKS[-1]
     return [
         {"model": model, "pairs": of[start : start + most]}
         for model, of in pairs.items()
@@ -137,7 +137,7 @@ def main() -> None:
     smallest = {
         f"s = {100 * s:g} %": [
             promised(rounds, power.smallest_detectable(s, rounds, MARGIN), deviation=s, **settings)
-            for rounds in power.LOOKS
+            for rounds in look_levels.PLANNED_LOOKS
         ]
         for s in DEVIATIONS
     }

@@ -14,7 +14,7 @@ from farm.alerts.selectors.releases import known
 from farm.base.refusals import Refusal
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.releases import Known
@@ -62,8 +62,8 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
 
 def go_on(watch: Watch, run: Run) -> bool:
     """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
-    measured = max(run.blocks.values_list("rounds", flat=True), default=LOOKS[-1])
-    return measured < LOOKS[-1] and _go_on(watch, run, LOOKS[-1] - measured)
+    measured = max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
+    return measured < PLANNED_LOOKS[-1] and _go_on(watch, run, PLANNED_LOOKS[-1] - measured)
 
 
 def _go_on(watch: Watch, run: Run, rounds: int) -> bool:

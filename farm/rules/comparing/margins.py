@@ -11,6 +11,7 @@ import numpy as np
 
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.wording.vocabulary import is_change
 
 MIN_MARGIN = 0.02
@@ -80,7 +81,7 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
         deviation=deviation,
         comparisons=len(usable),
         margin=margin,
-        smallest_detectable={rounds: power.smallest_detectable(deviation, rounds, margin) for rounds in power.LOOKS},
+        smallest_detectable={rounds: power.smallest_detectable(deviation, rounds, margin) for rounds in PLANNED_LOOKS},
     )
 
 

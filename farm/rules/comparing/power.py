@@ -10,7 +10,6 @@ from math import sqrt
 from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.statistics import log_edge
 
-LOOKS = PLANNED_LOOKS
 # of a block: farm.contract.blocks.BlockOrder allows no more
 MAX_ROUNDS = 96
 
@@ -37,7 +36,7 @@ def smallest_detectable(deviation: float, rounds: int, margin: float) -> float:
     return max(margin + BEYOND_MARGIN * error, SIGNIFICANT * error)
 
 
-def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequence[int] = LOOKS) -> int | None:
+def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequence[int] = PLANNED_LOOKS) -> int | None:
     """The first look that calls a change of that size in 95 of 100 blocks, or None when none within the maximum does.
 
     A change within the margin is never called slower or faster, whatever the rounds.
@@ -45,7 +44,9 @@ def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequenc
     return next((rounds for rounds in looks if _sure_change(deviation, rounds, margin) <= abs(change)), None)
 
 
-def rounds_to_decide(location: float, deviation: float, margin: float, *, looks: Sequence[int] = LOOKS) -> int | None:
+def rounds_to_decide(
+    location: float, deviation: float, margin: float, *, looks: Sequence[int] = PLANNED_LOOKS
+) -> int | None:
     """The first look expected to decide, if what was seen so far holds; None when none is.
 
     `location` is the estimate on the log scale. Beyond the margin the wait is for slower or faster, else for equal.
@@ -54,7 +55,7 @@ def rounds_to_decide(location: float, deviation: float, margin: float, *, looks:
     if inside <= 0.0:
         promises = ((rounds, smallest_detectable(deviation, rounds, margin)) for rounds in looks)
         return next((rounds for rounds, change in promises if change <= abs(location)), None)
-    widths = ((rounds, EQUALITY_WIDTH if rounds <= LOOKS[-1] else LATER_EQUALITY_WIDTH) for rounds in looks)
+    widths = ((rounds, EQUALITY_WIDTH if rounds <= PLANNED_LOOKS[-1] else LATER_EQUALITY_WIDTH) for rounds in looks)
     return next((rounds for rounds, width in widths if width * deviation / sqrt(rounds) <= inside), None)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from farm.contract.verdicts import Verdict
 from farm.rules.comparing import power, special, statistics
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, TOTAL_LEVEL, Comparison
-from farm.rules.comparing.look_levels import EQUALITY_LEVEL
+from farm.rules.comparing.look_levels import EQUALITY_LEVEL, PLANNED_LOOKS
 from farm.rules.comparing.statistics import Floats
 
 EXACT_TEST = "exact Mann-Whitney"
@@ -36,7 +36,7 @@ def judge(old: Floats, new: Floats, *, margin: float) -> Comparison:
     # s such that s / √rounds is the standard error of the difference of the two means
     deviation = sqrt(rounds * sum(float(arm.var(ddof=1)) / len(arm) for arm in logs))
     verdict = _verdict(location, _interval(differences, len(old), len(new), EQUALITY_LEVEL), p=p, margin=margin)
-    later = [more for more in power.LOOKS if more > rounds]
+    later = [more for more in PLANNED_LOOKS if more > rounds]
     needed = rounds if verdict != "undecided" else power.rounds_to_decide(location, deviation, margin, looks=later)
     return Comparison(
         verdict=verdict,

@@ -6,7 +6,7 @@ from farm.contract.document_cells import Cell, ParityOutput
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells.metrics import ALERTING
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
@@ -50,7 +50,7 @@ def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
     """Undecided after the rounds that a verdict takes, with an interval that ends below what the rule lets pass: equal,
     faster or a little slower."""
-    high, is_measured = comparison.ci_high, comparison.rounds >= LOOKS[0]
+    high, is_measured = comparison.ci_high, comparison.rounds >= PLANNED_LOOKS[0]
     return comparison.verdict == "undecided" and is_measured and high is not None and high <= 1.0 + allowed
 
 

@@ -6,6 +6,7 @@ from math import sqrt
 
 from farm.contract.cells import Budget
 from farm.rules.comparing import power
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.planning import estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import Wish
@@ -48,7 +49,7 @@ def _seen_by(change: float, budget: Budget, around: Circumstances) -> Iterator[t
     first = _LONGER.index(budget) if budget in _LONGER else 0
     for longer in _LONGER[first:]:
         rounds = ROUNDS[longer]
-        looks = [look for look in power.LOOKS if look <= rounds.most // rounds.per_pair]
+        looks = [look for look in PLANNED_LOOKS if look <= rounds.most // rounds.per_pair]
         pairs = power.rounds_for(change, around.noise / sqrt(rounds.per_pair), around.margin, looks=looks)
         if pairs is not None:
             yield longer, max(rounds.least, pairs * rounds.per_pair)

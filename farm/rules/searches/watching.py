@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
@@ -123,7 +123,7 @@ class Watching(Confirmation[RoundAnswer]):
             return f"A fresh block could not compare it: {reasons[0] if reasons else 'it has no such pair.'}"
         size = change_interval(comparison.ci_low, comparison.ci_high, ratio=comparison.ratio, is_directed=False)
         told = f"measured {size}" if kind_of(found.kind).is_headline and size else "does not tell"
-        rounds, least = comparison.rounds, LOOKS[0]
+        rounds, least = comparison.rounds, PLANNED_LOOKS[0]
         where = f", but in {rounds} of the {least} rounds a verdict takes" if rounds < least else f" in {rounds} rounds"
         return f"A fresh block {told}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from farm.rules.comparing import multiplicity, verdicts
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.wording.numbers import counted, percent
 from farm.rules.wording.vocabulary import is_change, opposite
 
@@ -39,7 +39,7 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     reads from, or that read from it. Not judged: fewer than eight pairs, a group that is too short for the clock, and
     all but those with the most time.
     """
-    enough = {node: some for node, some in pairs.items() if len(some) >= LOOKS[0]}
+    enough = {node: some for node, some in pairs.items() if len(some) >= PLANNED_LOOKS[0]}
     judgeable = {node: some for node, some in enough.items() if _longer_us(some) >= MIN_US}
     longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
@@ -66,7 +66,7 @@ def _medians_us(pairs: Sequence[Pair]) -> tuple[float, float]:
 
 def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparison]:
     """By one look at all rounds, or at the most that a look takes."""
-    rounds = max(look for look in LOOKS if look <= len(blocks[0]))
+    rounds = max(look for look in PLANNED_LOOKS if look <= len(blocks[0]))
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.repeats import MIN_ROUNDS
 from farm.rules.planning.plans import TRACES_SHARE
 
@@ -81,7 +81,9 @@ class BlockSchedule:
         """Whether another round like the last one fits."""
         if self._rounds < MIN_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
-        traces_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
+        traces_s = (
+            TRACES_SHARE * self._promised_s if self._rounds >= PLANNED_LOOKS[0] and self._promised_s < inf else 0.0
+        )
         return self._left_s >= self._round_s + traces_s
 
     def has_room_for_traces(self, arms: int) -> bool:
