@@ -15,7 +15,7 @@ PER_LETTER, LINE = 6.6, 16
 TOP, TICKS, TITLE = 8, 22, 26
 # the width of a drawing without its margins, on a page and on a phone
 WIDE, NARROW = 520, 280
-MAX_NAME = 44
+MAX_NAME = 54
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,10 @@ def categories(names: Sequence[str]) -> Json:
 
 def named_rows(names: Sequence[str] = ()) -> Json:
     """Rows by their names, the first at the top; in the order of `names`, or else of the data."""
-    return axis("", autorange="reversed", type="category", **({"categoryarray": [*names]} if names else {}))
+    if not names:
+        return axis("", autorange="reversed", type="category")
+    rows = categories(list(dict.fromkeys(names)))
+    return axis("", **{**rows, "range": rows["range"][::-1]})
 
 
 def numbered_rows(texts: Sequence[str]) -> Json:

@@ -45,7 +45,7 @@ const fitted = ({ data, layout, names, rows, up, gap }, chart) => {
   const own = { ...layout, height: chart.clientHeight };
   if (!narrow || rows.length === 0) return { data: drawn, layout: own };
   const above = rows.map((text, y) => ({
-    text, y, yshift: up, xref: "paper", x: 0, xanchor: "left", showarrow: false, font: layout.yaxis.tickfont,
+    text, y, yshift: up, xref: "paper", x: 0, xanchor: "left", align: "left", showarrow: false, font: layout.yaxis.tickfont,
   }));
   const yaxis = { ...layout.yaxis, showticklabels: false, showgrid: false };
   const margin = { ...layout.margin, t: 16 };
