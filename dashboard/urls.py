@@ -114,6 +114,7 @@ urlpatterns = [
     path("settings/backup/", settings.backup, name="backup"),
     path("settings/audit/", share_page.audit, name="audit"),
     path("shared/<str:secret>/", share_page.shared, name="shared"),
+    path("shared/<str:secret>/card.svg", share_page.card, name="card"),
     path("sign-in/", sign_in.ask, name="ask_sign_in"),
     path("sign-in/openid/", sign_in.begin, name="begin_openid"),
     path("sign-in/openid/back/", sign_in.back, name="openid_back"),

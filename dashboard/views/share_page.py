@@ -1,5 +1,6 @@
 """Share links of the reader's teams, and what anybody sees who has one: one page, read-only, leading nowhere else."""
 
+import textwrap
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +25,8 @@ from farm.accounts import selectors as account_selectors
 from farm.accounts import services as account_services
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
-from farm.base.refusals import Gone, Refusal, TooMany
+from farm.base.refusals import Gone, Missing, Refusal, TooMany
+from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
@@ -38,6 +40,7 @@ from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import Share, User
+    from farm.runs.models import Run
 
 
 RUNS_SHOWN = 20
@@ -51,8 +54,18 @@ Context = dict[str, object]
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """The page behind a link, as whoever made the link may see it; 404 for no link, 410 once it has ended."""
+    return _answered(request, lambda: HttpResponse(_page(request, open_share(secret))))
+
+
+@require_safe
+def card(request: HttpRequest, secret: str) -> HttpResponse:
+    """What a link to a run says first, as a picture for a README or a pull request."""
+    return _answered(request, lambda: HttpResponse(_card(open_share(secret)), content_type="image/svg+xml"))
+
+
+def _answered(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
     try:
-        response = HttpResponse(_page(request, open_share(secret)))
+        response = make()
     except Refusal as refusal:
         about = {"refusal": refusal, "is_shared": True}
         response = render(request, "dashboard/refused.html", about, status=refusal.status)
@@ -82,6 +95,21 @@ def _page(request: HttpRequest, share: "Share") -> str:
     return cached("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
 
 
+def _card(share: "Share") -> str:
+    """Light or dark as its reader has it. Raises Missing for a link to anything but a run."""
+    if share.kind != ShareKind.RUN:
+        raise Missing("Only a link to a run has a card.")
+    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+
+    def make() -> str:
+        said, _ = _opened(row, with_opening_operators(row))
+        lines = textwrap.wrap(str(said["headline"]), 56, max_lines=3, placeholder=" …")
+        because = textwrap.wrap(str(said["because"]), 80, max_lines=2, placeholder=" …")
+        return render_to_string("dashboard/shared/card.svg", {"run": row, "lines": lines, "because": because})
+
+    return cached("pieces", "card", share.pk, *at_revision(row), make=make)
+
+
 def nowhere(cell_id: str) -> str:
     """The address of a cell on a page that leads nowhere: none."""
     return ""
@@ -90,22 +118,10 @@ def nowhere(cell_id: str) -> str:
 def _run(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
     document = with_opening_operators(row)
-    [state] = shown_states([row]).values()
-    is_open = row.state != RunState.FINISHED
-    states = dict.fromkeys(unended_cells(row), state) if is_open else {}
-    own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
-    ended = len({cell.digest for cell in own if cell.id not in states})
-    planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    first, because = runs.opening(
-        document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
-    )
+    said, states = _opened(row, document)
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
     return {
-        "run": row,
-        "state": state,
-        "is_open": is_open,
-        "headline": first,
-        "because": because,
+        **said,
         "warnings": runs.warnings(document.cells),
         "facts": [*facts.of_run(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
         "map": heatmap.heat_map(
@@ -116,6 +132,20 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         **charts.of_run(request, row, document, nowhere),
         **tables(request, document, nowhere, states=states),
     }
+
+
+def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
+    """How far the run is and what is said of it first, and the states of cells that have not ended."""
+    [state] = shown_states([row]).values()
+    is_open = row.state != RunState.FINISHED
+    states = dict.fromkeys(unended_cells(row), state) if is_open else {}
+    own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
+    ended = len({cell.digest for cell in own if cell.id not in states})
+    planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
+    first, because = runs.opening(
+        document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
+    )
+    return {"run": row, "state": state, "is_open": is_open, "headline": first, "because": because}, states
 
 
 def _cell(request: HttpRequest, share: "Share") -> Context:

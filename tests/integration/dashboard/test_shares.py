@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from xml.etree import ElementTree
 
 import pytest
 from django.db import connection
@@ -41,6 +42,26 @@ def made(run: Run, by: User, kind: str, **how: int) -> str:
         "compare": f"{run.pk}:c1,{run.pk}:c5",
     }
     return path_of(share(kind=kind, subject=subjects[kind], by=by, **how)[1])
+
+
+def test_a_shared_run_has_a_card_as_long_as_it_is_shared_and_no_name_leaves_its_text(run: Run, owner: User) -> None:
+    run.version.model.name = "</text><script>alert(1)</script>"
+    run.version.model.save()
+    path = made(run, owner, "run")
+    answer = Client().get(f"{path}card.svg")
+    assert answer["Content-Type"] == "image/svg+xml"
+    assert "prefers-color-scheme: dark" in answer.content.decode()
+    svg = ElementTree.fromstring(answer.content)
+    assert {part.tag.rpartition("}")[2] for part in svg.iter()} == {
+        "svg", "title", "desc", "style", "rect", "text", "tspan"
+    }  # fmt: skip
+    said = " ".join(" ".join(svg.itertext()).split())
+    assert "slower than 1.29.0" in said
+    assert "<script>alert(1)" in said
+    revoke_share(share=Share.objects.get(), by=owner)
+    assert Client().get(f"{path}card.svg").status_code == 410
+    assert Client().get(f"{made(run, owner, 'model')}card.svg").status_code == 404
+    assert Client().get("/shared/nothing/card.svg").status_code == 404
 
 
 @pytest.mark.parametrize(
