@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import typer
 from typer.models import CommandFunctionType
@@ -106,19 +108,23 @@ def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> st
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
     link = _link()
+    if link.startswith("file://"):
+        return f"type pip install '.[{extra}]' in {url2pathname(urlsplit(link).path)}."
     if link:
         return f'type pip install "onnxfarm[{extra}] @ {link}".'
     return f"install onnxfarm[{extra}] by the command that Add a node on your farm's page shows."
 
 
 def _link() -> str:
-    """The address that this release was installed from, as pip and uv note it (PEP 610); empty where it was none."""
+    """Where this release was installed from, as pip and uv note it (PEP 610): a wheel or a checkout. Else empty."""
     try:
         noted = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:
         return ""
     said = json.loads(noted or "{}")
     url, digest = str(said.get("url", "")), (said.get("archive_info") or {}).get("hashes", {}).get("sha256", "")
+    if url.startswith("file://") and "dir_info" in said and Path(url2pathname(urlsplit(url).path)).is_dir():
+        return url
     if not url.startswith(("https://", "http://")):
         return ""
     return f"{url}#sha256={digest}" if digest else url

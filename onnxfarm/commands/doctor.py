@@ -146,5 +146,7 @@ def _asked(code: str) -> str:
     if done.returncode == 0:
         return ""
     said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+    if "No module named" in said:
+        return "this is known once the packages are there"
     kind, _, rest = said.partition(": ")
     return rest if rest and kind.endswith("Error") else said

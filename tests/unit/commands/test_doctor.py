@@ -57,6 +57,7 @@ def test_a_version_that_is_too_old_is_named_with_the_one_that_is_needed() -> Non
         ("pass", ""),
         ("exit('none is here')", "none is here"),
         ("raise ValueError('it is broken: badly')", "it is broken: badly"),
+        ("import no_such_module", "this is known once the packages are there"),
         ("exit(7)", "it ended with 7"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "it ended with -9"),
         ("import time; time.sleep(600)", "it gave no answer within 2 s"),

@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from onnxfarm import problems
+from tests.conftest import PROJECT
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,8 @@ def test_a_missing_module_names_what_to_install() -> None:
         ),
         ({"url": "https://farm.example/o.whl", "archive_info": {}}, '"onnxfarm[node] @ https://farm.example/o.whl"'),
         ({"url": "file:///home/ada/checkout", "dir_info": {}}, "Add a node"),
+        ({"url": PROJECT.as_uri(), "dir_info": {}}, f"pip install '.[node]' in {PROJECT}."),
+        ({"url": PROJECT.as_uri()}, "Add a node"),
         (None, "Add a node"),
     ],
 )  # fmt: skip
