@@ -54,22 +54,22 @@ def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
     if UNCHANGED in words:
-        told = _told_unmeasured(model, _commit(forge, environment))
+        told = _explain_unmeasured(model, _commit(forge, environment))
         if not told:
             return FAILED
         answer = _unjudged(PASSED, told, environment)
-        _tell(forge, answer, environment)
+        _publish_answer(forge, answer, environment)
         return answer.code
     try:
         with _cancelled_by_signals():
             answer = _answer(model, forge, environment)
     except CancelledError as cancelled:
         answer = _unjudged(cancelled.code, "", environment)
-    _tell(forge, answer, environment)
+    _publish_answer(forge, answer, environment)
     return answer.code
 
 
-def _tell(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
+def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
     model = environment["GATE_MODEL"]
     with _passing_refusals():
         # of a push that came after this one, another job will write the comment
@@ -246,7 +246,7 @@ def _has(commit: str, model: str) -> bool:
     return _git("cat-file", "-e", f"{commit}:./{model}") == 0
 
 
-def _told_unmeasured(model: str, commit: str) -> str:
+def _explain_unmeasured(model: str, commit: str) -> str:
     """Why there is nothing to measure; empty where there is, or nobody can tell."""
     if not commit or _fetch(commit):
         return ""

@@ -50,7 +50,7 @@ class ArmOrder(Message):
 
 
 class BlockOrder(Message):
-    """Everything a node needs for one attempt at a block. Rounds beyond the first look are the farm's decision."""
+    """Everything a node needs for an attempt at a block. Rounds beyond the first look are the farm's decision."""
 
     block: str
     attempt: Annotated[int, Field(ge=1)]

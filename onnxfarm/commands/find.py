@@ -124,7 +124,7 @@ def find(  # noqa: PLR0913  every option of the command
     question = Question(str(model), cast("Goal", goal), limits, minutes)
     console = make_console(stderr=True)
     given = _Given(Subject(model, inputs, expected, seed), place, calibration, evaluation, judging, save)
-    _told(_found(space, question, given, console=console), json_file, console=console)
+    _write_and_show(_found(space, question, given, console=console), json_file, console=console)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _found(space: Matrix, question: "Question", given: _Given, *, console: Conso
         return race.run_race(bench, space, replace(question, save=saving))
 
 
-def _told(found: Found, json_file: Path | None, *, console: Console) -> None:
+def _write_and_show(found: Found, json_file: Path | None, *, console: Console) -> None:
     """Writes and shows it. Raises Stopped, and GateFailed where there is no answer."""
     if json_file is not None:
         write_text(found.to_json() + "\n", json_file)

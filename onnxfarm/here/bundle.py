@@ -46,7 +46,6 @@ class LocalFiles:
         return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
 
     def fetch(self, digest: str, to: Path) -> None:
-        """Copy the file with this digest."""
         shutil.copyfile(self.paths[digest], to)
 
 

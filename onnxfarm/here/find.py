@@ -105,14 +105,14 @@ class Track:
             compared = tuple(
                 PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
             )
-            most = _most_rounds(block, self.left_s()) if rounds is None else int(str(rounds))
+            most = _max_rounds_in(block, self.left_s()) if rounds is None else int(str(rounds))
             changes = {"comparisons": compared, "max_rounds": most, "min_rounds": min(block.min_rounds, most)}
             return block.model_copy(update=changes)
 
         return Machine(self.bench, every_pair).measure(experiment, search)
 
 
-def _most_rounds(block: PlannedBlock, left_s: float) -> int:
+def _max_rounds_in(block: PlannedBlock, left_s: float) -> int:
     """Of a final block, as many as its budget has and the time that is left allows, but never less than its fewest."""
     possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
     return max(block.min_rounds, min(block.max_rounds, int(possible)))

@@ -38,7 +38,7 @@ NEWEST_WORD = "newest"
 def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
     """The unknown ones among these that the index offers, and those that were given as wheels.
 
-    Raises Usage for one that it has not, or has yanked. An index that cannot be reached has yanked nothing.
+    Raises Usage for what it has not, or has yanked. An index that cannot be reached has yanked nothing.
     """
     found: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
@@ -69,7 +69,7 @@ def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
 def check_installable(document: Document) -> None:
     """Whether every runtime of a document could be installed on this machine.
 
-    Raises Usage for one that the index answers without, as it has no file for this Python or platform; Infrastructure
+    Raises Usage for what the index answers without, as it has no file for this Python or platform; Infrastructure
     where the index or the machine is to blame.
     """
     for cell in document.cells:

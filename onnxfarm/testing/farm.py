@@ -76,7 +76,6 @@ class FakeFarm:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return int(self._server.server_address[1])
 
     def close(self) -> None:

@@ -70,7 +70,6 @@ class Server(ThreadingHTTPServer):
         super().process_request(request, client_address)  # type: ignore[arg-type]
 
     def shutdown_request(self, request: object) -> None:
-        """Forgets it."""
         self._open.discard(request)
         super().shutdown_request(request)  # type: ignore[arg-type]
 

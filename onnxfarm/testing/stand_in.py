@@ -29,7 +29,6 @@ GraphOptimizationLevel = enum.Enum(
 
 
 def get_available_providers() -> list[str]:
-    """What this build has, as ONNX Runtime lists it."""
     return list(_BEHAVIOUR["providers"])
 
 
@@ -44,7 +43,6 @@ class SessionOptions:
         self.config: dict[str, str] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps it."""
         self.config[key] = value
 
 
@@ -67,11 +65,9 @@ class OrtValue:
         return cls(array)
 
     def numpy(self) -> NDArray[Any]:
-        """The array."""
         return self._array
 
     def data_type(self) -> str:
-        """ONNX Runtime's name of its type."""
         names = {dtype: name for name, dtype in _DTYPES.items()}
         return f"tensor({names.get(self._array.dtype.name, self._array.dtype.name)})"
 
@@ -84,7 +80,6 @@ class IOBinding:
         self.outputs: list[OrtValue] = []
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        """Keeps the input."""
         self.inputs[name] = value
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
@@ -94,11 +89,9 @@ class IOBinding:
         """Nothing: outputs are made anew each time."""
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the outputs of the last run."""
         self.outputs = []
 
     def get_outputs(self) -> list[OrtValue]:
-        """Outputs of the last run, in the model's order."""
         return self.outputs
 
 
@@ -122,23 +115,18 @@ class InferenceSession:
             shutil.copy(path, options.optimized_model_filepath)
 
     def get_providers(self) -> list[str]:
-        """Those that are active."""
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """As they were given."""
         return self._providers
 
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs that FakeRuntime was told of."""
         return [NodeArg(**entry) for entry in _BEHAVIOUR["inputs"]]
 
     def get_outputs(self) -> list[NodeArg]:
-        """The outputs that FakeRuntime was told of."""
         return [NodeArg(**entry) for entry in _BEHAVIOUR["outputs"]]
 
     def io_binding(self) -> IOBinding:
-        """A binding of its own."""
         return IOBinding()
 
     def run_with_iobinding(self, binding: IOBinding) -> None:

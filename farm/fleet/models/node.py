@@ -147,7 +147,6 @@ class Node(models.Model):
 
     @property
     def is_browser(self) -> bool:
-        """Whether it is a browser's tab."""
         return self.sandbox == BROWSER
 
     @property
@@ -172,7 +171,6 @@ class Node(models.Model):
 
     @property
     def self_test(self) -> SelfTest | None:
-        """The newest golden self-test."""
         return None if self.self_test_json is None else SelfTest.model_validate(self.self_test_json)
 
     @property

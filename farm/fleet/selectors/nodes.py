@@ -61,7 +61,6 @@ def node(user: Anyone, node_id: int) -> Node:
 
 
 def can_manage_node(user: Anyone, node: Node) -> bool:
-    """Whether the user owns the node or manages its team."""
     return Node.objects.managed_by(user).filter(pk=node.pk).exists()
 
 

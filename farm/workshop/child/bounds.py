@@ -31,7 +31,7 @@ Limit = int | str
 
 
 def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Exclusive upper bound of each input that indexes something of known size; COUNT or SIDE for one that is a size.
+    """Exclusive upper bound of each input that indexes something of known size; COUNT or SIDE for a size.
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """

@@ -32,11 +32,9 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
         self.rewind()
 
     def rewind(self) -> None:
-        """Starts over."""
         self._rest: Iterator[arrays.Arrays] = iter(self._feeds)
 
     def get_next(self) -> arrays.Arrays | None:
-        """The next feed; None when there are no more."""
         return next(self._rest, None)
 
 

@@ -30,7 +30,6 @@ _BITS = {
 
 
 def count_elements(tensor: TensorProto) -> int:
-    """How many elements a tensor has."""
     return math.prod(max(0, dim) for dim in tensor.dims)
 
 
@@ -42,7 +41,7 @@ def count_tensor_bytes(tensor: TensorProto) -> int:
 
 
 def read_location(tensor: TensorProto) -> dict[str, str]:
-    """The external-data entries of a tensor; empty for one that holds its own elements."""
+    """The external-data entries of a tensor; empty where it holds its own elements."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return {}
     return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}

@@ -1,4 +1,4 @@
-"""Findings about a model: each looks for one thing that makes it slow, fragile or unfit. Runs in the child only."""
+"""Findings about a model: each looks for a thing that makes it slow, fragile or unfit. Runs in the child only."""
 
 import hashlib
 from collections import defaultdict

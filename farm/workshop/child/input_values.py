@@ -45,7 +45,7 @@ def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: c
 def make_array(
     text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
-    """The array that a text says. Raises Problem: bad_input, for one that the input's type does not hold.
+    """The array that a text says. Raises Problem: bad_input, for what the input's type does not hold.
 
     `seeds`: the run's, and the place of the input. A text with a seed of its own makes what a run of that seed makes.
     """

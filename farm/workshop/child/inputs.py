@@ -1,4 +1,4 @@
-"""Inputs for one workload: seeded ones, or given ones that were looked at. Runs in the child only."""
+"""Inputs for a workload: seeded ones, or given ones that were looked at. Runs in the child only."""
 
 import math
 from collections.abc import Mapping

@@ -47,7 +47,7 @@ def groups(outputs: Array, labels: Array, metric: str) -> int | None:
     """A whole number a sample, which it shares with those it belongs to; the output is an embedding a sample."""
     _check_whole(labels, metric)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
-        text = f"The output is {_told(outputs)}: {metric} wants an embedding, a row of fractions a sample."
+        text = f"The output is {_layout(outputs)}: {metric} wants an embedding, a row of fractions a sample."
         raise Problem("bad_output", text)
     sizes = np.unique(labels, return_counts=True)[1]
     if sizes.max() < 2:
@@ -72,20 +72,22 @@ def flags(outputs: Array, labels: Array, metric: str) -> int | None:
 def texts(outputs: Array, labels: Array, metric: str) -> None:
     """A text a sample, as the output has or `ctc` makes one."""
     if labels.ndim != 1 or labels.dtype.kind != "U" or not "".join(labels).strip():
-        text = f"The labels are {_told(labels)}: {metric} wants a text a sample, and one at least that says something."
+        text = (
+            f"The labels are {_layout(labels)}: {metric} wants a text a sample, and one at least that says something."
+        )
         raise Problem("bad_labels", text)
     if outputs.ndim != 1 or outputs.dtype.kind not in "UO":
-        text = f"The output is {_told(outputs)}: {metric} wants a text a sample; ctc+{metric} makes one of scores."
+        text = f"The output is {_layout(outputs)}: {metric} wants a text a sample; ctc+{metric} makes one of scores."
         raise Problem("bad_output", text)
 
 
 def boxes(outputs: Array, labels: Array, metric: str) -> int | None:
     """Rows of x1, y1, x2, y2, class, of -1 for no box; the output has rows of x1, y1, x2, y2, score, class."""
     if outputs.ndim != 3 or outputs.shape[2] != 6 or outputs.dtype.kind not in "fiu":
-        text = f"The output is {_told(outputs)}: {metric} wants rows of x1, y1, x2, y2, score, class a sample."
+        text = f"The output is {_layout(outputs)}: {metric} wants rows of x1, y1, x2, y2, score, class a sample."
         raise Problem("bad_output", text)
     if labels.ndim != 3 or labels.shape[2] != 5 or labels.dtype.kind not in "fiu" or not np.isfinite(labels).all():
-        text = f"The labels are {_told(labels)}: {metric} wants rows of x1, y1, x2, y2, class a sample, all finite."
+        text = f"The labels are {_layout(labels)}: {metric} wants rows of x1, y1, x2, y2, class a sample, all finite."
         raise Problem("bad_labels", text)
     there = labels[labels[:, :, 4] >= 0]
     wrong = there[(there[:, 2] < there[:, 0]) | (there[:, 3] < there[:, 1]) | (there[:, 4] != np.rint(there[:, 4]))]
@@ -99,11 +101,11 @@ def boxes(outputs: Array, labels: Array, metric: str) -> int | None:
 def tokens(outputs: Array, labels: Array, metric: str) -> int | None:
     """The token at each place, below 0 where none counts; the output has its scores: [sample, place, token]."""
     if outputs.ndim != 3 or outputs.dtype.kind != "f":
-        text = f"The output is {_told(outputs)}: {metric} wants scores of [sample, place, token]."
+        text = f"The output is {_layout(outputs)}: {metric} wants scores of [sample, place, token]."
         raise Problem("bad_output", text)
     places, count = outputs.shape[1:]
     if labels.dtype.kind not in "iu" or labels.shape[1:] != (places,):
-        text = f"The labels are {_told(labels)}: {metric} wants a token for each of {places} places."
+        text = f"The labels are {_layout(labels)}: {metric} wants a token for each of {places} places."
         raise Problem("bad_labels", text)
     if not 0 <= labels.max() < count:
         reach = f"{labels.min()} to {labels.max()}"
@@ -115,7 +117,7 @@ def anything(outputs: Array, labels: Array, metric: str) -> None:
     """Whatever the metric makes of it."""
 
 
-def _told(array: Array) -> str:
+def _layout(array: Array) -> str:
     return f"{array.dtype} of shape {list(array.shape)}"
 
 
@@ -129,7 +131,7 @@ def _check_shape(outputs: Array, labels: Array, metric: str) -> None:
 
 def _check_whole(labels: Array, metric: str) -> None:
     if labels.ndim != 1 or labels.dtype.kind not in "iub":
-        text = f"The labels are {_told(labels)}: {metric} wants one whole number a sample."
+        text = f"The labels are {_layout(labels)}: {metric} wants one whole number a sample."
         raise Problem("bad_labels", text)
 
 

@@ -130,7 +130,7 @@ def _check(archive: Archive) -> None:
 
 
 def _payloads(archive: Archive) -> list[str]:
-    """Members with raw tensors. Raises Problem for one that is pickled, or on another device."""
+    """Members with raw tensors. Raises Problem for a pickled tensor, or on another device."""
     found: dict[str, None] = {}
     for listing, folder in TENSORS.items():
         entries = archive.read_json(listing).get("config")

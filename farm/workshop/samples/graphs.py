@@ -53,7 +53,6 @@ class GraphBuilder:
         return self.add("Conv", name, inputs, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
 
     def model(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
-        """The finished model from float `x` to float `y`, whose shapes are given."""
         kind = onnx.TensorProto.FLOAT
         return self.finished(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
 
