@@ -35,7 +35,8 @@ def read_object(path: Path) -> Mapping[str, object]:
     except (ValueError, RecursionError) as problem:
         raise Usage(f"{path} is not a JSON document ({str(problem) or 'nested too deep'}).") from problem
     if not isinstance(document, dict):
-        raise Usage(f"{path} holds {_kind(document)} where a JSON object is needed.")
+        kind = {list: "a list", str: "a string", type(None): "null"}.get(type(document), "a number")
+        raise Usage(f"{path} holds {kind} where a JSON object is needed.")
     return document
 
 
@@ -63,10 +64,6 @@ def _sample(value: object, place: int, *, where: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and SMALLEST_SAMPLE <= value <= LARGEST_SAMPLE:
         return float(value)
     raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
-
-
-def _kind(value: object) -> str:
-    return {list: "a list", str: "a string", type(None): "null"}.get(type(value), "a number")
 
 
 def _shown(value: object) -> str:
