@@ -380,9 +380,8 @@ def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison |
     """The comparison along the columns with the first of them, else with any of them."""
     compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
     sides = ((pair, [grid.cells[pair.baseline], grid.cells[pair.candidate]]) for pair in compared)
-    along = [
-        pair for pair, cells in sides if [axis.name for axis in axes.varying_axes(cells)] == [grid.column_axis.name]
-    ]
+    named = ((pair, [axis.name for axis in axes.varying_axes(cells)]) for pair, cells in sides)
+    along = [pair for pair, names in named if names == [grid.column_axis.name]]
     first = [pair for pair in along if grid.column_axis.label(grid.cells[pair.baseline]) == first_head]
     return next(iter(first or along), None)
 
