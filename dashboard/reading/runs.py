@@ -1,7 +1,7 @@
 """Runs as a list: what each leads with in columns, its sentence only on its own page; and that page's first words."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -12,16 +12,19 @@ from dashboard.reading.cell import placement
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.presenting import sentences
+from farm.rules.presenting import answers, sentences
+from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.headlines import Lead, named
 from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
     from farm.registry.models import Version
     from farm.runs.models import Run
+    from farm.runs.selectors.pages import Ended
 
 
 NOTHING = Lead()
@@ -144,6 +147,55 @@ def table(
     return Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
 
 
+@dataclass(frozen=True)
+class News:
+    """Models whose newest run is a change, the gravest first. `counts`: how many are worse and better, in words."""
+
+    table: Table
+    counts: str
+    is_measured: bool
+
+
+# of one model: its newest run, and what that leads with
+Told = tuple["Ended", Lead]
+NEWS: tuple[Column[Told], ...] = (
+    Column("Model", lambda told: Entry(told[0].name, href=reverse("dashboard:model", args=[told[0].model]))),
+    Column("Verdict", lambda told: verdict(told[1])),
+    Number("change", lambda told: change(told[1])),
+    Prose("What", lambda told: what(told[1])),
+    Column("Run", lambda told: link(told[0].run)),
+    Column("Measured", lambda told: moment(told[0].at)),
+)
+# models that have a row
+MAX_NEWS = 12
+
+
+def news(ended: Iterable["Ended"], *, since: datetime) -> News:
+    """What became of each model since a moment. `ended`: the newest run first."""
+    newest: dict[int, Ended] = {}
+    for row in ended:
+        newest.setdefault(row.model, row)
+    recent = [(row, Lead.model_validate(row.lead)) for row in newest.values() if row.at >= since]
+    ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
+    told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
+    worse = sum(not lead.change.is_gain for _, lead in told)
+    counts = f"{worse} worse, {len(told) - worse} better since last week" if recent else ""
+    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), counts, bool(newest))
+
+
+# of news, in this order; what has settled is none
+SETTLED = 4
+
+
+def _gravity(lead: Lead) -> tuple[int, float]:
+    """Wrong outputs, losses, what ran elsewhere, gains; the largest of each first."""
+    if lead.verdict in (WRONG, ELSEWHERE):
+        return (0 if lead.verdict == WRONG else 2), 0.0
+    if not lead.change.is_decided:
+        return SETTLED, 0.0
+    return (3 if lead.change.is_gain else 1), -lead.change.size
+
+
 def again(run: "Run") -> Entry:
     """A link to the same run once more, to be changed before it starts."""
     address = urlencode({"version": run.version_id, "like": run.pk})
@@ -154,9 +206,8 @@ def again(run: "Run") -> Entry:
 
 def split(text: str) -> tuple[str, str]:
     """The first sentence, and the rest; numbers stay beside their units."""
-    whole = numbers.unbroken(text)
-    first, _, rest = whole.partition(". ")
-    return (f"{first}.", rest) if rest else (whole, "")
+    found = answers.split(numbers.unbroken(text))
+    return found.headline, found.rest
 
 
 # an open run without a verdict opens with what goes on in it
@@ -168,15 +219,17 @@ OPENINGS = {
 }
 
 
-def opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> tuple[str, str]:
-    """Headline and what follows it. `activity`: what goes on in an open run, which opens with it until there is a
-    verdict; how far it is stands below, with the time that is left. Empty once it has ended."""
+def opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
+    """What the page answers. `activity`: what goes on in an open run, which opens with it until there is a verdict; how
+    far it is stands below, with the time that is left. Empty once it has ended."""
+    if activity and not document.comparisons:
+        doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
+        return Answer(doing, sentences.wrong_outputs(document))
+    found = answers.answer_of(document)
     if not activity:
-        return split(document.sentence)
-    if document.comparisons:
-        first, rest = split(document.sentence)
-        return first, f"{rest} So far: {ended} of {numbers.counted(planned, 'cell')} have ended.".strip()
-    return OPENINGS.get(activity, "Finishing {model}").format(model=model), sentences.wrong_outputs(document)
+        return found
+    so_far = f"So far: {ended} of {numbers.counted(planned, 'cell')} have ended."
+    return replace(found, rest=f"{found.rest} {so_far}".strip())
 
 
 def warnings(cells: Sequence[Cell]) -> list[str]:

@@ -1,7 +1,7 @@
 """Runs as a list; one of them as it fills in, and the orders about it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlencode
@@ -135,8 +135,7 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
         "origin": _origin(row),
         "is_open": is_open,
         "period": settings.LIVE_PERIOD_S,
-        "headline": whole_run.headline,
-        "because": whole_run.because,
+        **asdict(whole_run.answer),
         "progress": _progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), *_who(row)],

@@ -29,6 +29,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
+from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.headlines import opening_of
 from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
@@ -145,8 +146,7 @@ class Whole:
     document: Document
     everything: Sequence[Cell]
     states: Mapping[str, str]
-    headline: str
-    because: str
+    answer: Answer
     warnings: Sequence[str]
     told: Sequence[facts.Fact]
     may_continue: bool
@@ -174,13 +174,11 @@ def _whole(row: "Run") -> Whole:
     planned = len({cell.digest for cell in to_measure})
     ended = len({cell.digest for cell in to_measure if cell.id not in states})
     model = str(row.version.model)
-    headline, because = reading.opening(document, model=model, planned=planned, ended=ended, activity=activity)
     return Whole(
         document=document,
         everything=everything,
         states=states,
-        headline=headline,
-        because=because,
+        answer=reading.opening(document, model=model, planned=planned, ended=ended, activity=activity),
         warnings=reading.warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)

@@ -3,6 +3,7 @@
 import textwrap
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
@@ -142,10 +143,10 @@ def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
     own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
     ended = len({cell.digest for cell in own if cell.id not in states})
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    first, because = runs.opening(
+    answer = runs.opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )
-    return {"run": row, "state": state, "is_open": is_open, "headline": first, "because": because}, states
+    return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states
 
 
 def _cell(request: HttpRequest, share: "Share") -> Context:

@@ -96,9 +96,9 @@ def verdict_line(document: Document) -> str:
     lead = _of_lead(found.lead, found, cells) if found.lead is not None else []
     # where wrong outputs won every comparison, nothing else is to be told
     lead = lead or ([] if found.left_out else [_measured(document)])
-    elsewhere = _elsewhere(found, cells)
-    told = [elsewhere, *lead] if found.is_elsewhere_first else [*lead, elsewhere]
-    rest = [_open(found, word) for word in ("equal", "undecided")]
+    ran = elsewhere(found, cells)
+    told = [ran, *lead] if found.is_elsewhere_first else [*lead, ran]
+    rest = [open_of(found, word) for word in ("equal", "undecided")]
     return " ".join(part for part in (wrong_outputs(document), *told, *rest) if part)
 
 
@@ -214,7 +214,7 @@ def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
     return f"Wrong outputs{who}: {'; '.join(said)}"
 
 
-def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
+def elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
     """Which settings ran on another provider than was asked for."""
     if not found.elsewhere:
         return ""
@@ -245,7 +245,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
-def _open(found: Opening, word: str) -> str:
+def open_of(found: Opening, word: str) -> str:
     """How many comparisons are equal, on other axes than that which leads, or undecided, unless it leads as such."""
     lead = found.lead
     said = []
@@ -358,3 +358,30 @@ def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     if axis == "runtime":
         return titles.runtime_before(baseline.runtime, candidate.runtime)
     return _named_side(axis, baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What leads, part by part: who is told beside whom, how sure, of what both are, and what follows the verdict."""
+
+    who: str
+    than: str
+    sure: str
+    shared: str
+    cause: str
+    rest: Sequence[str]
+
+
+def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts:
+    """Of the comparison that leads."""
+    pair, (baseline, candidate) = lead.comparison, (cells[lead.comparison.baseline], cells[lead.comparison.candidate])
+    generated, _, cause_of_it, *others = _of_lead(lead, found, cells)
+    is_open = lead.change.word == "undecided"
+    return Parts(
+        who=_capital(_named_side(lead.axis, candidate)),
+        than=_than(lead.axis, baseline, candidate),
+        sure=(pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change),
+        shared=_shared(lead.axis, candidate),
+        cause=cause_of_it,
+        rest=[generated, _wanted(pair).strip() if is_open else "", *others],
+    )

@@ -29,6 +29,7 @@ from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
 MAX_OPEN = 50
+MAX_ENDED = 200
 Listed = TypeVar("Listed", bound=Model)
 _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[doc_comparisons.OperatorChange])
 
@@ -94,6 +95,23 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
     counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
     return [(run, *counts.get(run.pk, (0, 0))) for run in found]
+
+
+class Ended(NamedTuple):
+    """A run that has ended, of a model by its number and name, with what it leads with."""
+
+    model: int
+    name: str
+    run: int
+    lead: dict[str, object]
+    at: datetime
+
+
+def newest_ended(user: Anyone) -> list[Ended]:
+    """The newest runs that people and watches asked for and that have ended."""
+    rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
+    columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
+    return [Ended(*row) for row in rows.exclude(reason__in=FARM_MADE).order_by("-pk").values_list(*columns)[:MAX_ENDED]]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:

@@ -125,7 +125,7 @@ class Moment:
 
 
 def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
-    return replace(_standstill(run_id), expected=(forecast or Forecast()).of_run(run_id))
+    return replace(standstill_of(run_id), expected=(forecast or Forecast()).of_run(run_id))
 
 
 class _Waiting(NamedTuple):
@@ -136,7 +136,7 @@ class _Waiting(NamedTuple):
     since: datetime | None
 
 
-def _standstill(run_id: int) -> Moment:
+def standstill_of(run_id: int) -> Moment:
     """What an open run waits for."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")

@@ -4,11 +4,11 @@ import re
 
 from playwright.sync_api import Page
 
-SLOWER = re.compile(r"1\.31\.1 runs \S+ .*\b[\d.]+ % slower than 1\.29\.0")
+SLOWER = re.compile(r"1\.31\.1 is [\d.]+ % slower than 1\.29\.0")
 CERTAINTY = re.compile(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds")
 OPERATOR = re.compile(r"SkipLayerNormalization explains (\d+ %|all) of it")
 
-WORDS_IN_VIEW = """() => [...document.querySelectorAll("main h1, main .because")].filter((element) => {
+WORDS_IN_VIEW = """() => [...document.querySelectorAll("main h1, main .because, main .rest")].filter((element) => {
   const box = element.getBoundingClientRect();
   return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth;
 }).map((element) => element.innerText).join(" ")"""

@@ -4,14 +4,13 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.core.signing import get_cookie_signer
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.views.home import NAME, SALT
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release
 from farm.fleet.models import Node
+from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.runs.models import Run
@@ -21,83 +20,56 @@ from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
-
-
-def was_here(client: Client, user: User, *, minutes_ago: float, before: float = 0) -> None:
-    """As if the reader had opened the page so many minutes ago; `before`: when the visit before that one ended."""
-    now = timezone.now()
-    since, last = ((now - timedelta(minutes=ago)).timestamp() for ago in (before, minutes_ago))
-    value = f"{user.pk}:{int(since) if before else 0}:{int(last)}"
-    client.cookies[NAME] = get_cookie_signer(salt=NAME + SALT).sign(value)
+ONE = {"matrix": {**rows.MATRIX["matrix"], "batch": [1], "precision": ["fp32"]}, "budget": "quick"}
 
 
 def test_open_alerts_come_first(signed_in: Client, version: Version, node: Node, owner: User) -> None:
     alert = watching.bare_alert(make_watch(version, owner), version)
     response = signed_in.get("/")
     words, text = assert_is_page(response), response.content.decode()
-    assert "1 open alert; nothing is being measured; 1 of 1 node online" in words
+    assert "1 open alert needs you nothing is being measured · 1 of 1 node online" in words
     assert text.index(f"/alerts/{alert.pk}/") < text.index("In progress")
 
 
-def has_news(client: Client) -> bool:
-    """Whether the home page says what changed since the last visit."""
-    page = client.get("/")
-    assert_is_page(page)
-    return 'id="since"' in page.content.decode()
-
-
-def test_the_first_visit_has_nothing_to_compare_with(signed_in: Client, run: Run) -> None:
-    for _ in range(2):
-        assert not has_news(signed_in)
-
-
-def test_a_later_visit_tells_what_changed_meanwhile(
+def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     signed_in: Client, version: Version, node: Node, owner: User, team: Team
 ) -> None:
-    rows.finished_run(version, node, owner)
-    offer("1.29.0", "1.32.0")
-    alert = watching.bare_alert(make_watch(version, owner), version)
-    rows.make_version(team, owner, name="decoder")
-    was_here(signed_in, owner, minutes_ago=31)
+    """Wrong outputs, losses, gains; what is as before is no news, nor is what is older than a week."""
+    slow = "onnxruntime==1.31.1"
+    for name, how in {
+        "wrong": {"wrong": True},
+        "gain": {"slow": {slow: 0.94}},
+        "equal": {"slow": {}},
+        "old": {},
+    }.items():
+        run = rows.finished_run(rows.make_version(team, owner, name=name), node, owner, matrix=ONE, **how)
+        Run.objects.filter(pk=run.pk, version__model__name="old").update(finished_at=timezone.now() - timedelta(days=8))
+    rows.finished_run(version, node, owner, matrix=ONE, slow={})
+    rows.finished_run(version, node, owner, matrix=ONE)
+    response = signed_in.get("/")
+    assert "Nothing needs you 2 worse, 1 better since last week" in assert_is_page(response)
+    news = response.content.decode().partition('id="news"')[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
+
+
+def test_a_release_of_this_week_leads_to_its_card(signed_in: Client) -> None:
+    offer("1.31.1")
+    assert 'href="/releases/onnxruntime/1.31.1/"' in signed_in.get("/").content.decode()
+
+
+def test_what_waits_says_why_and_how_many_stand_behind_it(
+    signed_in: Client, version: Version, node: Node, owner: User, team: Team
+) -> None:
+    rows.MadeUpNode(node).measure(rows.begin_run(version, owner, matrix=ONE), most_blocks=1, most_rounds=1)
+    first, _ = (rows.begin_run(rows.make_version(team, owner, name=name), owner, matrix=ONE) for name in ("b", "c"))
     words = assert_is_page(signed_in.get("/"))
-    for part in (
-        f"Alert {alert.pk}: ONNX Runtime",
-        "complete Run",
-        "decoder v1 was uploaded by owner.",
-        "2 releases of onnxruntime became known",
-        "bench-1 joined the fleet.",
-    ):
-        assert part in words, part
-    # the same visit goes on, and still says it
-    assert has_news(signed_in)
+    assert f"Run {first.pk} waits. Queued: bench-1" in words
+    assert "1 more run behind it." in words
 
 
-def test_nothing_new_is_said_too(signed_in: Client, owner: User) -> None:
-    was_here(signed_in, owner, minutes_ago=60)
-    assert "No changes." in assert_is_page(signed_in.get("/"))
-
-
-def test_a_long_visit_stays_one_visit(signed_in: Client, owner: User, run: Run) -> None:
-    was_here(signed_in, owner, minutes_ago=29, before=24 * 60)
-    words = assert_is_page(signed_in.get("/"))
-    assert f"Run {run.pk} of encoder" in words
-    was_here(signed_in, owner, minutes_ago=29)
-    assert not has_news(signed_in)
-
-
-def test_another_readers_or_a_forged_visit_counts_for_nothing(owner: User, member: User) -> None:
-    client = client_of(member)
-    was_here(client, owner, minutes_ago=60)
-    assert not has_news(client)
-    for forged in (f"{member.pk}:0:1", "x" * 999, ""):
-        client.cookies[NAME] = forged
-        assert not has_news(client)
-
-
-def test_a_part_that_fills_in_by_itself_is_no_visit(signed_in: Client, owner: User) -> None:
-    was_here(signed_in, owner, minutes_ago=60)
-    assert NAME not in signed_in.get("/", headers={"hx-request": "true"}).cookies
-    assert NAME in signed_in.get("/").cookies
+def test_a_machine_that_asks_to_join_needs_somebody(signed_in: Client, team: Team, owner: User) -> None:
+    rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
+    assert "pi waits for approval." in assert_is_page(signed_in.get("/"))
 
 
 def test_runtimes_say_where_each_release_is_installed_or_would_be(

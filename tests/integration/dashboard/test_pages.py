@@ -48,7 +48,7 @@ def test_an_empty_page_has_a_command_to_copy(signed_in: Client, address: str, co
 
 
 # the fleet says what comes next on each machine, and when
-@pytest.mark.parametrize(("address", "most"), [("/", 13), ("/models/", 14), ("/runs/", 13), ("/fleet/", 20)])
+@pytest.mark.parametrize(("address", "most"), [("/", 19), ("/models/", 14), ("/runs/", 13), ("/fleet/", 20)])
 def test_lists_cost_as_many_queries_for_many_rows_as_for_few(
     signed_in: Client, team: Team, owner: User, node: Node, address: str, most: int
 ) -> None:

@@ -9,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.presenting.answers import answer_of
 from farm.runs import selectors
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
@@ -27,16 +28,17 @@ def test_a_finished_run_opens_with_what_a_release_slowed_how_sure_and_through_wh
     response = signed_in.get(f"/runs/{run.pk}/")
     words = assert_is_page(response)
     verdict = verdict_of(response.content.decode())
-    assert re.match(r"ONNX Runtime 1\.31\.1 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", verdict)
-    assert re.search(r"95 % interval ×?[\d.]+–[\d.]+( %)?, 8 rounds", verdict)
+    assert re.fullmatch(r"ONNX Runtime 1\.31\.1 is 2\d(\.\d)? % slower than 1\.29\.0", verdict)
+    assert re.search(r"95 % interval ×?[\d.]+–[\d.]+( %)?, 8 rounds · CPU, .* on bench-1", words)
     assert re.search(r"SkipLayerNormalization explains (\d+ %|all) of it", words)
 
 
-def test_the_page_the_document_and_the_list_open_with_the_same_sentence(signed_in: Client, run: Run) -> None:
-    told = selectors.document(run).sentence
-    assert run.headline == told
+def test_the_page_and_the_document_open_with_the_same_change(signed_in: Client, run: Run) -> None:
+    document = selectors.document(run)
+    assert run.headline == document.sentence
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/")).replace("\N{NO-BREAK SPACE}", " ")
-    assert " ".join(told.split()) in words
+    told = answer_of(document)
+    assert all(part in words for part in (told.headline, told.because, told.rest))
 
 
 def test_every_cell_of_the_map_is_a_link_with_a_sign_and_a_word(signed_in: Client, run: Run) -> None:
@@ -85,7 +87,7 @@ def test_a_run_of_the_farms_own_says_why_there_is_one_and_is_no_latest_result(si
     Run.objects.filter(pk=run.pk).update(reason="confirmation")
     run.touch()
     assert "Started by a watch that has since been removed." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
-    assert "Latest results" not in signed_in.get("/").content.decode()
+    assert "Better or worse" not in signed_in.get("/").content.decode()
 
 
 def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(

@@ -1,0 +1,118 @@
+"""A run in one look: a headline of at most twelve words, in one line its cause and certainty, then what else is known.
+Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.rules.cells import label
+from farm.rules.comparing.quantities import Change
+from farm.rules.presenting import sentences
+from farm.rules.presenting.headlines import Opening, lost_providers, named, opening_of
+from farm.rules.presenting.lines import why_wrong
+from farm.rules.presenting.times import Times
+from farm.rules.wording import titles
+from farm.rules.wording.numbers import counted, latency, listed, percent, unbroken
+
+MAX_WORDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`because`: what the headline rests on; `rest`: sentences about everything else."""
+
+    headline: str
+    because: str = ""
+    rest: str = ""
+
+
+def answer_of(document: Document) -> Answer:
+    """By the one rule of what leads (farm.rules.presenting.headlines)."""
+    cells = {cell.id: cell for cell in document.cells}
+    found = opening_of(document.comparisons, cells)
+    before, told, after = document.sentence.partition(sentences.verdict_line(document))
+    others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
+    rest = [before.strip() if told else "", *others, after.strip()]
+    lead = _of_lead(found, cells)
+    if found.wrong:
+        led = Answer(_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
+    elif found.is_elsewhere_first:
+        led = Answer(_elsewhere(found, cells), "", sentences.elsewhere(found, cells))
+    elif lead is None:
+        return _of_one_cell(document) or split(document.sentence)
+    else:
+        return Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
+    beside = "" if lead is None else _joined(f"{lead.headline} ({lead.because}).", lead.rest)
+    return Answer(led.headline, led.because, _joined(led.rest, beside, *rest))
+
+
+def split(text: str) -> Answer:
+    """The first sentence leads."""
+    first, _, rest = text.partition(". ")
+    return Answer(f"{first}." if rest else text, "", rest)
+
+
+def _joined(*sentences_: str) -> str:
+    return " ".join(filter(None, sentences_))
+
+
+def _wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
+    measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
+    names = named(found.wrong, measured) if len(found.wrong) < len(measured) else ""
+    headline = f"Wrong outputs of {names}"
+    is_short = names and _is_short(headline)
+    return headline if is_short else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
+
+
+def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
+    lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
+    ran = [cell for cell in cells.values() if cell.active_providers]
+    return f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(len(ran), 'cell')}"
+
+
+def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
+    """The comparison that leads; None where none does."""
+    if found.lead is None:
+        return None
+    lead, change = found.lead, found.lead.change
+    parts = sentences.parts_of(lead, found, cells)
+    headline = _headline(parts, change, margin=lead.comparison.margin)
+    beside = "" if _is_short(headline) else f"{parts.who} beside {parts.than}"
+    where = cells[lead.comparison.candidate].node
+    measured = f"{parts.shared} on {where}" if where else parts.shared
+    because = " · ".join(filter(None, (parts.cause.rstrip("."), beside, parts.sure, measured)))
+    short = f"{change.text or change.word} by {lead.axis}"
+    return Answer(headline if not beside else short[:1].upper() + short[1:], because, _joined(*parts.rest))
+
+
+def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:
+    who, than = parts.who, parts.than
+    if change.figures is None:
+        return f"{who} and {than} could not be compared"
+    if change.word == "undecided":
+        return f"Undecided whether {who} is slower or faster than {than}"
+    if change.word == "equal":
+        return f"{who} is as fast as {than}, within ± {percent(margin)}"
+    if change.unit:
+        article = "" if change.unit.endswith("/s") else "a "
+        return f"{who} has {article}{change.amount} {change.word}{change.unit} than {than}"
+    return f"{who} is {change.amount} {change.word} than {than}"
+
+
+def _is_short(headline: str) -> bool:
+    return len(unbroken(headline).split(" ")) <= MAX_WORDS
+
+
+def _of_one_cell(document: Document) -> Answer | None:
+    """A cell alone with its latency."""
+    own = [cell for cell in document.cells if cell.twin_of is None]
+    if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
+        return None
+    times = Times.of(own, document.comparisons)
+    told = times.told(own[0])
+    of = " of processor time" if told.id in times.by_processor else ""
+    headline = f"{told.model or 'The model'} takes {latency(told.p50_ms or 0.0, told.p50_ci_ms)}{of}"
+    where = f" on {told.node}" if told.node else ""
+    because = f"{titles.runtime_in_words(told.runtime)}, {label.workload_label(told)}{where}"
+    return Answer(headline, because, document.sentence)
