@@ -1,7 +1,7 @@
 """The panel of best settings on a model's page: a machine a row, within the latency that the reader may spend."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 
 from django.urls import reverse
@@ -24,7 +24,8 @@ MAX_ALIKE = 4
 
 @dataclass(frozen=True)
 class Panel:
-    """`typed` and `error` are the field's; `least` and `most` the ends of what was measured, for the slider."""
+    """`typed` and `error` are the field's; `least` and `most` the ends of what was measured, for the slider; `top`: of
+    the lowest latency on one machine."""
 
     version: int
     sentence: str
@@ -37,6 +38,22 @@ class Panel:
     left_out: str = ""
     # that times are processor time; empty where none is
     busy: str = ""
+    top: Top = field(default_factory=Top)
+
+    @property
+    def headline(self) -> str:
+        """How fast the model is, without its name."""
+        if not self.top.settings:
+            return "has no setting to recommend"
+        return f"takes {hardware_words.time(self.top.settings[0])} at best"
+
+    @property
+    def because(self) -> str:
+        """With what it is, and what else is as fast."""
+        if not self.top.settings:
+            return self.left_out
+        first, *others = self.top.settings
+        return " · ".join(filter(None, (f"{setting(first)} on {first.node}", _alike(len(others)), self.top.doubt)))
 
 
 def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
@@ -64,6 +81,9 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
         error=error,
         least=min(latencies),
         most=max(latencies),
+        top=min(
+            (best.fastest for best in best_of_nodes), key=lambda top: top.settings[0].cell.p50_ms or 0.0, default=Top()
+        ),
     )
 
 

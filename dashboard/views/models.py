@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -13,22 +12,23 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, best_settings, file_rows, inspection, runs, trends
+from dashboard.reading import accuracy, best_settings, facts, file_rows, heatmap, inspection, runs, trends
+from dashboard.reading.versions import version_table
 from dashboard.views import charts, lists
 from dashboard.views.access import form_page, page, person, team_choice
 from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
 from dashboard.views.run import address_in
+from dashboard.views.run_pieces import whole
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors.pages import watched_among
 from farm.base.refusals import Refusal
-from farm.contract import document_comparisons as doc_comparisons
 from farm.registry import selectors, services
 from farm.registry.states import VersionState
 from farm.registry.upload_handler import StoredUpload
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
-from farm.rules.wording import numbers, titles
+from farm.rules.wording import numbers
 from farm.runs.selectors import compared_with_before, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
-    from farm.runs.models import Comparison, Run
+    from farm.runs.models import Run
 
 
 @dataclass(frozen=True)
@@ -130,56 +130,6 @@ def table(lines: Iterable[Line], *, box: str = "") -> Table:
     return Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
 
 
-VERSIONS: tuple[Column["Version"], ...] = (
-    Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
-    Column("State", lambda one: verdict_entry(one.state)),
-    Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
-    Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
-    Prose("Note", lambda one: Entry(one.note)),
-    Column("Uploaded", lambda one: runs.moment(one.created_at)),
-    Column("By", lambda one: Entry(runs.name_of(one.uploaded_by))),
-)
-
-
-def version_table(
-    rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
-) -> Table:
-    """A model's versions; several with the same files name each other. `compared`: with earlier ones, by number."""
-    listed = list(rows)
-    by_files: dict[str, list[int]] = {}
-    for row in listed:
-        by_files.setdefault(row.artifact.sha256, []).append(row.number)
-    same = {
-        row.pk: numbers.listed(
-            [f"version {number}" for number in by_files[row.artifact.sha256] if number != row.number]
-        )
-        for row in listed
-    }
-    columns = list(VERSIONS)
-    if any(row.commit or row.branch for row in listed):
-        columns.insert(1, Column("Commit", lambda one: Entry(one.commit[:12], title=one.commit, soft=one.branch)))
-    if compared:
-        columns.insert(2, Column("Against the one before", lambda one: _against(compared.get(one.number))))
-    if any(same.values()):
-        columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
-    if chosen is not None:
-        columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
-    return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
-
-
-def _against(row: "Comparison | None") -> Entry:
-    """`12 % slower than version 2`, with the settings and the comparison behind it."""
-    if row is None or (beside := row.baseline.cell.beside) is None:
-        return Entry("")
-    found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
-    is_told = row.verdict in ("slower", "faster") and found.ratio is not None
-    said = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
-    word = "to" if row.verdict == "equal" else "than" if is_told else "against"
-    address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
-    soft = f"{titles.setting(row.candidate.cell)}, run {row.run_id}"
-    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)
-
-
 def what_goes(removal: "Removal") -> str:
     """What is deleted for good, what is hidden, and what stays."""
     parts = []
@@ -209,6 +159,8 @@ def removed(name: str, removed: "Removed") -> str:
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
 RUNS_SHOWN = 10
+# of the newest run, on the page of its model
+MAP_CELLS = 100
 VARIANTS_SHOWN = 100
 # which field of the form a refusal belongs to
 FIELD_OF_CODE = {
@@ -273,6 +225,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     )
     told = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
+    # what was compared says more of a model than that something was measured
+    said = next((run for run in told if run.lead), next((run for run in told if run.headline), None))
     context = {
         "model": row,
         "version": chosen,
@@ -285,8 +239,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "runs": listed,
         "run_table": runs.table(listed, shown_states(listed)),
         "farm_made": farm_made,
-        # what was compared says more of a model than that something was measured
-        "said": next((run for run in told if run.lead), next((run for run in told if run.headline), None)),
+        "said": said,
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
     }
@@ -299,7 +252,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **context,
         **_pareto(request, row),
         **trends.of_model(row),
-        "best": _best(request, row),
+        **_answer(row, _best(request, row)),
+        **_newest_map(said),
         "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
         **(_goes(row, chosen) if context["may_write"] else {}),
@@ -318,6 +272,25 @@ def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
     """The best settings within the budget that the address names."""
     version, settings = measured_settings(person(request), model)
     return best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
+
+
+def _answer(model: "Model", best: best_settings.Panel | None) -> dict[str, object]:
+    """How fast it is at best, the settings of that as chips."""
+    chips = facts.of_cell(best.top.settings[0].cell) if best and best.top.settings else []
+    told = best.headline if best else "has not been measured yet"
+    because = best.because if best else ""
+    return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
+
+
+def _newest_map(said: "Run | None") -> dict[str, object]:
+    """What the newest run answers, and its cells; a large one has them on its own page."""
+    if said is None:
+        return {}
+    known = whole(said)
+    if len(known.everything) > MAP_CELLS:
+        return {"answer": known.answer}
+    cells, pairs = known.everything, known.document.comparisons
+    return {"answer": known.answer, "map": heatmap.heat_map(cells, pairs, address_in(said.pk), states=known.states)}
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:

@@ -50,6 +50,12 @@ MEANT: Final[tuple[tuple[str, str, str], ...]] = (
 # page, lines with figures that are gone from it, why
 GONE: Final[tuple[tuple[str, str, str], ...]] = (
     (r"/runs/\d/.*", r"runs (encoder|watched) \(|explains .* of it|^Not right: ", "one rule says what leads"),
+    (
+        r"/models/\d/",
+        r"^(2 cells of encoder measured.*|\S+ runs .*|.* runs \w+ \(.*|run \d)$",
+        "it opens with how fast it is",
+    ),
+    (r"/", r"^\d open alert|^\d nodes? ", "it opens with what needs the reader"),
     (r"/runs/2/.*", r"^2 cells of encoder measured, none to compare\.$", "an A/A copy is no cell of its own"),
     (r"/runs/[16]/", r".*", "its comparisons are along the axis that leads now; `?along=` has the others"),
     (r"/models/1/", r"^(Most|Left out): ", "best settings pass, and stand once"),

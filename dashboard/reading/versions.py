@@ -1,0 +1,66 @@
+"""A model's versions as a table, each beside the one before."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+from dashboard.reading import runs
+from farm.contract import document_comparisons as doc_comparisons
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry
+from farm.rules.wording import numbers, titles
+
+if TYPE_CHECKING:
+    from farm.registry.models import Version
+    from farm.runs.models import Comparison
+
+
+VERSIONS: tuple[Column["Version"], ...] = (
+    Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
+    Column("State", lambda one: verdict_entry(one.state)),
+    Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
+    Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
+    Prose("Note", lambda one: Entry(one.note)),
+    Column("Uploaded", lambda one: runs.moment(one.created_at)),
+    Column("By", lambda one: Entry(runs.name_of(one.uploaded_by))),
+)
+
+
+def version_table(
+    rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
+) -> Table:
+    """A model's versions; several with the same files name each other. `compared`: with earlier ones, by number."""
+    listed = list(rows)
+    by_files: dict[str, list[int]] = {}
+    for row in listed:
+        by_files.setdefault(row.artifact.sha256, []).append(row.number)
+    same = {
+        row.pk: numbers.listed(
+            [f"version {number}" for number in by_files[row.artifact.sha256] if number != row.number]
+        )
+        for row in listed
+    }
+    columns = list(VERSIONS)
+    if any(row.commit or row.branch for row in listed):
+        columns.insert(1, Column("Commit", lambda one: Entry(one.commit[:12], title=one.commit, soft=one.branch)))
+    if compared:
+        columns.insert(2, Column("Against the one before", lambda one: _against(compared.get(one.number))))
+    if any(same.values()):
+        columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
+    if chosen is not None:
+        columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
+    return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
+
+
+def _against(row: "Comparison | None") -> Entry:
+    """`12 % slower than version 2`, with the settings and the comparison behind it."""
+    if row is None or (beside := row.baseline.cell.beside) is None:
+        return Entry("")
+    found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
+    is_told = row.verdict in ("slower", "faster") and found.ratio is not None
+    said = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
+    word = "to" if row.verdict == "equal" else "than" if is_told else "against"
+    address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
+    soft = f"{titles.setting(row.candidate.cell)}, run {row.run_id}"
+    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)
