@@ -11,6 +11,7 @@ from dashboard.figures.trends import Line, trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
+from dashboard.reading.model_releases import Grid, grid
 from dashboard.views import lists
 from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
@@ -49,11 +50,20 @@ def trends(request: HttpRequest) -> HttpResponse:
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return lists.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
+    if watch is not None and not chosen:
+        context["grid"] = _grid([other for other in watches if other.distribution == watch.distribution])
     if watch is not None:
         figure, shown = figure_of(watch, by=by, chosen=chosen, metric=metric)
         context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(watch)}
         context |= {"metrics": offered, "metric": metric}
     return render(request, "dashboard/trends.html", context)
+
+
+def _grid(watches: list["Watch"]) -> Grid | None:
+    """Kept until any long series gets a value, or an alert of wrong outputs opens or ends."""
+    wrong = sorted(pages.wrong_with(watches))
+    key = (pages.newest_of_all(), tuple(watch.pk for watch in watches), tuple(wrong))
+    return cached("pieces", "grid", *key, make=lambda: grid(pages.newest_by_release(watches), wrong=wrong))
 
 
 def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, Window
 from django.db.models.fields.json import KeyTransform
@@ -20,6 +21,26 @@ Bound = float | None
 PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None, str]
 # model, watch, its distribution and reference, series, node, label, release, ratio, low and high
 ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
+
+
+class ReleaseRow(NamedTuple):
+    """A value of a long series: `ratio` of a release to the pinned `reference`; `outcome` of its round."""
+
+    model: int
+    name: str
+    release: str
+    watch: int
+    reference: str
+    series: str
+    node: str
+    label: str
+    ratio: float
+    low: Bound
+    high: Bound
+    outcome: str
+
+
+PARITY = "parity"
 _POINT = (
     "series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id", "round__run",
     "round__outcome",
@@ -172,6 +193,25 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
     columns = "round__version__model watch watch__distribution watch__reference series node label"
     columns += " round__new ratio low high"
     return rows.annotate(place=place).filter(place__lte=most).order_by("pk").values_list(*columns.split())
+
+
+def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
+    """The last value that every long series of these watches has on each release. One query."""
+    own = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
+    last = own.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
+    columns = ("watch", "watch__reference", "series", "node", "label", "ratio", "low", "high", "round__outcome")
+    rows = (
+        Point.objects.filter(pk__in=last)
+        .order_by("pk")
+        .values_list("round__version__model", "round__version__model__name", "runtime", *columns)
+    )
+    return [ReleaseRow(model, name, runtime.partition("==")[2], *rest) for model, name, runtime, *rest in rows]
+
+
+def wrong_with(watches: Iterable[Watch]) -> set[tuple[int, str]]:
+    """Models and releases whose outputs open alerts of these watches call wrong."""
+    rows = Symptom.objects.filter(alert__watch__in=[watch.pk for watch in watches], kind=PARITY, resolved_in="")
+    return set(rows.filter(alert__state__in=OPEN_ALERTS).values_list("alert__model", "alert__bad").order_by())
 
 
 def watches_of_model(model: Model) -> list[Watch]:

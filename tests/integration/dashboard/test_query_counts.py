@@ -33,7 +33,7 @@ LISTS = {
     "/alerts/": 9,
     "/alerts/?state=all": 9,
     "/watches/": 13,
-    "/trends/": 14,
+    "/trends/": 16,
     "/fleet/": 18,  # the form of a node asks which teams there are, and which is the default
     "/runtimes/": 13,
     "/compare/": 9,

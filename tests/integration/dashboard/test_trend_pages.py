@@ -7,13 +7,14 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from farm.accounts.models import User
+from farm.accounts.models import Team, User
 from farm.alerts.models import Point, Watch, WatchRound
 from farm.fleet.models import Node
-from farm.registry.models import Version
+from farm.registry.models import Model, Version
 from tests.integration.alerts.driving import labelled, make_watch
-from tests.integration.dashboard import watching
+from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
 
@@ -51,10 +52,12 @@ def test_a_row_stands_as_its_round_does(signed_in: Client, watch: Watch, version
     address = f"/trends/?watch={watch.pk}"
     assert "▲ slower" in assert_is_page(signed_in.get(address))
     WatchRound.objects.update(outcome="undecided")
+    Point.objects.update(at=timezone.now())
     words = assert_is_page(signed_in.get(address))
-    assert words.count("? undecided") == 2
+    assert words.count("? undecided") == 4
     assert "no change" not in words
-    assert "▲ slower" not in words
+    # the key of the colours alone
+    assert words.count("▲ slower") == 1
 
 
 def test_a_headline_is_never_of_a_release_against_itself(signed_in: Client, watch: Watch, version: Version) -> None:
@@ -83,7 +86,7 @@ def test_a_page_of_many_points_takes_few_queries(signed_in: Client, watch: Watch
     watching.long_series(watch, version, 400, step_at=200)
     with CaptureQueriesContext(connection) as captured:
         response = signed_in.get("/trends/")
-    assert len(captured) <= 11
+    assert len(captured) <= 15
     assert len(response.content) < 150_000
 
 
@@ -98,6 +101,33 @@ def test_a_stranger_sees_no_series(stranger: User, watch: Watch, version: Versio
     client = client_of(stranger)
     assert "encoder" not in assert_is_page(client.get("/trends/"))
     assert_is_page(client.get(f"/trends/?watch={watch.pk}"), 404)
+
+
+def test_models_by_releases_lead_and_each_cell_opens_its_series(
+    signed_in: Client, watch: Watch, version: Version, owner: User, team: Team
+) -> None:
+    other = rows.make_version(team, owner, name="decoder")
+    watching.long_series(watch, version, 6, step_at=3)
+    watching.long_series(watch, other, 6, step_at=6, series="s2")
+    response = signed_in.get("/trends/")
+    words, text = assert_is_page(response), response.content.decode()
+    assert re.search(r"encoder is 2[345](\.\d)? % slower with 1\.31\.1 1 of 1 model slower or wrong", words)
+    heat = text[text.index('class="heat') : text.index("</table>")]
+    assert heat.index("encoder") < heat.index("decoder")
+    assert f"/trends/?watch={watch.pk}&amp;series=s1%40bench-1" in heat
+    assert "not measured" in heat
+    chosen = signed_in.get(f"/trends/?watch={watch.pk}&series=s1%40bench-1")
+    assert 'class="heat' not in chosen.content.decode()
+    # wrong outputs are never praised, and lead
+    alert = watching.bare_alert(watch, other, bad="1.30.0")
+    alert.symptoms.update(kind="parity", size=None)
+    watching.long_series(watch, version, 6, step_at=6, series="s3")
+    assert "✕ wrong outputs" in assert_is_page(signed_in.get("/trends/"))
+    # two models of one name are two rows
+    Model.objects.filter(pk=other.model_id).update(name="encoder", team=Team.objects.create(name="b"))
+    watching.long_series(watch, version, 1, step_at=1, series="s4")
+    heat = signed_in.get("/trends/").content.decode().partition('class="heat')[2].partition("</table>")[0]
+    assert heat.count('<th scope="row">encoder</th>') == 2
 
 
 # a model's own page

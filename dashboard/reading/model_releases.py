@@ -1,0 +1,90 @@
+"""Models × releases: what each release made of each model, beside the pinned release of its watch."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+from dashboard import axes
+from dashboard.figures.trends import key_of
+from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
+from dashboard.reading.trends import href_of
+from farm.rules.runtimes.order import release_order
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from farm.alerts.selectors.pages import ReleaseRow
+
+MAX_ROWS, MAX_RELEASES = 100, 10
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`headline` and `because` are about the newest release."""
+
+    map: HeatMap
+    headline: str
+    because: str
+
+
+def grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
+    """Of each model and release the series that stands worst; None without values. `wrong`: models and releases whose
+    outputs an alert calls wrong."""
+    known: dict[int, dict[str, list[ReleaseRow]]] = {}
+    names: dict[int, str] = {}
+    for row in values:
+        names[row.model] = row.name
+        known.setdefault(row.model, {}).setdefault(row.release, []).append(row)
+    releases = sorted({release for own in known.values() for release in own}, key=release_order)[-MAX_RELEASES:]
+    if not releases:
+        return None
+    places = {
+        model: [_place(own.get(release, ()), is_wrong=(model, release) in wrong) for release in releases]
+        for model, own in known.items()
+    }
+    ordered = sorted(places, key=lambda model: (_gravity(places[model][-1]), names[model], model))
+    rows = [Row((names[model],), places[model]) for model in ordered[:MAX_ROWS]]
+    drawn = HeatMap(METRICS[0], axes.BY_NAME["runtime"], [axes.BY_NAME["model"]], releases, rows)
+    return Grid(drawn, *_told(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
+
+
+def _told(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
+    """What leads of the newest release, and how many models are how. `first`: the model that leads."""
+    bad = [place for place in newest if _gravity(place)[0] < 2]
+    measured = sum(bool(place.href) for place in newest)
+    because = f"{len(bad)} of {numbers.counted(measured, 'model')} slower or wrong with {release}"
+    if not bad:
+        return f"No model is slower with {release}", f"{numbers.counted(measured, 'model')} measured"
+    sign = bad[0].sign
+    said = f"is {sign.word}" if sign is not None and sign.tone == "slower" else f"has {WRONG}"
+    return f"{first} {said} with {release}", because
+
+
+def _gravity(place: Place) -> tuple[int, str]:
+    """Wrong outputs, slower, then the others; the darkest first."""
+    tone = place.sign.tone if place.sign is not None else ""
+    rank = {"bad": 0, "slower": 1}.get(tone, 2)
+    return rank, "".join(chr(255 - ord(letter)) for letter in place.tone) if rank == 1 else ""
+
+
+def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
+    if not rows:
+        return Place(sign=sign_of("not_measured"), tone="none", title="not measured on that release")
+    worst = max(rows, key=lambda row: row.ratio)
+    of = f", of {len(rows)} series the slowest" if len(rows) > 1 else ""
+    text = numbers.change(worst.ratio, worst.low, worst.high)
+    title = f"{worst.label} on {worst.node}, against {worst.reference}{of}: {text}"
+    href = href_of(worst.watch, key_of(worst.series, worst.node))
+    if is_wrong:
+        return Place(href, sign=STATES[WRONG], tone="bad", title=title)
+    if worst.release == worst.reference:
+        return Place(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
+    is_open = worst.outcome == "undecided"
+    if is_open or worst.low is None or worst.high is None or worst.low <= 1.0 <= worst.high:
+        return Place(href, sign=sign_of("undecided"), tone="", title=title)
+    sign = sign_of("slower" if worst.low > 1.0 else "faster")
+    tone = step_of(abs(log(worst.ratio)), is_gain=worst.ratio < 1.0)
+    return Place(href, sign=Sign(sign.mark, text, sign.tone), tone=tone, title=title)
