@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.urls import reverse
 
-from farm.contract.reasons import TrialAsked, WayOut
+from farm.contract.reasons import Reason, ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
@@ -14,11 +15,15 @@ from farm.rules.planning.ways_out import taken
 from farm.rules.presenting.refusals import Refused, by_reason
 from farm.rules.presenting.tables import Entry
 
+# what a machine of one's own takes, where no change of the matrix does
+OF_NODES = (ReasonCode.NO_NODE, ReasonCode.PROVIDER_NOT_IN_BUILD)
+NOTHING = ("", "", None, "")
+
 
 @dataclass(frozen=True)
 class Group:
-    """The points that one reason keeps. `way`: what the button says that takes `matrix`, or asks for a trial; empty:
-    there is none."""
+    """The points that one reason keeps. `way`: what the button says that takes `matrix`, asks for a trial, or leads to
+    `href`; empty: there is none."""
 
     reason: str
     code: str
@@ -26,6 +31,7 @@ class Group:
     way: str = ""
     matrix: str = ""
     ask: TrialAsked | None = None
+    href: str = ""
 
     @property
     def vals(self) -> str:
@@ -38,18 +44,23 @@ def groups(
 ) -> list[Group]:
     """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""
     return [
-        Group(reason.text, str(reason.code), [entry(point) for point in alike], *_button(alike[0].way_out, matrix))
+        Group(
+            reason.text, str(reason.code), [entry(point) for point in alike], *_button(reason, alike[0].way_out, matrix)
+        )
         for reason, alike in by_reason(refused).items()
     ]
 
 
-def _button(way: WayOut | None, matrix: str | Mapping[str, object]) -> tuple[str, str, TrialAsked | None]:
+def _button(
+    reason: Reason, way: WayOut | None, matrix: str | Mapping[str, object]
+) -> tuple[str, str, TrialAsked | None, str]:
     if way is None or not matrix:
-        return "", "", None
+        needs_node = way is None and matrix and reason.code in OF_NODES
+        return ("Add a node", "", None, reverse("dashboard:fleet")) if needs_node else NOTHING
     if way.ask is not None:
-        return way.label, "", way.ask
+        return way.label, "", way.ask, ""
     try:
         changed = taken(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
     except MatrixProblem:  # an older matrix, or one that the change makes too large
-        return "", "", None
-    return way.label, write_text(changed.as_plain()), None
+        return NOTHING
+    return way.label, write_text(changed.as_plain()), None, ""

@@ -13,6 +13,7 @@ from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts, operators
 from dashboard.reading import cell as reading
 from dashboard.reading.cell import open_cells
+from dashboard.reading.cells import refused
 from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
@@ -195,6 +196,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "share_subject": f"{row.pk}:{found.id}",
         "may_write": (may_write := selectors.can_write_run(person(request), row)),
         "may_share": found.p50_ms is not None and may_write,
+        "refused": refused([found], address, matrix=row.matrix if may_write else ""),
     }
     return render(request, "dashboard/cell.html", context)
 

@@ -199,6 +199,19 @@ def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_w
     assert again.matrix["matrix"]["runtime"] == ["onnxruntime==1.20.0", "onnxruntime==1.31.1", "onnxruntime==1.32.0"]
     assert again.cells.exclude(status="refused").count() == run.cells.exclude(status="refused").count() + 4
     assert {cell.way_out and cell.way_out.axis for cell in selectors.document(run).cells} == {None, "runtime"}
+    # each refused cell offers the same where it stands alone, one that was measured nothing
+    refused = run.cells.filter(status="refused").latest("pk").name
+    assert sent["matrix"] in signed_in.get(f"/runs/{run.pk}/cells/{refused}/").content.decode()
+    assert "data-way" not in signed_in.get(f"/runs/{run.pk}/cells/c1/").content.decode()
+
+
+def test_what_no_change_of_the_matrix_measures_leads_to_a_machine_that_would(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    axes = {"runtime": ["1.31.1"], "provider": ["cpu", "cuda"]}
+    run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
+    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    assert re.search(r'<a class="button copy" data-way href="/fleet/">Add a node</a>', text)
 
 
 def test_whoever_may_only_look_gets_no_button(version: Version, node: Node, owner: User, team: Team) -> None:
