@@ -1,7 +1,7 @@
 """What inspection found of a model and which releases load it, for its page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dashboard.reading.facts import Fact
@@ -111,6 +111,15 @@ def _facts(found: "Inspected") -> list[Fact]:
         Fact("Custom domains", ", ".join(found.custom_domains), is_name=True),
         Fact("Producer", found.producer),
     ]
+
+
+def guesses(found: "Inspected | None") -> list[Fact]:
+    """What inspection took for granted; a note says what corrects it before anything is measured."""
+    if found is None:
+        return []
+    by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
+    told = (fact for fact in _facts(found) if fact.name in by_field and fact.text)
+    return [replace(fact, note=f"The field {by_field[fact.name]} says otherwise.") for fact in told]
 
 
 def _sizes(feed: "Feed") -> str:

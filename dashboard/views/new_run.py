@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.reading import copies, refusals
+from dashboard.reading import copies, inspection, refusals
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
@@ -48,12 +48,16 @@ BUDGET = f"{PREFIX}budget"
 WAY = "way"
 MOST_TYPED = 2000
 USUAL = "onnxruntime=="
+# the axis whose values are names with numbers
+SIZES = "shapes"
+MAX_DIGITS = 12
 # axis: what its field is called, and an example of what goes into it
 LABELS = {
     "runtime": ("Releases", "1.29.0, 1.31.1"),
     "provider": ("Providers", "cpu, openvino"),
     "batch": ("Batch sizes", "1, 8"),
     "precision": ("Precisions", "fp32, int8-dynamic"),
+    "shapes": ("Sizes", "sequence=64, sequence=128"),
     "threads": ("Threads", "1, 4"),
     "opset": ("Opsets", "as-is, 21"),
     "optimization": ("Optimization", "basic, all"),
@@ -104,7 +108,7 @@ def _field(name: str, matrix: Matrix) -> Field:
 def _line(name: str, value: Value) -> str | None:
     """A value as its field has it; None for a value with options of its own that are not part of its name."""
     plain = plain_of(value)
-    if isinstance(plain, Mapping) and name != "precision":
+    if isinstance(plain, Mapping) and name not in ("precision", SIZES):
         return None
     label = format_value(value).removeprefix(USUAL)
     return providers.resolve(label).short if name == "provider" else label
@@ -133,13 +137,19 @@ def changed(text: str, name: str, typed: str) -> str:
     if name == BUDGET:
         plain["budget"] = value
     elif axis in LABELS:
-        values = _parts(value)
+        values = [_sizes(part) for part in _parts(value)] if axis == SIZES else _parts(value)
         plain["matrix"].pop(axis, None)
         plain["matrix"] |= {axis: values} if values else {}
     written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
     if not written["fail-fast"]:
         del written["fail-fast"]
     return write_text(written)
+
+
+def _sizes(text: str) -> dict[str, int | str]:
+    """`sequence=64 past=3`: dimensions by name; what is no number stays as it is, and is refused in words."""
+    pairs = (part.partition("=")[::2] for part in text.split())
+    return {name: int(size) if size.isdecimal() and len(size) < MAX_DIGITS else size for name, size in pairs}
 
 
 def summary(plan: Plan) -> str:
@@ -330,6 +340,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
         "plan": planned,
         "error": "",
         "summary": summary(planned),
+        "guesses": inspection.guesses(registry.inspection_of(version)),
         "warnings": warnings(planned),
         "wishes": wishes(planned),
         "blocks": blocks(planned, nodes),

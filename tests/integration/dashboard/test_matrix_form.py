@@ -49,6 +49,28 @@ def test_text_that_is_typed_moves_the_fields_and_leaves_the_text_alone(signed_in
     assert "4 cells in 1 block" in words_of(response)
 
 
+def test_sizes_are_typed_by_name_and_what_inspection_found_stands_beside_them(
+    signed_in: Client, version: Version, node: Node
+) -> None:
+    response = plan(signed_in, version, "axis-shapes", TEXT, shapes="sequence=64, sequence=128")
+    assert "8 cells in 1 block" in words_of(response)
+    assert "dynamic (batch)" in words_of(response)
+    assert 'title="The field Batch sizes says otherwise."' in response.content.decode()
+    read = plan(signed_in, version, "matrix", text_of(response))
+    assert fields_of(read)["axis-shapes"] == "sequence=64, sequence=128"
+    for typed in ("sequence", "sequence=many", "=", "sequence=" + "9" * 40, "<script>=1"):
+        refused = plan(signed_in, version, "axis-shapes", TEXT, shapes=typed)
+        assert refused.status_code == 200
+        assert "cells in" not in words_of(refused)
+        assert "<script>=" not in refused.content.decode()
+
+
+def test_a_start_that_is_not_possible_says_why(signed_in: Client, version: Version, node: Node) -> None:
+    text = plan(signed_in, version, "matrix", "matrix: [").content.decode()
+    assert re.search(r'<button class="primary" disabled aria-describedby="plan-says">Start', text)
+    assert 'id="plan-says"' in text
+
+
 def test_a_field_that_is_typed_into_rewrites_the_text_and_leaves_the_fields_alone(
     signed_in: Client, version: Version, node: Node
 ) -> None:
@@ -79,7 +101,7 @@ def test_a_field_that_cannot_be_read_says_what_is_wrong_and_changes_nothing(
     response = plan(signed_in, version, f"axis-{name}", TEXT, **{name: value})
     assert said in words_of(response)
     text = response.content.decode()
-    assert '<button class="primary" disabled>' in text
+    assert '<button class="primary" disabled ' in text
     assert "<textarea" not in text
 
 
