@@ -118,7 +118,7 @@ def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[ax
     if not differing:
         return axes.name_of(baseline, where), "A/A: the same cell twice"
     step = f"{_side(baseline, differing)} → {_side(candidate, differing)}"
-    return (axes.name_of(baseline, where) if where else "everywhere"), step
+    return (axes.name_of(baseline, where) if where else baseline.node or "this machine"), step
 
 
 def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:

@@ -48,6 +48,8 @@ class Parity(Part):
     # of outputs that differ: `onnxfarm diverge …`, which looks for the node; empty where it cannot say all of the
     # cell
     command: str = ""
+    # whether nobody can say what is right, so that outputs are not judged; absent where not
+    unjudged: bool = Field(default=False, exclude_if=lambda unjudged: not unjudged)
 
 
 class Accuracy(Part):

@@ -18,7 +18,6 @@ from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
-from farm.rules.quality.parity import UNJUDGED
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 from farm.rules.wording.vocabulary import LOSSES
@@ -114,11 +113,7 @@ def judge_gate(
             metric=metric,
         )
         for pair in pairs
-        for check, text, metric in (
-            *((check, text, "") for check, text in _checks(pair, names=metrics)),
-            *((check, text, "") for check, text in _of_packages(pair)),
-            *_metrics(pair, names=metrics),
-        )
+        for check, text, metric in _told(pair, names=metrics)
     ]
     return GateAnswer(
         findings=tuple(findings),
@@ -129,6 +124,17 @@ def judge_gate(
             dict.fromkeys(_why(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new)))
         ),
     )
+
+
+def _told(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
+    """All that is found of a pair, with the metric where that is not the headline, in the order of the checks."""
+    found = [
+        *((check, text, "") for check, text in _checks(pair, names=names)),
+        *((check, text, "") for check, text in _of_packages(pair)),
+        *_metrics(pair, names=names),
+    ]
+    order = {check: place for place, check in enumerate(CHECKS)}
+    return sorted(found, key=lambda told: order.get(told[0], len(order)))
 
 
 def _is_within(pair: Pair, max_slowdown: float) -> bool:
@@ -164,9 +170,9 @@ def cell_label(cell: Cell) -> str:
 
 
 def _named(old: Cell, new: Cell) -> tuple[str, str]:
-    """The candidate's cell, and what it is compared with: the other runtime, or on the same one the other model."""
+    """The candidate's cell, and what it is compared with: the other runtime, or on the same one the base."""
     if old.runtime == new.runtime:
-        return f"{new.model}, {cell_label(new)}", str(old.model)
+        return f"The candidate, {cell_label(new)},", "the base"
     return cell_label(new), str(old.runtime)
 
 
@@ -228,7 +234,7 @@ def text_of(beside: EngineParity) -> str:
 
 def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:
     """Outputs of another model that differ, and nobody said how close they should come."""
-    return [beside for beside in new.engines if beside.cell == old.id and beside.text.startswith(UNJUDGED)]
+    return [beside for beside in new.engines if beside.cell == old.id and beside.unjudged]
 
 
 def _further(pair: Pair) -> Sequence[MetricChange]:

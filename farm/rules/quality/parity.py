@@ -68,11 +68,13 @@ _TYPES = {"float16": FP16, "bfloat16": BF16}
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and the sentence that says why. `preset`: what the sentence is about, where several were judged by."""
+    """A verdict and the sentence that says why. `preset`: what the sentence is about, where several were judged by;
+    `is_unjudged`: nobody can say what is right."""
 
     verdict: Verdict
     text: str
     preset: Preset | None = field(default=None, compare=False)
+    is_unjudged: bool = field(default=False, compare=False)
 
     def compared_with(self, other: str) -> "Judgement":
         """The same where something else than the reference was compared with."""
@@ -119,7 +121,7 @@ def judge(
         return Judgement("fail", f"{faults[0][0]}{more}.", faults[0][1])
     if void:
         which = f"all {void[0].elements:,} values of {void[0].name!r} are NaN, here and in the reference"
-        return Judgement("not_measured", f"{UNJUDGED}: {which}; --inputs gives values that the model takes.")
+        return _unjudged(f": {which}; --inputs gives values that the model takes.")
     widest = max(presets.values(), key=lambda preset: preset.atol)
     return Judgement("pass", _praise(compared, widest), widest)
 
@@ -156,12 +158,16 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
     if is_labelled:
         return Judgement("not_measured", f"Outputs differ{gap}; labelled data judge them.")
     way_out = f"--tolerance {largest.name}=ATOL or labelled data say whether that is right"
-    return Judgement("not_measured", f"{UNJUDGED}{gap}; {way_out}.")
+    return _unjudged(f"{gap}; {way_out}.")
 
 
 def drawn(operators: str) -> Judgement:
     """Of a model that draws other numbers in every process: no run's outputs are those of another."""
-    return Judgement("not_measured", f"{UNJUDGED}: the model draws random numbers ({operators}).")
+    return _unjudged(f": the model draws random numbers ({operators}).")
+
+
+def _unjudged(why: str) -> Judgement:
+    return Judgement("not_measured", f"{UNJUDGED}{why}", is_unjudged=True)
 
 
 def _is_same(output: OutputParity) -> bool:

@@ -86,6 +86,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
         r"^(/layers\.0/attention/MatMul|180|179|−0\.988|−2\.84 to \+5\.23|−0\.4 %)$",
         "operators stand by the change that their interval is of: this row is further down",
     ),
+    (r"/runs/\d/.*", r"^everywhere: ", "what differs in nothing else is named by its node"),
     (r"/watches/\d/", r" more than \d+ % (slower|larger|longer)$", "a rule says what a fresh block has to show again"),
     (
         r"/runs/3/.*",

@@ -346,6 +346,7 @@ def test_what_a_package_compares_is_found_as_its_kind_or_undecided(monkeypatch: 
     told = [Change(verdict, f"it is {verdict}") for verdict in verdicts]
     drift = Kind("drift", Sign("≈", "drifts", "warn"), "drift", compare=lambda pair, allowed: told)
     monkeypatch.setattr(gate, "COMPARED_OUTSIDE", (drift,))
+    monkeypatch.setattr(gate, "CHECKS", (drift.key, *CHECKS))
     answer = _judged(_document(), fail_on=["drift"])
     assert [(one.check, one.text, one.is_failure) for one in answer.findings] == [
         ("drift", "it is worse", True),

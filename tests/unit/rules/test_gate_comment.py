@@ -12,18 +12,18 @@ from farm.contract.document_cells import Accuracy, Cell, EngineParity, OperatorT
 from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
+from farm.rules.changes.gate import USUAL
 from farm.rules.changes.gate_comment import AGAIN, MAX_ROWS, Asked, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting.markdown import as_text
-from farm.rules.quality import parity
 from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell, make_comparison, make_document
 
 COMMAND = "onnxfarm gate encoder.onnx --against git:origin/main"
 UNJUDGED = EngineParity(
     cell="c1", outputs=[ParityOutput(name="y", max_abs=0.6789)],
-    text=f"{parity.UNJUDGED}: y is off; try --tolerance y=ATOL",
+    text="Outputs differ: y is off; try --tolerance y=ATOL", unjudged=True,
 )  # fmt: skip
 REFUSED = Reason(code=ReasonCode.CRASHED, text="It died.")
 
@@ -193,6 +193,21 @@ def test_outputs_and_checks_are_named_once() -> None:
     assert "- Outputs are not judged: no tolerance." in lines
     [row] = [line for line in lines if line.startswith("| `")]
     assert row.endswith("| ▲ slower, placement |")
+
+
+def test_findings_stand_in_the_order_of_the_checks_and_name_both_sides_plainly() -> None:
+    """The table had memory before latency, JUnit the other way round; findings named models as the command did."""
+    memory = MetricChange(
+        name="peak_memory_bytes", unit="bytes", baseline=1e8, candidate=2e8, ratio=2.0, verdict="bigger", margin=0.1,
+        rounds=8,
+    )  # fmt: skip
+    p99 = memory.model_copy(update={"name": "p99_ms", "unit": "ms", "verdict": "slower"})
+    unjudged = UNJUDGED.model_copy(update={"text": "Nobody said how close."})
+    document = gated("slower", metrics=[memory, p99], new={"engines": [unjudged]})
+    answer = gate.judge_gate(document, old="base", new="new", fail_on=(), of_models=True, metrics=(*USUAL, "p99_ms"))
+    assert [finding.check for finding in answer.findings] == ["slower", "slower", "bigger", "unjudged"]
+    assert all(finding.text.startswith("The candidate, onnxruntime==") for finding in answer.findings)
+    assert "than the base" in answer.findings[0].text
 
 
 def test_what_could_not_be_measured_says_why_and_what_to_do_and_nothing_of_the_model() -> None:

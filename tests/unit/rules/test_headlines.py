@@ -332,3 +332,11 @@ def test_items_are_turned_round_with_their_comparison():
         pytest.approx(1 / value) for value in (pair.items_ci_high, pair.items_ratio, pair.items_ci_low)
     )
     assert turned(compared()).items_verdict is None
+
+
+def test_what_differs_in_nothing_else_is_named_by_its_node() -> None:
+    """One node was "everywhere"."""
+    cells = {one.id: one for one in (BASE, NEW)}
+    assert comparisons.names(compared(), cells, axes.varying_axes(cells.values()))[0] == "bench-1"
+    alone = {name: one.model_copy(update={"node": None}) for name, one in cells.items()}
+    assert comparisons.names(compared(), alone, axes.varying_axes(alone.values()))[0] == "this machine"
