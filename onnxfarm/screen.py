@@ -197,7 +197,7 @@ def _parity(found: Parity) -> str:
     # presets without atol judge by the cosine
     if found.atol is None:
         cosine = min((output.cosine for output in found.outputs if output.cosine is not None), default=None)
-        return word if cosine is None else f"{word} cosine {numbers.near_one(cosine)}"
+        return word if cosine is None else f"{word} cosine {numbers.format_cosine(cosine)}"
     nan = sum(output.nan_count for output in beyond)
     largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
     said = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
@@ -209,7 +209,7 @@ def _accuracy(cell: Cell) -> Text:
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
-    entry = accuracy_metrics.of(accuracy)
+    entry = accuracy_metrics.metric_of(accuracy)
     interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
     text = f"{accuracy.metric} {entry.value(accuracy.value)}" + (f" ({interval})" if interval else "")
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")

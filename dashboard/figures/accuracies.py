@@ -17,17 +17,17 @@ from farm.rules.wording import numbers
 
 def value(accuracy: Accuracy | None) -> str:
     """`98.1 %`, or three digits."""
-    return numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.of(accuracy).value(accuracy.value)
+    return numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).value(accuracy.value)
 
 
 def interval(accuracy: Accuracy | None) -> str:
     """`96.6–99.0 %`; empty where there is none."""
-    return "" if accuracy is None else accuracy_metrics.of(accuracy).interval(accuracy.ci_low, accuracy.ci_high)
+    return "" if accuracy is None else accuracy_metrics.metric_of(accuracy).interval(accuracy.ci_low, accuracy.ci_high)
 
 
 def title(accuracy: Accuracy) -> str:
     """What its metric is called."""
-    return accuracy_metrics.of(accuracy).title
+    return accuracy_metrics.metric_of(accuracy).title
 
 
 def entry(cell: Cell) -> Entry:
@@ -40,7 +40,7 @@ def difference_entry(cell: Cell) -> Entry:
     """The difference to FP32; one that is shown to be for the worse says so."""
     accuracy = cell.accuracy
     worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
-    words = "" if accuracy is None else accuracy_metrics.of(accuracy).difference(accuracy)
+    words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).difference(accuracy)
     return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 

@@ -78,7 +78,7 @@ def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     fastest, the slowest and some between."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
-    bars = CellBars([times.told(cell) for cell in known], address)
+    bars = CellBars([times.with_compared_time(cell) for cell in known], address)
     then = figure.p50(times, known)
     table = _table(
         bars,

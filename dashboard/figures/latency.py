@@ -18,7 +18,7 @@ NAME = "latency"
 def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
     """Every measured cell as a point with its interval, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
-    measured = [times.told(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
+    measured = [times.with_compared_time(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     others = [axis for axis in axes.varying_axes(measured) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address, only="all cells"),

@@ -93,7 +93,9 @@ def finding(comparison: Comparison) -> str:
         return "Not traced side by side yet"
     named = largest_share(comparison.operators)
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
-        return f"{_moved(named)}, explains {numbers.explained(named.share)} of the change{_called(comparison)}"
+        return (
+            f"{_moved(named)}, explains {numbers.format_explained_part(named.share)} of the change{_called(comparison)}"
+        )
     most = f"most {_moved(group_by_type(comparison.operators)[0])}"
     if not is_change(comparison.verdict):
         said = f"No change to explain, it is {comparison.verdict}: {most}"

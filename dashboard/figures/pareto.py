@@ -15,7 +15,7 @@ from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.presenting.times import Times, title_of
 from farm.rules.quality import accuracy_metrics
-from farm.rules.quality.accuracy import pareto_front, undominated
+from farm.rules.quality.accuracy import find_undominated, pareto_front
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, signed
 
@@ -87,7 +87,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
     known = [point.cell for point in judged]
     along, colour_of = axes.varying_axes(known), colours.of_cells(known)
     right = [point for point in judged if not is_wrong(point.cell)]
-    front = undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
+    front = find_undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
     chosen = [right[place] for place in front]
     others = [point for point in judged if point not in chosen]
     metric = accuracies.title(judged[0].accuracy)
@@ -228,7 +228,7 @@ def _front(judged: Sequence[Judged]) -> list[int]:
 
 
 def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
-    is_share = accuracy_metrics.of(judged[0].accuracy).is_share
+    is_share = accuracy_metrics.metric_of(judged[0].accuracy).is_share
     reached = theme.ends([point.accuracies for point in judged])
     return theme.layout(
         height=380,

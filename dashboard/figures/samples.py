@@ -43,7 +43,7 @@ def split(samples: Sequence[float]) -> Groups | None:
 
 def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     """One point a launch, of the time that is told; the band is the 95 % interval of their median."""
-    title, told = times.title([cell]), times.told(cell)
+    title, told = times.title([cell]), times.with_compared_time(cell)
     # groups were found by the clock
     groups, cell = split(cell.samples_ms) if cell.is_bimodal and told is cell else None, told
     table = _table(cell.samples_ms, groups, title)

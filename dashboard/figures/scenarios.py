@@ -12,7 +12,7 @@ from farm.contract.document_cells import Cell, CellPhase
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import growth
 from farm.rules.cells.scenario_metrics import GROWTH
-from farm.rules.presenting.generations import is_told
+from farm.rules.presenting.generations import has_generation_times
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers
@@ -98,7 +98,7 @@ def figures_of(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
     found = [figure([cell])] if readings_of(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
     found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.rates_of(cell) else []
-    found += [generation.phases([cell], None, times)] if is_told(cell) else []
+    found += [generation.phases([cell], None, times)] if has_generation_times(cell) else []
     return [*found, *([generation.tokens([cell], None, times)] if generation.stretches_of(cell) else [])]
 
 
@@ -124,7 +124,7 @@ def of_run(
         for chart in CHARTS
         if having[chart.is_of]
     }
-    if not generation.differ_in_prompts(having[is_told]):
+    if not generation.differ_in_prompts(having[has_generation_times]):
         found.pop(generation.PROMPTS, None)
     return found
 
@@ -150,9 +150,11 @@ CHARTS = (
     Chart(over_rates.PROCESSOR, "Processor time", over_rates.rates_of, over_rates.processor),
     Chart(NAME, "Memory over inferences", readings_of, figure, leads=True),
     Chart(sustained.NAME, "Over minutes", sustained.points_of, sustained.together, leads=True),
-    Chart(generation.PHASES, "Prefill and decoding", is_told, generation.phases, leads=True, is_by_times=True),
-    Chart(generation.TOKENS, "Time per token", is_told, generation.tokens, is_by_times=True),
-    Chart(generation.PROMPTS, "First token", is_told, generation.prompts, is_by_times=True),
+    Chart(
+        generation.PHASES, "Prefill and decoding", has_generation_times, generation.phases, leads=True, is_by_times=True
+    ),
+    Chart(generation.TOKENS, "Time per token", has_generation_times, generation.tokens, is_by_times=True),
+    Chart(generation.PROMPTS, "First token", has_generation_times, generation.prompts, is_by_times=True),
 )
 
 

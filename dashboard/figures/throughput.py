@@ -20,7 +20,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     """Items per second of every cell that has a batch, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
-    measured = [times.told(cell) for cell in known]
+    measured = [times.with_compared_time(cell) for cell in known]
     others = [axis for axis in axes.varying_axes(measured) if axis.name != "batch"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),

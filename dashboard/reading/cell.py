@@ -176,7 +176,7 @@ def _cosine(value: float | None) -> str:
 def siblings(document: Document, cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
     times = Times.of(document.cells, document.comparisons)
-    block = [times.told(other) for other in document.cells if other.block == cell.block]
+    block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
     along = axes.varying_axes(block)
     shown: tuple[Column[Cell], ...] = (
         Column(

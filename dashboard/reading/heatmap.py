@@ -343,7 +343,7 @@ def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, 
         base = grid.figure(grid.cells[comparison.baseline])
         _, low, high = change.figures
         is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
-        if is_of_figures and base and own and numbers.pair(base, own, low=low, high=high) is None:
+        if is_of_figures and base and own and numbers.format_divisible_pair(base, own, low=low, high=high) is None:
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
     told = grid.told[cell.id]
     unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
@@ -357,7 +357,7 @@ def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
     told = f"no verdict yet; {PROCESSOR}" if cell.id in times.by_processor else "no verdict yet"
-    return Place(href, f"{numbers.milliseconds(times.told(cell).p50_ms)} ms", so_far, "running", told)
+    return Place(href, f"{numbers.milliseconds(times.with_compared_time(cell).p50_ms)} ms", so_far, "running", told)
 
 
 def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:

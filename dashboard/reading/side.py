@@ -91,12 +91,12 @@ class Judged:
     def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
         """Whether a reader who divides the times of both, by the quantity of this, gets a change that the interval
         holds."""
-        base, cell = (None if side is None else self.times(side).told(side) for side in (base, cell))
+        base, cell = (None if side is None else self.times(side).with_compared_time(side) for side in (base, cell))
         if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
             return True
         if self.is_items or self.is_rate:
             return True
-        return numbers.pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
+        return numbers.format_divisible_pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
 
     def times(self, cell: Cell) -> Times:
         """Those that this rests on, of one of its cells."""
@@ -348,7 +348,7 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     if metric.name == of_items:
         ratio, low, high, words = 1 / ratio, 1 / high, 1 / low, _unjudged(metric)
     # where the values on this line, divided, would give another change, its own stands in the verdict above alone
-    is_alike = numbers.pair(old, new, low=low, high=high) is not None
+    is_alike = numbers.format_divisible_pair(old, new, low=low, high=high) is not None
     return Change(numbers.change(ratio, low, high, words=words), ratio) if is_alike else Change()
 
 

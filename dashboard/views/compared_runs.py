@@ -195,7 +195,7 @@ def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -
         return Entry("no such cell")
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
-    told = cell if judged is None else judged.times(cell).told(cell)
+    told = cell if judged is None else judged.times(cell).with_compared_time(cell)
     return replace(milliseconds(told, says=told is not cell), href=address(run, cell.id))
 
 

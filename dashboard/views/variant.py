@@ -228,7 +228,7 @@ def _interval(one: "Measured") -> Entry:
 
 def _latency(one: "Measured") -> Entry:
     times = Times.of([one.cell], [one.against] if one.against else [])
-    return milliseconds(times.told(one.cell), says=one.cell.id in times.by_processor)
+    return milliseconds(times.with_compared_time(one.cell), says=one.cell.id in times.by_processor)
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (

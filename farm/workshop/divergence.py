@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
-from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, borders
+from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, outside_inputs
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Sides
 from farm.workshop import arrays, confined, replies
 from farm.workshop.confined import R
@@ -153,7 +153,7 @@ class _Search:
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """The part as a model of its own, fed with the reference's values of what it reads."""
-        read = borders(part, self._stored)
+        read = outside_inputs(part, self._stored)
         inside = [name for name in read if name in _made(self.graph)]
         values = _values(self._inputs)
         if inside:

@@ -113,7 +113,7 @@ def _figures(cell: Cell) -> list[str | Text]:
     size = "" if cell.model_bytes is None else f"{cell.model_bytes:,}"
     if accuracy is None or accuracy.value is None:
         return [size, "not measured", "", ""]
-    entry = accuracy_metrics.of(accuracy)
+    entry = accuracy_metrics.metric_of(accuracy)
     style = "bold yellow" if is_less_accurate(accuracy) else ""
     interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
     return [size, entry.value(accuracy.value), interval, Text(entry.difference(accuracy), style=style)]

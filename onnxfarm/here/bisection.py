@@ -146,7 +146,7 @@ class Question:
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
-            sought.refuse_unmeasured(document, **sides)
+            sought.check_good_release(document, **sides)
             if self.metrics:
                 return sought.sought_metric(document, self.metrics, **sides)
             return sought.sought_kind(document, self.rule, **sides)

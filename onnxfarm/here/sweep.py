@@ -183,7 +183,7 @@ def measure_sweep(
     search = sweeps.Sweep(
         matrix, distribution, versions, reference, is_one_block=lambda part: len(bench.plan(part).blocks) <= 1
     )
-    lines = carry_out(search, Machine(bench, sweeps.neighbours))
+    lines = carry_out(search, Machine(bench, sweeps.compare_neighbours))
     if not any(point.p50_ms is not None for line in lines for point in line.points):
         reasons = [point.reason for line in lines for point in line.points if point.reason]
         raise Infrastructure(f"No release could be measured: {(reasons or ['nothing was planned.'])[-1]}")

@@ -86,7 +86,7 @@ def test_the_models_page_shows_size_latency_accuracy_parity_and_the_pareto_chart
         assert f"{100 * cell.accuracy.value:.1f} %" in row
         assert f'data-value="{cell.model_bytes}"' in row
         assert "kB" in row
-        assert f'data-value="{times.told(cell).p50_ms:.6g}"' in row
+        assert f'data-value="{times.with_compared_time(cell).p50_ms:.6g}"' in row
         assert cell.parity.verdict in row
     assert any("on the front" in row for row in rows)
 

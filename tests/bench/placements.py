@@ -24,7 +24,7 @@ import onnx
 from farm.contract.blocks import MAX_ARMS, ArmOrder, BlockOrder
 from farm.contract.cells import SessionSettings
 from farm.contract.reports import Operator
-from farm.rules.tracing.executions import histogram
+from farm.rules.tracing.executions import count_kernels
 from farm.rules.tracing.placement import placement_changes
 from tests.bench import figure
 from tests.bench.ledger import Ledger
@@ -172,7 +172,7 @@ def _figures(lines: Sequence[Line]) -> Line:
 def _finding(model: str, old: str, new: str, traced: dict[tuple[str, str], Line]) -> Line:
     before, after = traced[model, old], traced[model, new]
     olds, news = operators_of(before["executed"]), operators_of(after["executed"])
-    counts = histogram(olds), histogram(news)
+    counts = count_kernels(olds), count_kernels(news)
     kernels = sorted(kernel for kernel in counts[0] | counts[1] if counts[0][kernel] != counts[1][kernel])
     return {
         "model": model,

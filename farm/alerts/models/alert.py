@@ -94,7 +94,7 @@ class Alert(models.Model):
 
     @property
     def began(self) -> str:
-        return titles.began(self.distribution, good=self.good, bad=self.bad, first_bad=self.first_bad)
+        return titles.format_since(self.distribution, good=self.good, bad=self.bad, first_bad=self.first_bad)
 
     @property
     def since(self) -> str:

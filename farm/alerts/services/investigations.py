@@ -76,7 +76,7 @@ def _names(investigation: Investigation) -> list[str]:
     changed = sorted(operators, key=lambda change: -abs(change.moved_us))
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
     given = (investigation.asked or {}).get("given", [])
-    return list(dict.fromkeys([*given, *switches.ranked(library_names(), words=words)]))
+    return list(dict.fromkeys([*given, *switches.rank_names(library_names(), words=words)]))
 
 
 @functools.cache

@@ -199,7 +199,7 @@ def _read(given: Changes, *, distribution: str) -> dict[str, object]:
         columns["matrix"] = replace(declared, pre=False).as_plain()
         columns |= {"with_prereleases": True} if declared.pre else {}
     if "rule" in given:
-        columns["rule_json"] = _rule(given["rule"]).kept
+        columns["rule_json"] = _rule(given["rule"]).as_stored
     if "reference" in given:
         columns["reference"] = check_release(distribution, given["reference"])
     if "schedule" in given:

@@ -97,7 +97,7 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
     are one line.
     """
     times = Times.of(document.cells, document.comparisons)
-    cells = {cell.id: times.told(cell) for cell in document.cells}
+    cells = {cell.id: times.with_compared_time(cell) for cell in document.cells}
     compared = {(pair.baseline, pair.candidate): pair for pair in _measured(answer, document)}
     entries: list[dict[str, object]] = []
     for sides in answer.pairs:

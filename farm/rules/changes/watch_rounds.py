@@ -64,7 +64,7 @@ class Rule(Message):
         return allowed
 
     @property
-    def kept(self) -> dict[str, object]:
+    def as_stored(self) -> dict[str, object]:
         """As a row keeps it: without its kinds where all of them alert, so that those that come later do too."""
         return self.model_dump(mode="json", exclude={"kinds"} if set(self.kinds) >= set(KEYS) else None)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
-from farm.rules.wording.vocabulary import opposite
+from farm.rules.wording.vocabulary import opposite_of
 
 BySides = Mapping[tuple[str, str], Comparison]
 
@@ -32,8 +32,8 @@ def turned(comparison: Comparison) -> Comparison:
     swapped: dict[str, object] = {
         "baseline": comparison.candidate,
         "candidate": comparison.baseline,
-        "verdict": opposite(comparison.verdict),
-        "items_verdict": comparison.items_verdict and opposite(comparison.items_verdict),
+        "verdict": opposite_of(comparison.verdict),
+        "items_verdict": comparison.items_verdict and opposite_of(comparison.items_verdict),
         "operators": [_turned_operator(change) for change in comparison.operators],
         "prompt_operators": [_turned_operator(change) for change in comparison.prompt_operators],
         "metrics": [_turned_metric(change) for change in comparison.metrics],
@@ -59,7 +59,7 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "change_low_us": _negative(change.change_high_us),
         "change_high_us": _negative(change.change_low_us),
         **_inverted(change),
-        "verdict": change.verdict and opposite(change.verdict),
+        "verdict": change.verdict and opposite_of(change.verdict),
     }
     return change.model_copy(update=swapped)
 
@@ -74,7 +74,7 @@ def _turned_metric(change: MetricChange) -> MetricChange:
         "change": _negative(change.change),
         "change_low": _negative(change.change_high),
         "change_high": _negative(change.change_low),
-        "verdict": opposite(change.verdict),
+        "verdict": opposite_of(change.verdict),
         "margin": change.margin / (change.ratio or 1.0) if is_of_baseline else change.margin,
     }
     return change.model_copy(update=swapped)

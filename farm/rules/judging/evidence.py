@@ -88,10 +88,10 @@ class Evidence:
         return self._by_round(baseline, candidate, metric, with_disturbed=True)
 
     def of_rounds(
-        self, baseline: int, candidate: int, *, said: Callable[[Sample], float | None], numbers: Collection[int]
+        self, baseline: int, candidate: int, *, read: Callable[[Sample], float | None], numbers: Collection[int]
     ) -> list[tuple[float, float]]:
         """The same of these rounds, as far as both launches say it."""
-        olds, news = (self._said(arm, said, with_disturbed=True) for arm in (baseline, candidate))
+        olds, news = (self._values_of(arm, read, with_disturbed=True) for arm in (baseline, candidate))
         return [(olds[number], news[number]) for number in sorted(numbers) if number in olds and number in news]
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
@@ -125,14 +125,16 @@ class Evidence:
     def _by_round(
         self, baseline: int, candidate: int, metric: Metric, *, with_disturbed: bool
     ) -> list[tuple[float, float]]:
-        olds, news = (self._said(arm, metric.figure_in, with_disturbed=with_disturbed) for arm in (baseline, candidate))
+        olds, news = (
+            self._values_of(arm, metric.figure_in, with_disturbed=with_disturbed) for arm in (baseline, candidate)
+        )
         return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
 
-    def _said(self, arm: int, said: Callable[[Sample], float | None], *, with_disturbed: bool) -> dict[int, float]:
+    def _values_of(self, arm: int, read: Callable[[Sample], float | None], *, with_disturbed: bool) -> dict[int, float]:
         return {
             number: value
             for number, report in self.rounds.items()
             for place in report.samples
             if place.arm == arm and place.sample is not None and (with_disturbed or not place.sample.is_disturbed)
-            if (value := said(place.sample)) is not None
+            if (value := read(place.sample)) is not None
         }

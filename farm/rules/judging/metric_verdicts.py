@@ -30,7 +30,7 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
         places = [
             place
             for place, comparison in enumerate(judged)
-            if metric is not headline_of(comparison) and _is_said(judge, comparison, judging)
+            if metric is not headline_of(comparison) and _is_measured(judge, comparison, judging)
         ]
         told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, told, strict=True):
@@ -49,7 +49,7 @@ def headline_of(judged: Judged) -> Metric:
     return RATE if judged.verdict_from == "rate" else JUDGED
 
 
-def _is_said(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
+def _is_measured(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
     """Whether arms can be compared, and this scenario's launches mean the metric by that name."""
     kind = scenarios.of_cell(judge.block.arms[judged.planned.candidate].spec).kind
     return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
@@ -62,9 +62,9 @@ def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
         return []
     pairs = judge.paired(judged.planned).deciding
     if judged.verdict_from != "rate":
-        return [_with_ratio(_told(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
+        return [_with_ratio(_change_of_medians(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
     rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
-    told = _told(rates, figures, RATE, _worded(judged.verdict, ("lower", "higher")), rounds=judged.rounds)
+    told = _change_of_medians(rates, figures, RATE, _worded(judged.verdict, ("lower", "higher")), rounds=judged.rounds)
     turned = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
     return [told.model_copy(update=turned)]
 
@@ -122,7 +122,7 @@ def _by_difference(
             continue
         one = next(said)
         word = _worded(one.said.verdict, judging.words)
-        told = _told(some, one.said, metric, word, rounds=one.said.rounds_used * per_pair)
+        told = _change_of_medians(some, one.said, metric, word, rounds=one.said.rounds_used * per_pair)
         figures = {"margin": judging.margin, "change": one.change, "change_low": one.low, "change_high": one.high}
         found.append(told.model_copy(update=figures))
     return found
@@ -146,7 +146,7 @@ def _by_ratio(
             continue
         one = next(said)
         word = _worded(one.verdict, judging.words)
-        change = _with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one)
+        change = _with_ratio(_change_of_medians(some, one, metric, word, rounds=one.rounds_used * per_pair), one)
         why = _why_open(one, timed=len(some), of=comparison.rounds)
         found.append(change.model_copy(update={"is_processor": by_processor, "reason": why}))
     return found
@@ -170,14 +170,14 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
     a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
     counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
-    told = judge.evidence.of_rounds(*arms, said=metric.figure_in, numbers=counted.numbers)
+    told = judge.evidence.of_rounds(*arms, read=metric.figure_in, numbers=counted.numbers)
     if counted.verdict_from != "processor":
         return told, False
-    spent = judge.evidence.of_rounds(*arms, said=metric.processor_of, numbers=counted.numbers)
+    spent = judge.evidence.of_rounds(*arms, read=metric.processor_of, numbers=counted.numbers)
     return (spent, True) if spent and len(spent) == len(told) else (told, False)
 
 
-def _told(
+def _change_of_medians(
     pairs: Sequence[Pair], figures: Comparison, metric: Metric, verdict: MetricVerdict, *, rounds: int
 ) -> MetricChange:
     """Without ratio or difference."""

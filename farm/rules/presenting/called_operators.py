@@ -38,7 +38,7 @@ def operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
     low, high = operator.change_low_us, operator.change_high_us
     apart = None if low is None or high is None else (low, high)
     known = operator.baseline_us, operator.candidate_us
-    return numbers.pair(*known, low=operator.ci_low, high=operator.ci_high, apart=apart)
+    return numbers.format_divisible_pair(*known, low=operator.ci_low, high=operator.ci_high, apart=apart)
 
 
 def operator_times(operator: OperatorChange) -> str:

@@ -5,7 +5,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.presenting.called_operators import type_times
 from farm.rules.presenting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
-from farm.rules.wording.numbers import change, explained
+from farm.rules.wording.numbers import change, format_explained_part
 from farm.rules.wording.vocabulary import is_change
 
 
@@ -28,7 +28,7 @@ def explanation(comparison: Comparison) -> str:
     prefill, named = prefill_of(comparison), largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
-    return f"prefill: {named.op_type}: {type_times(named)}, explains {explained(named.share)} of the change"
+    return f"prefill: {named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
 
 
 def _worded(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:
@@ -41,4 +41,4 @@ def _because(comparison: Comparison, prefill: MetricChange) -> str:
     named = largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
-    return f"{named.op_type} explains {explained(named.share)} of prefill's change."
+    return f"{named.op_type} explains {format_explained_part(named.share)} of prefill's change."

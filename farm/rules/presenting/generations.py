@@ -28,17 +28,17 @@ class Generation:
         return 1000.0 * self.tokens / self.whole_ms
 
 
-def is_told(cell: Cell) -> bool:
+def has_generation_times(cell: Cell) -> bool:
     """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
     return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prompt_ms(cell))
 
 
 def generation_of(cell: Cell, times: Times) -> Generation:
-    """By the clock that the cell's time per token is told by; of one that `is_told`."""
+    """By the clock that the cell's time per token is told by; of one that `has_generation_times`."""
     figures, count = cell.figures, scenarios.of_text(cell.scenario).tokens
     is_processor = cell.id in times.by_processor and TTFT_CPU in figures
     choosing = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value
-    each = times.told(cell).p50_ms if is_processor else figures[TPOT].value
+    each = times.with_compared_time(cell).p50_ms if is_processor else figures[TPOT].value
     # where the call chooses the token too, launches say what of it that is by processor time besides
     in_call = choosing if OUTSIDE_CPU in figures else 0.0
     return Generation(

@@ -99,7 +99,7 @@ class Target:
     keeping: Keeping
 
 
-def in_one_quantity(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
+def with_one_quantity(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
     """Settings with the figures that they are compared by. `by_processor`: places of those whose verdicts rest on
     processor time; then that of every setting of the node is told that has it."""
     busy = {measured[place].node for place in by_processor}
@@ -107,7 +107,7 @@ def in_one_quantity(measured: Sequence[Measured], by_processor: Collection[int])
 
 
 def _by_processor(measured: Measured) -> Measured:
-    told = Times(frozenset({measured.cell.id})).told(measured.cell)
+    told = Times(frozenset({measured.cell.id})).with_compared_time(measured.cell)
     return measured if told is measured.cell else replace(measured, cell=told, is_processor=True)
 
 
@@ -130,7 +130,7 @@ def loss_of(cell: Cell) -> Loss | None:
         low, high = judged.difference_low, judged.difference_high
         ends = (judged.difference if low is None else low, judged.difference if high is None else high)
         # of a share in points, of anything else a part of what it was
-        before = 1.0 if accuracy_metrics.of(judged).is_share else judged.value - judged.difference
+        before = 1.0 if accuracy_metrics.metric_of(judged).is_share else judged.value - judged.difference
         lost = (-judged.difference, -ends[0]) if judged.higher_is_better else (judged.difference, ends[1])
         return Loss(lost[0] / before, lost[1] / before, "labelled data") if before > 0 else None
     if cell.precision == "fp32" and cell.parity.verdict == "pass":

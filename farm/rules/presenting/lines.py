@@ -176,7 +176,7 @@ def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) ->
     if medians is None or change.figures is None:
         return None, ""
     _, low, high = change.figures
-    sides = numbers.pair(*medians, low=low, high=high)
+    sides = numbers.format_divisible_pair(*medians, low=low, high=high)
     if sides is not None:
         return sides, ""
     old, new = (numbers.plain(value) for value in medians)

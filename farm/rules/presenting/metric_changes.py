@@ -173,7 +173,7 @@ def _agrees(change: MetricChange) -> bool:
     low, high = change.ci_low, change.ci_high
     if change.p is None or low is None or high is None:
         return True
-    return numbers.pair(change.baseline, change.candidate, low=low, high=high) is not None
+    return numbers.format_divisible_pair(change.baseline, change.candidate, low=low, high=high) is not None
 
 
 def written(change: MetricChange, value: float) -> str:

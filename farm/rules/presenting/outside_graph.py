@@ -5,7 +5,7 @@ Launches say its processor time only where choosing is part of the time per toke
 
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
-from farm.rules.wording.numbers import explained, latency
+from farm.rules.wording.numbers import format_explained_part, latency
 from farm.rules.wording.vocabulary import is_change
 
 # less of the change is not named, and more than this is none of it
@@ -24,7 +24,7 @@ def explanation(comparison: Comparison) -> str | None:
     if not NAMED_SHARE <= share <= MAX_SHARE:
         return None
     times = f"{latency(moved.baseline)} → {latency(moved.candidate)}"
-    return f"outside the graph: choosing a token, {times}, explains {explained(share)} of the change"
+    return f"outside the graph: choosing a token, {times}, explains {format_explained_part(share)} of the change"
 
 
 def _moved(told: dict[str, MetricChange], verdict: str) -> MetricChange | None:

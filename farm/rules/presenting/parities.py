@@ -90,7 +90,7 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
 def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labelled: bool) -> doc_cells.EngineParity:
     one, other = block.arms[pair.one], block.arms[pair.other]
     if model.draws:
-        return doc_cells.EngineParity(cell=one.id, text=parity.drawn(model.draws).text, unjudged=True)
+        return doc_cells.EngineParity(cell=one.id, text=parity.judge_random(model.draws).text, unjudged=True)
     if one.spec.artifact_sha256 != other.spec.artifact_sha256:
         preset = parity.ANY
         judgement = parity.judge_models(

@@ -27,7 +27,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles
-from farm.rules.wording.numbers import counted, explained, latency, listed, percent
+from farm.rules.wording.numbers import counted, format_explained_part, latency, listed, percent
 from farm.rules.wording.vocabulary import is_change, signed
 
 GLANCE = (
@@ -140,7 +140,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     times = Times.of([cell], comparisons)
     if cell.id not in times.by_processor:
         return f"{what}: {by_clock} {launches}.{few}"
-    told = times.told(cell)
+    told = times.with_compared_time(cell)
     spent = latency(told.p50_ms, told.p50_ci_ms)
     return f"{what}: {spent} of processor time {launches} ({by_clock} by the clock). {BUSY}.{few}"
 
@@ -166,7 +166,7 @@ def _explanation(comparison: Comparison) -> str | None:
     if named is None or named.share is None:
         return outside_graph.explanation(comparison) or doubt_of_traces(comparison) or None
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
-    told = f"{named.op_type}: {type_times(named)}, explains {explained(named.share)} of the change"
+    told = f"{named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
     notes = "; ".join(note for note in (sure, note_of_traces(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
@@ -209,7 +209,7 @@ def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
         said.append(f"{failed} of {counted(of, 'cell')} fail{'s' if failed == 1 else ''} parity")
     if lost:
         loses = f"{len(lost)} of {counted(of, 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
-        said.append(f"{loses}, {accuracy_metrics.of(lost[0]).loss(lost[0])}")
+        said.append(f"{loses}, {accuracy_metrics.metric_of(lost[0]).loss(lost[0])}")
     who = f" of {names}" if len(wrong) < of else ""
     return f"Wrong outputs{who}: {'; '.join(said)}"
 
@@ -264,7 +264,7 @@ def _because(standing: Standing) -> str:
     if named is None or named.share is None or named.share < NAMED_SHARE:
         outside = outside_graph.explanation(standing.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
-    return f"{named.op_type} explains {explained(named.share)} of it."
+    return f"{named.op_type} explains {format_explained_part(named.share)} of it."
 
 
 def _also_changed(standing: Standing, candidate: Cell) -> str:

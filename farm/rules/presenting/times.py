@@ -63,7 +63,7 @@ class Times:
             return self
         return replace(self, by_processor=self.by_processor | {cell.id for cell in known})
 
-    def told(self, cell: Cell) -> Cell:
+    def with_compared_time(self, cell: Cell) -> Cell:
         """The cell with that time, its interval and its launches in place of p50, and with the items per second that
         are worked out from it."""
         if cell.id not in self.by_processor or not cell.cpu_p50_ms or not cell.p50_ms:
@@ -88,7 +88,7 @@ class Times:
             else each
             for each in cell.metrics
         ]
-        return self.told(cell).model_copy(update=changed) if launched else self.told(cell)
+        return self.with_compared_time(cell).model_copy(update=changed) if launched else self.with_compared_time(cell)
 
     def is_processor(self, name: str, cell: Cell) -> bool:
         """Whether what is told of a metric is processor time."""
@@ -114,7 +114,7 @@ class Times:
 
     def words(self, cell: Cell) -> str:
         """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
-        told = self.told(cell)
+        told = self.with_compared_time(cell)
         latency = numbers.latency(told.p50_ms, told.p50_ci_ms)
         return f"{latency} of CPU time" if cell.id in self.by_processor else latency
 
@@ -143,10 +143,10 @@ def items_words(cell: Cell, *, is_processor: bool) -> str:
     return f"{items_of(cell)} items/s{' of CPU time' if is_of_it else ''}"
 
 
-def items_told(cell: Cell, comparisons: Iterable[Comparison]) -> str:
+def items_text(cell: Cell, comparisons: Iterable[Comparison]) -> str:
     """A cell's items per second in words, by the verdicts that stand beside it."""
     times = Times.of([cell], comparisons)
-    return items_words(times.told(cell), is_processor=cell.id in times.by_processor)
+    return items_words(times.with_compared_time(cell), is_processor=cell.id in times.by_processor)
 
 
 def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:

@@ -57,7 +57,7 @@ class Difference:
         return "lower" if self.value < 0 else "higher"
 
 
-def share(correct: Correct) -> Share:
+def share_of_right(correct: Correct) -> Share:
     """The share of samples that were right. Raises ValueError without samples."""
     right = np.asarray(correct, dtype=bool)
     if right.size == 0:
@@ -117,7 +117,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     return front
 
 
-def undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
+def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
     """Places of the points that no other beats: none is at least as good in everything and better in something.
 
     Every coordinate is a cost: give what should be high with its sign turned. Of equal points all stay.

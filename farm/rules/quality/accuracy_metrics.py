@@ -224,7 +224,7 @@ OUTSIDE = GROUP.installed()
 METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *OUTSIDE.entries)}
 
 
-def of(found: "Accuracy") -> AccuracyMetric:
+def metric_of(found: "Accuracy") -> AccuracyMetric:
     """The metric of a document; one that nobody here knows, of a package or of a user's judge, is a plain number."""
     return METRICS.get(found.metric) or AccuracyMetric(
         found.metric,

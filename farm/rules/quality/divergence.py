@@ -102,7 +102,7 @@ class Graph:
         return next(name for name in self.nodes[place].outputs if name in visible), place
 
 
-def borders(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
+def outside_inputs(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
     """Tensors that a part of a graph reads from outside, those stored in the model left out."""
     made = {name for node in part for name in node.outputs}
     read = dict.fromkeys(name for node in part for name in node.inputs if name)

@@ -112,7 +112,9 @@ def judge(
         return Judgement("fail", f"The output {missing[0]!r} of the reference was not computed.")
     if not compared:
         return Judgement("not_measured", "There is no reference to compare the outputs with.")
-    presets = {output.name: (own or {}).get(output.name) or of_type(preset, output.dtype) for output in compared}
+    presets = {
+        output.name: (own or {}).get(output.name) or preset_for_dtype(preset, output.dtype) for output in compared
+    }
     void = [output for output in compared if _is_void(output)]
     judged = [output for output in compared if output not in void]
     faults = [(fault, by) for output in judged if (fault := _fault(output, by := presets[output.name])) is not None]
@@ -126,7 +128,7 @@ def judge(
     return Judgement("pass", _praise(compared, widest), widest)
 
 
-def of_type(preset: Preset, dtype: str) -> Preset:
+def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
     """The preset of an output whose type may have fewer digits than the numbers that it was made of."""
     return max(preset, _TYPES.get(dtype, preset), key=_WIDTH.index) if preset in _WIDTH else preset
 
@@ -161,7 +163,7 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
     return _unjudged(f"{gap}; {way_out}.")
 
 
-def drawn(operators: str) -> Judgement:
+def judge_random(operators: str) -> Judgement:
     """Of a model that draws other numbers in every process: no run's outputs are those of another."""
     return _unjudged(f": the model draws random numbers ({operators}).")
 

@@ -33,12 +33,12 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
         return known.model_copy(update={"text": report.reason.text})
     figures = {"value": judge.value} if judge is not None and judge.value is not None else _figures(report)
     stated = known.model_copy(update=figures)
-    return stated.model_copy(update={"text": accuracy_metrics.of(stated).sentence(stated)})
+    return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).sentence(stated)})
 
 
 def _figures(report: AccuracyReport) -> dict[str, object]:
     judged = evaluation.unpack_samples(report)
-    found = accuracy.share(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
+    found = accuracy.share_of_right(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
     return {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
 
 
@@ -65,7 +65,7 @@ def held_against(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Acc
     ]
 
 
-def right_ones(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
+def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
     """Of a model's versions, the oldest first, those that surely lost nothing against one before; the newest first."""
     right: list[doc_cells.Accuracy] = []
     for own in versions:
@@ -98,7 +98,7 @@ def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_
     )
     if not is_loss_shown(told):
         return own
-    entry = accuracy_metrics.of(told)
+    entry = accuracy_metrics.metric_of(told)
     return told.model_copy(
         update={"text": f"{entry.sentence(told)} An earlier version on the same data: {entry.loss(told)}."}
     )
@@ -192,7 +192,7 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
     )
     against = baseline.model if baseline.model_sha256 != cell.model_sha256 else baseline.uploaded
     differs = _difference_sentence(told, found.change, against=against or "FP32")
-    return told.model_copy(update={"text": f"{accuracy_metrics.of(told).sentence(told)} {differs}"})
+    return told.model_copy(update={"text": f"{accuracy_metrics.metric_of(told).sentence(told)} {differs}"})
 
 
 def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
@@ -201,7 +201,7 @@ def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
 
 
 def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, against: str) -> str:
-    difference = accuracy_metrics.of(judged).difference(judged)
+    difference = accuracy_metrics.metric_of(judged).difference(judged)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
     if judged.only_baseline is not None and judged.only_this is not None:

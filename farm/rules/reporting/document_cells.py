@@ -196,7 +196,7 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
         "copies": trace.copies_to_device + trace.copies_to_host,
         "providers": [doc_cells.ProviderTime(**share.model_dump()) for share in trace.providers],
         "operators": _slowest(trace.operators),
-        "executed": executions.as_counts(executions.histogram(trace.operators)),
+        "executed": executions.counts_of_histogram(executions.count_kernels(trace.operators)),
         "prompt": _prompt(trace.prompt),
         "cache_copies": list(trace.cache_copies),
     }
@@ -245,7 +245,7 @@ def _parity(
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
     if draws := record.model_of(spec).draws:
-        return doc_cells.Parity(text=parity.drawn(draws).text)
+        return doc_cells.Parity(text=parity.judge_random(draws).text)
     preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset

@@ -9,11 +9,11 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.cells.values import plain_of
 from farm.rules.presenting.session_code import session_code
-from farm.rules.presenting.times import items_told, latency_of
+from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Gone, Outcome, Race
-from farm.rules.searches.standings import Cost, Goal, words_of
+from farm.rules.searches.standings import Cost, Goal, format_cost
 from farm.rules.wording.numbers import counted, latency, memory, percent
 
 # what is told of an answer
@@ -94,7 +94,7 @@ def _setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSetting
 def _accuracy(cell: Cell) -> str:
     if cell.accuracy is None or cell.accuracy.value is None:
         return ""
-    metric = accuracy_metrics.of(cell.accuracy)
+    metric = accuracy_metrics.metric_of(cell.accuracy)
     interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
     return f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
 
@@ -214,7 +214,7 @@ def _tail(race: Race, outcome: Outcome) -> list[str]:
 
 
 def _gain(cost: Cost, goal: Goal) -> str:
-    return words_of(cost._replace(ratio=1.0 / cost.ratio, low=1.0 / cost.high, high=1.0 / cost.low), goal)
+    return format_cost(cost._replace(ratio=1.0 / cost.ratio, low=1.0 / cost.high, high=1.0 / cost.low), goal)
 
 
 def _best(goal: Goal) -> str:
@@ -227,7 +227,7 @@ def _figure(race: Race, digest: str) -> str:
     if race.goal == "memory":
         return memory(cell.peak_memory_bytes)
     if race.goal == "throughput":
-        return items_told(cell, pairs)
+        return items_text(cell, pairs)
     if race.goal == "processor-time":
         return f"{latency(cell.cpu_p50_ms)} of CPU time"
     return latency_of(cell, pairs)

@@ -84,7 +84,7 @@ class Limits:
     def _reached(self, cell: Cell) -> str:
         if cell.accuracy is None or cell.accuracy.value is None:
             return cell.accuracy.text if cell.accuracy is not None else f"accuracy {NOT_MEASURED}"
-        metric = accuracy_metrics.of(cell.accuracy)
+        metric = accuracy_metrics.metric_of(cell.accuracy)
         beside = metric.difference(cell.accuracy) if self.min_accuracy is None else ""
         interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
         said = f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"

@@ -19,7 +19,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.product import Selector
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.search import Experiment, Measured, Search
-from farm.rules.searches.standings import Cost, Goal, Standing, words_of
+from farm.rules.searches.standings import Cost, Goal, Standing, format_cost
 
 # rounds of the short blocks; of more settings than these a second one costs less than the final block would
 ROUNDS = (2, 4)
@@ -179,7 +179,7 @@ class Race(Search[Measured, Outcome]):
             name = next(other.label for other in self.contenders if other.digest == leader)
             for each in some:
                 if (cost := standing.shut_out(each.digest, by=leader)) is not None:
-                    self._leave([each], "slower", f"{words_of(cost, self.goal)} than {name} in short rounds")
+                    self._leave([each], "slower", f"{format_cost(cost, self.goal)} than {name} in short rounds")
 
     def _leave(self, some: Sequence[Contender], why: Why, text: str, budget: str = "") -> None:
         for each in some:
@@ -238,7 +238,7 @@ class Race(Search[Measured, Outcome]):
         slower = {each.digest: cost for each in kept if (cost := standing.slower(each.digest, than=leader)) is not None}
         labels = {each.digest: each.label for each in kept}
         gone += [
-            Gone(each, "slower", f"{words_of(slower[each.digest], self.goal)} than {labels[leader]}")
+            Gone(each, "slower", f"{format_cost(slower[each.digest], self.goal)} than {labels[leader]}")
             for each in kept
             if each.digest in slower
         ]

@@ -172,7 +172,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
     return min(found, key=lambda sought: (metric_changes.is_gain(sought.change), -_size(sought.change)))
 
 
-def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> None:
+def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> None:
     """Whether the good release runs the model at all. Raises SearchProblem."""
     pairs = cell_pairs.pair_cells(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
@@ -184,7 +184,7 @@ def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> Non
     raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
 
 
-def names_of(asked: str) -> tuple[str, ...]:
+def asked_metrics(asked: str) -> tuple[str, ...]:
     """The metrics that `asked` names; empty for none of the table."""
     if asked == MEMORY:
         return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")

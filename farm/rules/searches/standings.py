@@ -128,7 +128,7 @@ class Standing:
         return cost if cost.is_told_apart and cost.ratio > 1.0 else None
 
 
-def words_of(cost: Cost, goal: Goal) -> str:
+def format_cost(cost: Cost, goal: Goal) -> str:
     """`12 % slower`, `12 % fewer items/s`, `12 % bigger`."""
     ratio, low, high = cost[:3]
     if goal == "throughput":

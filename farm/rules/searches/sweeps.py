@@ -149,7 +149,7 @@ def _overlapping(versions: Sequence[str], together: int) -> list[Sequence[str]]:
     return [versions[start : start + together] for start in range(0, len(versions) - 1, together - 1)]
 
 
-def neighbours(block: PlannedBlock) -> PlannedBlock:
+def compare_neighbours(block: PlannedBlock) -> PlannedBlock:
     """The block with the comparisons that a line needs: with the reference, and of neighbours."""
     places = {arm.arm: arm.positions["runtime"] for arm in block.arms}
     kept = tuple(

@@ -110,7 +110,7 @@ def _demangled(text: str) -> str:
     return found.group(2)[: int(found.group(1))] if found else text
 
 
-def ranked(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
+def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
     """Names by how much they resemble the words of what changed: shared parts count by how few names have them."""
     parts = {name: set(_parts(name)) for name in dict.fromkeys(names)}
     wanted = {part for word in words for part in _parts(word)}
@@ -126,7 +126,7 @@ def _parts(word: str) -> list[str]:
 
 
 def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MAX_CANDIDATES) -> list[Candidate]:
-    """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `ranked`."""
+    """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `rank_names`."""
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:most]
@@ -138,7 +138,7 @@ def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MA
 
 def next_candidates(trials: Sequence[Trial], *, most: int = MAX_CANDIDATES) -> list[Candidate]:
     """The parts of the group that undid most; empty when the search is over."""
-    best = best_of(trials)
+    best = best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
     tried = {trial.candidate.names for trial in trials}
@@ -159,7 +159,7 @@ def last_candidates(
 ) -> list[Candidate]:
     """Session settings, threads and provider options of a cell, where nothing gave enough back. `done`: their labels
     that were tried before."""
-    best = best_of(trials)
+    best = best_trial(trials)
     if best is not None and best.undone >= ENOUGH:
         return []
     return [candidate for candidate in _others(point) if candidate.label not in done][:most]
@@ -215,7 +215,7 @@ def trial_matrix(
     return replace(matrix, axes=axes, exclude=tuple(exclude), include=(), name=None)
 
 
-def session_name(candidate: Candidate, number: int) -> str:
+def trial_session_name(candidate: Candidate, number: int) -> str:
     return f"{number} {candidate.label}"[:64]
 
 
@@ -236,7 +236,7 @@ def _value(plain: Mapping[str, Value], candidate: Candidate, number: int) -> Val
 
 
 def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet:
-    name = session_name(candidate, number)
+    name = trial_session_name(candidate, number)
     if candidate.kind == "setting":
         return replace(plain, name=name, **{name.replace("-", "_"): False for name in candidate.names})  # type: ignore[arg-type]
     disabled = tuple(dict.fromkeys((*plain.disabled_optimizers, *candidate.names)))
@@ -277,7 +277,7 @@ def _tried(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -
 def _key_of_candidate(candidate: Candidate, number: int) -> tuple[str, str]:
     axis = _AXIS[candidate.kind]
     named = {"optimization": candidate.level, "threads": str(candidate.threads), "provider": "".join(candidate.names)}
-    return axis, named.get(axis) or session_name(candidate, number)
+    return axis, named.get(axis) or trial_session_name(candidate, number)
 
 
 def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
@@ -288,7 +288,7 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
     return axis, named.get(axis, str(cell.session.get("name", "")))
 
 
-def best_of(trials: Sequence[Trial]) -> Trial | None:
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
     """The work-around to offer: of those that give back about as much as the best, the smallest switch."""
     offered = [trial for trial in trials if trial.is_worthwhile]
     if not offered:
@@ -335,7 +335,7 @@ def remedy(candidate: Candidate) -> str:
     return f"disable {candidate.names[0]}{more}"
 
 
-def code_for(trial: Trial) -> str:
+def python_code_for(trial: Trial) -> str:
     """The work-around as lines of Python for whoever makes the session."""
     candidate = trial.candidate
     if candidate.kind == "optimizers":

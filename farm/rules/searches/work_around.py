@@ -70,14 +70,14 @@ class WorkAround(Search[Step, Answer]):
         self.steps.append(outcome)
 
     def answer(self) -> Answer:
-        best = switches.best_of(self.trials)
+        best = switches.best_trial(self.trials)
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
         tried = sum(len(step["tried"]) for step in self.steps)
         if best is None:
             text = f"None of {counted(tried, 'set')} of session options recovers as much as "
             text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
             return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
-        plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.code_for(best)}
+        plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.python_code_for(best)}
         return Answer(switches.sentence(best), {**plain, **_plain([best])[0]})
 
 

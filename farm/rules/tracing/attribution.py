@@ -114,11 +114,11 @@ def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport])
     olds, news = baseline[:traces], candidate[:traces]
     # nodes executed together on either side belong together
     group_of = joint_groups(*(trace.operators for trace in (*olds, *news)))
-    sides = ([times_of(trace.operators, group_of) for trace in side] for side in (olds, news))
-    return attributed(heads_of([*olds, *news], group_of), *sides)
+    sides = ([group_times(trace.operators, group_of) for trace in side] for side in (olds, news))
+    return attribute_times(group_heads([*olds, *news], group_of), *sides)
 
 
-def attributed(
+def attribute_times(
     heads: Mapping[str, Head], olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]
 ) -> Attribution:
     """The same from the times of groups, in µs: a mapping each process, as many of either arm."""
@@ -135,7 +135,7 @@ def attributed(
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.moved_us), c.node))))
 
 
-def times_of(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
+def group_times(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
     """The time of each group in one process, in µs."""
     times: dict[str, float] = {}
     for operator in operators:
@@ -144,7 +144,7 @@ def times_of(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[st
     return times
 
 
-def heads_of(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
+def group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
     """For each group its own nodes, and the operator it is named after: the one with the most time in any trace."""
     members: dict[str, set[str]] = {}
     for node, group in group_of.items():

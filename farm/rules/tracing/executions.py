@@ -42,12 +42,12 @@ class Kernel:
 Histogram = Counter[Kernel]
 
 
-def histogram(executed: Iterable[Executed]) -> Histogram:
+def count_kernels(executed: Iterable[Executed]) -> Histogram:
     """How many executed nodes each operator has on each provider, copies left out."""
-    return Counter(Kernel(execution.provider, execution.op_type) for execution in computing(executed))
+    return Counter(Kernel(execution.provider, execution.op_type) for execution in computing_nodes(executed))
 
 
-def as_counts(counted: Histogram) -> dict[str, dict[str, int]]:
+def counts_of_histogram(counted: Histogram) -> dict[str, dict[str, int]]:
     """A histogram as documents have it: provider → operator → how many."""
     counts: dict[str, dict[str, int]] = {}
     for kernel in sorted(counted):
@@ -55,11 +55,11 @@ def as_counts(counted: Histogram) -> dict[str, dict[str, int]]:
     return counts
 
 
-def from_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
+def histogram_of_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
     return Counter({Kernel(provider, op): n for provider, own in counts.items() for op, n in own.items()})
 
 
-def computing(executed: Iterable[Executed]) -> list[Executed]:
+def computing_nodes(executed: Iterable[Executed]) -> list[Executed]:
     """Executed nodes that compute. A row of no operator is the sum of further nodes, of which nothing is known."""
     rows = [execution for execution in executed if execution.op_type and execution.op_type not in COPIES]
     worked = {row.node for row in rows if row.op_type != TRANSPOSE}
@@ -79,7 +79,7 @@ class Execution:
         by_node: dict[str, set[Kernel]] = {}
         fused: dict[str, set[Kernel]] = {}
         around = _covered_with(executed)
-        for row in computing(executed):
+        for row in computing_nodes(executed):
             kernel = Kernel(row.provider, row.op_type)
             covers = around[row.node]
             for own in (row.node, *covers):

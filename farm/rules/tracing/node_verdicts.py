@@ -17,7 +17,7 @@ from farm.rules.comparing import multiplicity, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.wording.numbers import counted, percent
-from farm.rules.wording.vocabulary import is_change, opposite
+from farm.rules.wording.vocabulary import is_change, opposite_of
 
 Pair = tuple[float, float]
 Neighbours = Mapping[str, frozenset[str]]
@@ -101,7 +101,7 @@ def _unless_moved(
     figures = judged[node]
     if not is_change(figures.verdict):
         return figures
-    turned = opposite(figures.verdict)
+    turned = opposite_of(figures.verdict)
     others = sorted(neighbour for neighbour in neighbours & judged.keys() if judged[neighbour].verdict == turned)
     if not others:
         return figures

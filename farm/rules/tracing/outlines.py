@@ -34,7 +34,7 @@ LARGE: Final = {"attribute": frozenset({4, 8, 9})}
 NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 
-def outline(model: memoryview) -> bytes:
+def outline_of(model: memoryview) -> bytes:
     """The bytes of the ONNX model `model` without its weights.
 
     Raises ValueError when it is not protobuf, or nested deeper than protobuf itself allows.
@@ -45,7 +45,7 @@ def outline(model: memoryview) -> bytes:
 def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
-    inside, gone = INSIDE[kind], _gone(view, kind=kind)
+    inside, gone = INSIDE[kind], _dropped_fields(view, kind=kind)
     parts: list[bytes | memoryview] = []
     for number, wire, whole, body in _fields(view):
         if number in gone:
@@ -59,15 +59,15 @@ def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
     return b"".join(parts)
 
 
-def _gone(view: memoryview, *, kind: str) -> frozenset[int]:
+def _dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
     """The fields of a message that its outline has not."""
     gone = NEVER.get(kind, frozenset())
-    if kind == "tensor" and not (len(view) <= KEPT_BYTES and _is_of_int64(view)):
+    if kind == "tensor" and not (len(view) <= KEPT_BYTES and _is_int64(view)):
         return gone | VALUES
     return gone | LARGE.get(kind, frozenset()) if len(view) > KEPT_BYTES else gone
 
 
-def _is_of_int64(tensor: memoryview) -> bool:
+def _is_int64(tensor: memoryview) -> bool:
     """Whether nothing else is said of its type, however often it is said."""
     return {bytes(body) for number, _, _, body in _fields(tensor) if number == 2} == {INT64}
 

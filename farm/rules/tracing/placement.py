@@ -16,9 +16,9 @@ from farm.rules.tracing.executions import (
     Execution,
     Histogram,
     Kernel,
-    computing,
-    from_counts,
-    histogram,
+    computing_nodes,
+    count_kernels,
+    histogram_of_counts,
     joint_groups,
 )
 
@@ -53,7 +53,11 @@ CPU = "CPUExecutionProvider"
 
 def cell_changes(old: Cell, new: Cell) -> list[PlacementChange]:
     """Differences between two traced cells of a document, which holds the slowest operators and the counts of all."""
-    counted = (from_counts(old.executed), from_counts(new.executed)) if old.executed and new.executed else None
+    counted = (
+        (histogram_of_counts(old.executed), histogram_of_counts(new.executed))
+        if old.executed and new.executed
+        else None
+    )
     copies = (old.copies or 0, new.copies or 0)
     return placement_changes(old.operators, new.operators, copies=copies, histograms=counted)
 
@@ -70,7 +74,7 @@ def placement_changes(
     `histograms`: those of the whole traces, where `old` and `new` hold their slowest rows alone.
     """
     before, after = Execution.of(old), Execution.of(new)
-    shown = _shown(old, new, histograms or (histogram(old), histogram(new)))
+    shown = _shown(old, new, histograms or (count_kernels(old), count_kernels(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
         for key in _differences(node, before, after, shown.get(node, {})):
@@ -92,10 +96,10 @@ def _shown(
     if not whole:
         return {}
     group_of = joint_groups(old, new)
-    sides = [group_by(computing(rows), lambda row: group_of[row.node]) for rows in (old, new)]
+    sides = [group_by(computing_nodes(rows), lambda row: group_of[row.node]) for rows in (old, new)]
     shown = {}
     for group in sides[0].keys() | sides[1].keys():
-        own = _difference(*(histogram(side.get(group, ())) for side in sides))
+        own = _difference(*(count_kernels(side.get(group, ())) for side in sides))
         shown[group] = {kernel: change for kernel, change in own.items() if change * whole.get(kernel, 0) > 0}
     return {node: shown.get(group, {}) for node, group in group_of.items()}
 

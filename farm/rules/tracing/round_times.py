@@ -11,11 +11,11 @@ from typing import NamedTuple
 from farm.contract.reports import TraceReport
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
-from farm.rules.tracing.attribution import Attribution, attributed, heads_of, times_of
+from farm.rules.tracing.attribution import Attribution, attribute_times, group_heads, group_times
 from farm.rules.tracing.executions import joint_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
 
-# µs by own node, in the order of `own_nodes`
+# µs by own node, in the order of `own_node_names`
 Times = Sequence[float]
 
 
@@ -35,11 +35,11 @@ class Traced:
 
     def by_group(self, group_of: Mapping[str, str]) -> list[dict[str, float]]:
         """Of each round the times of groups, in µs."""
-        names = own_nodes(self.first)
-        return [times_of(map(NodeTime, names, times), group_of) for times in self.rounds]
+        names = own_node_names(self.first)
+        return [group_times(map(NodeTime, names, times), group_of) for times in self.rounds]
 
 
-def own_nodes(trace: TraceReport) -> list[str]:
+def own_node_names(trace: TraceReport) -> list[str]:
     """What a trace has times of: each own node once, by name. Another trace of the same arm has the same."""
     return sorted({operator.node for operator in trace.operators})
 
@@ -51,9 +51,9 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
     """
     firsts = [old.first, new.first]
     group_of, neighbours = groups_of(firsts)
-    heads = heads_of(firsts, group_of)
+    heads = group_heads(firsts, group_of)
     olds, news = old.by_group(group_of), new.by_group(group_of)
-    found = attributed(heads, olds, news)
+    found = attribute_times(heads, olds, news)
     if not is_judged:
         return found
     pairs = {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads}

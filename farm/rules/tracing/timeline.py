@@ -71,7 +71,7 @@ class _Event(TypedDict):
     args: NotRequired[object]
 
 
-def timeline(trace: object) -> Timeline | None:
+def timeline_of(trace: object) -> Timeline | None:
     """The timeline of a parsed trace, a list of events or a mapping with `traceEvents`; None where no run is whole."""
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
     if not isinstance(events, Sequence):

@@ -171,13 +171,13 @@ def accuracy(share: float) -> str:
     return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
 
 
-def near_one(value: float) -> str:
+def format_cosine(value: float) -> str:
     """A cosine: `0.910`, with as many nines as it has, and 1 only where it is: `0.99998`."""
     text = plain(value)
     return text if value == 1 or float(text.replace(MINUS, "-")) != 1 else fixed(value, _decimals(1 - value, 1, 12))
 
 
-def explained(part: float) -> str:
+def format_explained_part(part: float) -> str:
     """The part of a change that something explains; above 1 others took less time than before, and it is all of it."""
     return share(part) if part <= 1 else "all"
 
@@ -203,7 +203,7 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
     return fixed(round(value, -last), max(0, -last))
 
 
-def pair(
+def format_divisible_pair(
     old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
 ) -> tuple[str, str] | None:
     """Two values with as many digits as it takes that a reader's division of them lies within an interval, and their

@@ -26,7 +26,7 @@ def runtime(runtime: Runtime) -> str:
     return f"{own} {release} on {core}" if core else f"{own} {indexes.describe_version(runtime.version)}".strip()
 
 
-def began(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
+def format_since(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
     """Since when, no more than was measured: `since 1.30.0` once a bisection names it, until then `between 1.29.0 and
     1.32.0`."""
     before, after, first = (runtime(Runtime.of(f"{distribution}=={version}")) for version in (good, bad, first_bad))

@@ -139,6 +139,6 @@ def rank(word: str) -> int:
     return _RANKS.get(word, len(VERDICTS))
 
 
-def opposite(word: Word) -> Word:
+def opposite_of(word: Word) -> Word:
     known = VERDICTS.get(word)
     return cast(Word, known.opposite) if known is not None and known.opposite else word

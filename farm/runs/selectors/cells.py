@@ -21,7 +21,7 @@ from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.rules.presenting.hardware import Measured, in_one_quantity
+from farm.rules.presenting.hardware import Measured, with_one_quantity
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
 from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, named
@@ -173,10 +173,10 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
     own = accuracies.paired_across([measured.cell for measured in found.values()])
     held = held_against_earlier(user, model, number, own)
     settings = [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
-    return number, told(settings)
+    return number, with_compared_figures(settings)
 
 
-def told(measured: Sequence[Measured]) -> list[Measured]:
+def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
     """Cells with the figures that their verdicts rest on, of one quantity on each node."""
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
@@ -190,7 +190,7 @@ def told(measured: Sequence[Measured]) -> list[Measured]:
     for run, own in by_run.items():
         times = Times.of([measured[place].cell for place in own], compared.get(run, ()))
         places += [place for place in own if measured[place].cell.id in times.by_processor]
-    return in_one_quantity(measured, places)
+    return with_one_quantity(measured, places)
 
 
 def held_against_earlier(
@@ -212,7 +212,7 @@ def held_against_earlier(
     chosen = list(newest.values())[:MAX_EARLIER]
     bodies = rows.filter(pk__in=chosen).order_by("arm__cell__run__version__number").values_list("body", flat=True)
     scores = [doc_cells.Accuracy.model_validate(json.loads(body)["accuracy"]) for body in bodies]
-    return accuracies.held_against(cells, accuracies.right_ones(scores))
+    return accuracies.held_against(cells, accuracies.drop_lossy(scores))
 
 
 def _shown(user: Anyone, model: Model) -> QuerySet[Run]:

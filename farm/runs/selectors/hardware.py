@@ -16,7 +16,7 @@ from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
-from farm.runs.selectors.cells import told
+from farm.runs.selectors.cells import with_compared_figures
 from farm.runs.states import FARM_MADE
 
 # cells of so many arms are looked at, the newest first, and so many different ones are read
@@ -48,7 +48,7 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
     known = [place for place in places if place.arm in bodies]
     cells = _judged(known, [CellPart.model_validate_json(bodies[place.arm]) for place in known])
-    return told(
+    return with_compared_figures(
         [
             _measured(place, cell, nodes.get(place.node) if place.node else None)
             for place, cell in zip(known, cells, strict=True)
@@ -88,7 +88,7 @@ def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPar
         if cell.precision == "fp32" and cell.accuracy is not None and cell.accuracy.value is not None:
             plain.setdefault(places[at].version, cell.accuracy)
     for version, own in versions.items():
-        before = accuracies.right_ones(plain[earlier] for earlier in sorted(plain) if earlier < version)
+        before = accuracies.drop_lossy(plain[earlier] for earlier in sorted(plain) if earlier < version)
         for at, cell in zip(own, accuracies.held_against([found[at] for at in own], before), strict=True):
             found[at] = cell
     return found

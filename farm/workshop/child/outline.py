@@ -3,7 +3,7 @@
 import mmap
 from pathlib import Path
 
-from farm.rules.tracing.outlines import outline
+from farm.rules.tracing.outlines import outline_of
 from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, printable, with_problems_answered
 
@@ -19,7 +19,7 @@ def write_outline(payload: payloads.Outline) -> dict[str, object]:
         # read page by page as the graph is walked: weights are never touched
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        found = outline(memoryview(mapped))
+        found = outline_of(memoryview(mapped))
     except ValueError as problem:
         raise Problem(
             "no_graph", f"{printable(main)} is not a valid ONNX model as far as it can be read: {problem}."

@@ -87,7 +87,7 @@ def test_best_settings_are_told_by_the_time_that_the_run_tells(
     _, settings = measured_settings(owner, version.model)
     assert len(settings) == 4
     assert all(one.is_processor for one in settings)
-    known = {cell.id: times.told(cell) for cell in found.cells}
+    known = {cell.id: times.with_compared_time(cell) for cell in found.cells}
     for one in settings:
         own = known[one.cell.id]
         assert (one.cell.p50_ms, one.cell.p50_ci_ms, one.cell.throughput) == (own.p50_ms, own.p50_ci_ms, own.throughput)

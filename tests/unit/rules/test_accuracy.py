@@ -12,7 +12,7 @@ def outcomes(both: int, only_old: int, only_new: int, neither: int) -> tuple[lis
 
 
 def test_a_share_has_its_wilson_interval() -> None:
-    found = accuracy.share([True] * 81 + [False] * 182)
+    found = accuracy.share_of_right([True] * 81 + [False] * 182)
     # Newcombe (1998), table I: 81 of 263
     assert (round(found.ci_low, 4), round(found.ci_high, 4)) == (0.2553, 0.3662)
     assert str(found) == "30.80% (25.53%–36.62%, n = 263)"
@@ -20,7 +20,7 @@ def test_a_share_has_its_wilson_interval() -> None:
 
 def test_a_share_needs_samples() -> None:
     with pytest.raises(ValueError, match="no samples"):
-        accuracy.share([])
+        accuracy.share_of_right([])
 
 
 def test_a_paired_difference_has_newcombes_interval() -> None:
@@ -87,4 +87,4 @@ def test_errors_of_no_sample_are_refused() -> None:
 
 def test_what_is_beaten_in_everything_is_left_out_and_equals_stay() -> None:
     costs = [(1.0, 5.0, -0.9), (2.0, 5.0, -0.9), (0.5, 9.0, -0.8), (1.0, 5.0, -0.9)]
-    assert accuracy.undominated(costs) == [0, 2, 3]
+    assert accuracy.find_undominated(costs) == [0, 2, 3]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from farm.contract.document_cells import Accuracy
-from farm.rules.quality.accuracy_metrics import GROUP, METRICS, AccuracyMetric, of
+from farm.rules.quality.accuracy_metrics import GROUP, METRICS, AccuracyMetric, metric_of
 from farm.rules.wording import numbers
 
 BLEU = {"name": "bleu", "title": "BLEU", "judge": "acme_bleu", "labels": "any", "note": "as near as its n-grams"}
@@ -37,7 +37,7 @@ def between(value: float, low: float, high: float) -> dict[str, float]:
 )
 def test_a_figure_in_words(metric: str, changes: dict[str, Any], sentence: str) -> None:
     found = made(metric, **changes)
-    assert of(found).sentence(found) == sentence
+    assert metric_of(found).sentence(found) == sentence
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_figure_in_words(metric: str, changes: dict[str, Any], sentence: str) 
 )
 def test_a_difference_in_words(metric: str, changes: dict[str, Any], words: str) -> None:
     found = made(metric, **changes)
-    assert of(found).difference(found) == words
+    assert metric_of(found).difference(found) == words
 
 
 def test_a_figure_that_is_not_there_is_not_measured() -> None:
@@ -59,8 +59,8 @@ def test_a_figure_that_is_not_there_is_not_measured() -> None:
 
 
 def test_a_metric_that_nobody_here_knows_keeps_the_direction_of_its_document() -> None:
-    assert not of(made("acme", higher_is_better=False)).higher_is_better
-    assert of(made("acme")).higher_is_better
+    assert not metric_of(made("acme", higher_is_better=False)).higher_is_better
+    assert metric_of(made("acme")).higher_is_better
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, *entries: object) -> Any:

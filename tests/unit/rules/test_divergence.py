@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.quality.divergence import Graph, GraphNode, borders
+from farm.rules.quality.divergence import Graph, GraphNode, outside_inputs
 
 
 def chain(length: int) -> Graph:
@@ -61,7 +61,7 @@ def test_what_leaves_a_part_is_read_outside_or_by_nobody() -> None:
 
 
 def test_the_borders_of_a_part_are_what_it_reads_from_outside() -> None:
-    assert borders(diamond().part_around("d", 1), {"w"}) == ("a",)
+    assert outside_inputs(diamond().part_around("d", 1), {"w"}) == ("a",)
 
 
 def test_the_maker_of_a_tensor_is_known_and_inputs_have_none() -> None:

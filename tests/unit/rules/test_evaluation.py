@@ -275,7 +275,7 @@ def test_a_loss_that_samples_in_pairs_show_keeps_their_interval() -> None:
 
 
 def test_a_version_after_a_broken_one_is_held_against_the_last_that_was_right() -> None:
-    right = accuracies.right_ones([reached(0.97), reached(0.98), reached(0.006)])
+    right = accuracies.drop_lossy([reached(0.97), reached(0.98), reached(0.006)])
     assert [one.value for one in right] == [0.98, 0.97]
 
 

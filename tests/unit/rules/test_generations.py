@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.generations import Generation, first_token_ms, generation_of, is_told
+from farm.rules.presenting.generations import Generation, first_token_ms, generation_of, has_generation_times
 from farm.rules.presenting.times import BY_CLOCK, Times
 from tests.documents import make_cell
 
@@ -48,6 +48,6 @@ def test_tokens_a_second_are_worked_out_from_the_same_length() -> None:
 
 
 def test_cells_that_generate_nothing_have_no_length() -> None:
-    assert is_told(generated())
-    assert not is_told(generated(phases=[]))
-    assert not is_told(make_cell("c1"))
+    assert has_generation_times(generated())
+    assert not has_generation_times(generated(phases=[]))
+    assert not has_generation_times(make_cell("c1"))

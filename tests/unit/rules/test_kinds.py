@@ -61,10 +61,10 @@ def test_a_stored_rule_loses_the_kinds_of_packages_that_are_gone_and_no_other_fi
 
 
 def test_a_rule_of_every_kind_is_kept_without_their_names_so_that_later_kinds_alert_too() -> None:
-    assert "kinds" not in Rule(latency=0.1).kept
-    assert Rule.stored(Rule(latency=0.1).kept) == Rule(latency=0.1)
+    assert "kinds" not in Rule(latency=0.1).as_stored
+    assert Rule.stored(Rule(latency=0.1).as_stored) == Rule(latency=0.1)
     some = Rule(kinds=("slower", "parity"))
-    assert Rule.stored(some.kept) == some
+    assert Rule.stored(some.as_stored) == some
 
 
 WAITS = Kind(

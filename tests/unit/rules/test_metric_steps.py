@@ -33,7 +33,7 @@ def document(*changes: MetricChange, new: str = "done", is_compared: bool = True
 
 def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetric | None:
     try:
-        return searched.sought_metric(document(*changes), searched.names_of(asked), good=GOOD, bad=BAD)
+        return searched.sought_metric(document(*changes), searched.asked_metrics(asked), good=GOOD, bad=BAD)
     except SearchProblem:
         return None
 
@@ -45,9 +45,9 @@ def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, 
 
 
 def test_memory_is_every_metric_in_bytes() -> None:
-    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.names_of("memory"))
-    assert searched.names_of("p99_ms") == ("p99_ms",)
-    assert searched.names_of("slower") == ()
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.asked_metrics("memory"))
+    assert searched.asked_metrics("p99_ms") == ("p99_ms",)
+    assert searched.asked_metrics("slower") == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_memory_is_every_metric_in_bytes() -> None:
     ],
 )
 def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
-    assert searched.is_by_repeat(searched.names_of(asked), scenarios) is is_by_repeat
+    assert searched.is_by_repeat(searched.asked_metrics(asked), scenarios) is is_by_repeat
 
 
 def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:

@@ -91,14 +91,14 @@ def test_an_interval_says_its_direction_where_no_word_does(
     ("value", "shown"), [(0.91, "0.910"), (0.9999783, "0.99998"), (0.99951, "0.9995"), (1.0, "1.00"), (-0.5, "−0.500")]
 )
 def test_a_cosine_is_one_only_where_it_is(value: float, shown: str) -> None:
-    assert numbers.near_one(value) == shown
+    assert numbers.format_cosine(value) == shown
 
 
 def test_two_values_have_the_digits_that_their_division_needs() -> None:
-    assert numbers.pair(0.52, 0.88, low=1.6, high=1.8) == ("0.520", "0.880")
-    assert numbers.pair(100.04, 100.44, low=1.0039, high=1.0041) == ("100.0", "100.4")
-    assert numbers.pair(0.52, 0.88, low=1.5, high=1.6) is None
-    assert numbers.pair(0.0, 1.0, low=0.0, high=9.0) is None
+    assert numbers.format_divisible_pair(0.52, 0.88, low=1.6, high=1.8) == ("0.520", "0.880")
+    assert numbers.format_divisible_pair(100.04, 100.44, low=1.0039, high=1.0041) == ("100.0", "100.4")
+    assert numbers.format_divisible_pair(0.52, 0.88, low=1.5, high=1.6) is None
+    assert numbers.format_divisible_pair(0.0, 1.0, low=0.0, high=9.0) is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.rules.changes import gate, watch_rounds
-from farm.rules.tracing.executions import as_counts, histogram
+from farm.rules.tracing.executions import count_kernels, counts_of_histogram
 from farm.rules.tracing.placement import cell_changes, placement_changes
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -53,7 +53,7 @@ def gated(old: Sequence[OperatorTime], new: Sequence[OperatorTime]) -> gate.Gate
 
 def test_the_gate_passes_where_both_releases_executed_the_same_operators() -> None:
     old, new = traced(CLASSIFIER, "1.29.0"), traced(CLASSIFIER, "1.31.1")
-    assert histogram(old) == histogram(new)
+    assert count_kernels(old) == count_kernels(new)
     answer = gated(old, new)
     assert (answer.is_passed, answer.findings) == (True, ())
 
@@ -121,8 +121,8 @@ def test_copies_between_host_and_device_are_found_though_they_are_no_operators_o
 def test_a_transpose_beside_the_operator_that_it_serves_is_a_copy_and_one_by_itself_is_not() -> None:
     conv = OperatorTime(node="conv", op_type="Conv", provider=CPU, time_us=1.0)
     transpose = conv.model_copy(update={"op_type": "Transpose"})
-    assert histogram([conv, transpose]) == histogram([conv])
-    assert len(histogram([conv, transpose.model_copy(update={"node": "turned"})])) == 2
+    assert count_kernels([conv, transpose]) == count_kernels([conv])
+    assert len(count_kernels([conv, transpose.model_copy(update={"node": "turned"})])) == 2
 
 
 def test_a_change_elsewhere_gives_nodes_that_ran_alike_no_finding() -> None:
@@ -136,7 +136,7 @@ def test_rows_that_a_document_has_no_room_for_make_no_finding() -> None:
     cut = [row for row in whole if not (row.node == "BatchNormalization@12" and row.op_type == "Conv")]
     assert placement_changes(old, cut) != []
     sides = [
-        cell("1.0", old).model_copy(update={"executed": as_counts(histogram(old))}),
-        cell("2.0", cut).model_copy(update={"executed": as_counts(histogram(whole))}),
+        cell("1.0", old).model_copy(update={"executed": counts_of_histogram(count_kernels(old))}),
+        cell("2.0", cut).model_copy(update={"executed": counts_of_histogram(count_kernels(whole))}),
     ]
     assert cell_changes(*sides) == []

@@ -36,9 +36,9 @@ def test_names_are_found_among_the_texts_of_a_library() -> None:
 
 def test_names_that_resemble_what_changed_come_first() -> None:
     names = ["ConvAddFusion", "SkipNormFusion", "GateFusion", "CastElimination"]
-    assert switches.ranked(names, words=["SkipNormalization", "MatMul"])[0] == "SkipNormFusion"
-    assert switches.ranked(names, words=[]) == sorted(names)
-    assert switches.ranked([], words=["Add"]) == []
+    assert switches.rank_names(names, words=["SkipNormalization", "MatMul"])[0] == "SkipNormFusion"
+    assert switches.rank_names(names, words=[]) == sorted(names)
+    assert switches.rank_names([], words=["Add"]) == []
 
 
 def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> None:
@@ -86,9 +86,9 @@ def test_the_search_goes_down_and_never_back_into_a_larger_group() -> None:
 
 
 def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() -> None:
-    best = switches.best_of([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
+    best = switches.best_trial([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
     assert best.candidate == SINGLE
-    assert switches.best_of([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
+    assert switches.best_trial([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() 
     ],
 )
 def test_what_gives_little_is_undecided_or_changes_outputs_is_not_offered(poor: Trial) -> None:
-    assert switches.best_of([poor]) is None
+    assert switches.best_trial([poor]) is None
 
 
 def trial_plan(candidates: list[Candidate]) -> Any:
@@ -187,7 +187,7 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
 )
 def test_other_work_arounds_are_said_shown_as_code_and_kept(candidate: Candidate, words: str, code: str) -> None:
     assert switches.sentence(trial(candidate, 0.9)).startswith(words)
-    assert code in switches.code_for(trial(candidate, 0.9))
+    assert code in switches.python_code_for(trial(candidate, 0.9))
     assert CANDIDATES.validate_python(CANDIDATES.dump_python([candidate], mode="json")) == [candidate]
 
 
@@ -222,8 +222,8 @@ def test_a_block_without_the_change_says_nothing_of_switches() -> None:
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
     one = trial(SINGLE, 0.96)
     assert switches.sentence(one).startswith("Leaving out E1Fusion recovers 96 % of the change")
-    assert "disabled_optimizers=['E1Fusion']" in switches.code_for(one)
-    assert "ORT_ENABLE_BASIC" in switches.code_for(trial(LEVEL, 1.0))
+    assert "disabled_optimizers=['E1Fusion']" in switches.python_code_for(one)
+    assert "ORT_ENABLE_BASIC" in switches.python_code_for(trial(LEVEL, 1.0))
     many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
     assert "and 2 more" in switches.sentence(trial(many, 0.5))
 

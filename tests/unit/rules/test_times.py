@@ -13,7 +13,7 @@ from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.spreadsheets import rows_of
-from farm.rules.presenting.times import Times, items_told, latency_of
+from farm.rules.presenting.times import Times, items_text, latency_of
 from tests.documents import NEW, make_cell, make_comparison, make_document
 
 CPU_THROUGHPUT = METRICS["cpu_throughput"]
@@ -49,7 +49,7 @@ def test_a_cell_is_told_by_the_time_that_its_verdicts_rest_on(
 
 def test_of_processor_time_the_interval_the_launches_and_the_items_are_too() -> None:
     cell = make_cell(batch=4, **BUSY | {"throughput": 4000 / 29.0})
-    told = Times.of([cell]).told(cell)
+    told = Times.of([cell]).with_compared_time(cell)
     assert (told.p50_ms, told.samples_ms) == (2.7, BUSY["cpu_samples_ms"])
     assert told.p50_ci_ms is not None
     assert 2.65 <= told.p50_ci_ms[0] < 2.7 < told.p50_ci_ms[1] <= 2.75
@@ -58,9 +58,9 @@ def test_of_processor_time_the_interval_the_launches_and_the_items_are_too() -> 
 
 def test_items_per_second_that_were_measured_stay_as_they_are() -> None:
     loaded = make_cell(**BUSY | {"throughput": 50.0})
-    assert Times.of([loaded]).told(loaded).throughput == 50.0
+    assert Times.of([loaded]).with_compared_time(loaded).throughput == 50.0
     calm = make_cell(**CALM)
-    assert Times.of([calm]).told(calm) is calm
+    assert Times.of([calm]).with_compared_time(calm) is calm
 
 
 def test_items_per_second_say_of_which_time_they_are_and_stand_under_a_key_each() -> None:
@@ -76,8 +76,8 @@ def test_items_per_second_say_of_which_time_they_are_and_stand_under_a_key_each(
         ([busy, calm], "items/s by the clock or processor time"),
         ([loaded], "items/s by the clock"),
     ):
-        assert times.heading("items/s", "throughput", [times.told(cell) for cell in cells]) == heading
-    assert [items_told(cell, []) for cell in (busy, calm, loaded)] == [
+        assert times.heading("items/s", "throughput", [times.with_compared_time(cell) for cell in cells]) == heading
+    assert [items_text(cell, []) for cell in (busy, calm, loaded)] == [
         "370 items/s of CPU time",
         "34.5 items/s",
         "50.0 items/s",
@@ -110,7 +110,7 @@ def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
     assert (lead.quantity, lead.p50_ms, lead.p50_ci_ms) == (
         "processor",
         2.7,
-        Times.of([lone], [twin()]).told(lone).p50_ci_ms,
+        Times.of([lone], [twin()]).with_compared_time(lone).p50_ci_ms,
     )
     # beside a verdict by the clock its copy's says nothing
     assert not Times.of([lone], [twin(), BY_CLOCK]).by_processor
@@ -135,7 +135,7 @@ def test_session_creation_is_told_by_the_launches_that_its_verdict_is_of() -> No
     pair = make_comparison(verdict_from="processor", metrics=[change("session_ms", 5.04, 6.28, is_processor=True)])
     times = Times.of(sides, [pair])
     assert [times.whole(cell).session_ms for cell in sides] == [5.04, 6.28]
-    assert [times.told(cell).session_ms for cell in sides] == [28.2, 16.9]
+    assert [times.with_compared_time(cell).session_ms for cell in sides] == [28.2, 16.9]
     assert times.heading("session", "session_ms", sides) == "session, processor time"
     assert times.heading("first", "first_ms", sides) == "first by the clock"
     assert times.heading("memory", "peak_memory_bytes", sides) == "memory"

@@ -6,7 +6,7 @@ from farm.contract.cells import Runtime
 from farm.contract.reasons import CellStatus
 from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
 from farm.rules.wording import titles
-from farm.rules.wording.vocabulary import VERDICTS, opposite, rank, sign_of, signed
+from farm.rules.wording.vocabulary import VERDICTS, opposite_of, rank, sign_of, signed
 
 
 @pytest.mark.parametrize("word", [*get_args(Verdict), *(status.value for status in CellStatus)])
@@ -22,8 +22,8 @@ def test_every_verdict_of_documents_is_in_the_vocabulary() -> None:
 
 @pytest.mark.parametrize("word", VERDICTS)
 def test_the_opposite_of_the_opposite_is_the_word(word: str) -> None:
-    assert opposite(opposite(word)) == word
-    assert {VERDICTS[word].tone, VERDICTS[opposite(word)].tone} in ({"quiet"}, {"slower", "faster"})
+    assert opposite_of(opposite_of(word)) == word
+    assert {VERDICTS[word].tone, VERDICTS[opposite_of(word)].tone} in ({"quiet"}, {"slower", "faster"})
 
 
 def test_losses_come_before_gains_and_gains_before_what_is_open() -> None:
@@ -93,5 +93,5 @@ def test_a_setting_names_the_batch_and_threads_that_were_chosen(batch: int | Non
 
 def test_since_when_is_no_more_than_was_measured() -> None:
     known = {"good": "1.29.0", "bad": "1.32.0"}
-    assert titles.began("onnxruntime", **known) == "between 1.29.0 and 1.32.0"
-    assert titles.began("onnxruntime", **known, first_bad="1.30.0") == "since 1.30.0"
+    assert titles.format_since("onnxruntime", **known) == "between 1.29.0 and 1.32.0"
+    assert titles.format_since("onnxruntime", **known, first_bad="1.30.0") == "since 1.30.0"
