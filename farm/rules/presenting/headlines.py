@@ -196,7 +196,7 @@ def lead_of(document: Document) -> Lead:
     if not measured:
         return _nothing(own)
     times = Times.of(measured, document.comparisons)
-    fastest = min(map(times.told, measured), key=lambda cell: cell.p50_ms or 0.0)
+    fastest = min(map(times.with_compared_time, measured), key=lambda cell: cell.p50_ms or 0.0)
     return _single(fastest, times, measured=len(measured), of=len(own))
 
 
