@@ -153,7 +153,7 @@ def issue_token(
             code="gate_alone",
         )
     if team and not is_gate:
-        raise Invalid("Only a token with the scope gate is for one team: leave the team out.", code="gate_alone")
+        raise Invalid("Only a token with the scope gate belongs to a team: leave the team out.", code="gate_alone")
     secret = new_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,

@@ -11,7 +11,7 @@ class Scope(models.TextChoices):
     """What a token may be used for. Every scope but `gate` includes `read`; `write` includes none of those below it.
 
     `nodes`: invite, approve and order nodes. `admin`: tokens and channels, and with `write` nodes too, because whoever
-    makes tokens can make one of any scope. `gate`: stands alone, for one team: upload what a branch makes of its
+    makes tokens can make one of any scope. `gate`: stands alone, for a single team: upload what a branch makes of its
     models, measure that, and read the runs that it started.
     """
 

@@ -28,7 +28,7 @@ AS_TEXT = BeforeValidator(_of_text)
 
 
 class Kind:
-    """A type of values: anything that pydantic takes for one."""
+    """A type of values: anything that pydantic takes as a type."""
 
     def __init__(self, type_: Any) -> None:
         self._type = type_

@@ -176,7 +176,7 @@ def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:
 
 
 def _check_names(sets: Iterable[SessionSet]) -> None:
-    """A name stands for one set: equal ones make an A/A pair, others would be ambiguous."""
+    """A name stands for a single set: equal ones make an A/A pair, others would be ambiguous."""
     by_name: dict[str, SessionSet] = {}
     for named in sets:
         if by_name.setdefault(named.name, named) != named:

@@ -57,7 +57,7 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
     """Why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
-        text = "No node is online: enrol one, or wait for one, and plan again."
+        text = "No node is online: enrol one, or wait until one comes, and plan again."
     elif spec.hardware.startswith("node:"):
         names = [f"node:{node.name or node.id}" for node in fleet]
         text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_meant(spec.hardware, names)}."

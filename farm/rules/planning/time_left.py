@@ -24,7 +24,7 @@ STEP_S = 5.0
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """A block as far as it is. Planned: `planned_s` for all of it, `once_s` for its checks and first traces, `round_s`
-    for one round, `after_s` for what follows its rounds; what an old plan does not say is 0.
+    for a single round, `after_s` for what follows its rounds; what an old plan does not say is 0.
 
     `ends`: rounds after which it may be decided, the most of them last; `replaced`: the most where disturbed ones are
     measured again; `promised_s`: by when it ends, counted as `begun_s` is. `begun_s`: since its first check, None: not

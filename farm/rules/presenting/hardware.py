@@ -112,7 +112,7 @@ def _by_processor(measured: Measured) -> Measured:
 
 
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
-    """Why a cell is never the best one; None for one that may be. What may be lost is the wish's where it says that."""
+    """Why a cell is never the best one; None where it may be. What may be lost is the wish's where it says that."""
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):

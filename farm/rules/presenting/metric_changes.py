@@ -89,7 +89,7 @@ def changed(comparison: Comparison) -> list[MetricChange]:
 
 
 def standing_for(comparison: Comparison) -> MetricChange | None:
-    """The one in bytes to show where there is place for one: what grew first, then the larger; None without any."""
+    """The change in bytes to show where only one has room: what grew first, then the larger; None without any."""
     order = ("bigger", "undecided", "smaller", "equal")
     known = [change for change in of_memory(comparison) if change.ratio]
     return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)

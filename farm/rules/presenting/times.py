@@ -155,7 +155,7 @@ def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
 
 
 def _launched(side: str, pairs: Sequence[Comparison]) -> dict[str, Launched]:
-    """What the verdicts of these pairs are of, for one of their sides."""
+    """What the verdicts of these pairs are of, on either of their sides."""
     found: dict[str, Launched] = {}
     for pair in pairs:
         for change in further(pair):

@@ -107,7 +107,7 @@ def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_
 def baseline_of(
     cell: doc_cells.Cell, own: doc_cells.Accuracy, judged: Sequence[doc_cells.Cell]
 ) -> doc_cells.Cell | None:
-    """The FP32 cell of the same model and runtime that a cell is held against; None for one that is such a cell.
+    """The FP32 cell of the same model and runtime that a cell is held against; None for such a cell itself.
 
     Another model than the first of the document is held against the same cell of that.
 

@@ -32,7 +32,7 @@ class IndexProblem(ValueError):
 
 
 def split_index(version: str) -> tuple[str, str]:
-    """The version as its index has it, and the index's name; empty for one of the usual index."""
+    """The version as its index has it, and the index's name; empty where it is the usual one."""
     found = _AT.fullmatch(version)
     return (found[1], found[2]) if found is not None else (version, "")
 

@@ -71,7 +71,7 @@ NEWEST = (1, 32)
 
 
 def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
-    """What a release loads; None for one older than the table, or for no version at all.
+    """What a release loads; None where it is older than the table, or no version at all.
 
     A release that is newer than the table loads what the table's newest does at least, whatever was learnt of it.
     """

@@ -95,7 +95,7 @@ def files_of(version: str) -> tuple[str, ...]:
 
 
 def pins_of(version: str) -> Mapping[str, str]:
-    """The sha256 of each file that browsers load of this release; empty for one that is unpinned."""
+    """The sha256 of each file that browsers load of this release; empty where it is unpinned."""
     return _pins().get(version, {})
 
 

@@ -27,7 +27,7 @@ class Step(TypedDict):
 
 @dataclass
 class WorkAround(Search[Step, Answer]):
-    """The search for one cell. `place`: makes its matrix, its point there, and how many candidates fit a block.
+    """The search of a single cell. `place`: makes its matrix, its point there, and how many candidates fit a block.
 
     `names`: of optimizers, those to try first in front.
     """

@@ -116,8 +116,7 @@ def start_run(
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
-    `reason`: why, where no person asked for it. `known`: what the package index says of releases. `gate`: the token
-    that may read it, where that may only gate.
+    `known`: what the package index says of releases. `gate`: the token that may read it, where that may only gate.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -150,13 +149,17 @@ def start_run(
         cells = _write_cells(run, plan, _write_beside(run, beside))
         _write_blocks(run, plan, cells)
         run.start()
-        run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
-        if beside and (apart := difference_of([*beside, version])):
-            run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
+        _log_start(run, plan, beside=beside)
         # one whose points were all refused waits for nothing
         finish_run_if_over(run)
     release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
+
+
+def _log_start(run: Run, plan: Plan, *, beside: Sequence[Version]) -> None:
+    run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
+    if beside and (apart := difference_of([*beside, run.version])):
+        run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
 
 
 def _check_room(version: Version) -> None:
