@@ -25,7 +25,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
-from farm.runs.selectors.runs import shown_states, standstill_of
+from farm.runs.selectors.runs import shown_states, idle_moment_of
 from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def waits(queued: "Sequence[Run]") -> str:
     if not queued:
         return ""
     first = queued[-1]
-    why = standstill_of(first.pk).still
+    why = idle_moment_of(first.pk).still
     behind = f" {numbers.counted(len(queued) - 1, 'more run')} behind it." if len(queued) > 1 else ""
     return f"Run {first.pk} waits. {why}{behind}" if why else ""
 

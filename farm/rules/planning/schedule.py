@@ -41,7 +41,7 @@ class Span:
     device: str
 
 
-def forecast(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[int, Span]:
+def forecast_spans(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[int, Span]:
     """When each block is measured, by its number; without those that no machine takes. `queued`: by arrival."""
     waiting = list(queued)
     known = {machine.device: machine for machine in machines}

@@ -27,7 +27,7 @@ class Waiting:
     hardware: Sequence[str] = ()
 
 
-def standstill(waiting: Waiting) -> str:
+def idle_reason(waiting: Waiting) -> str:
     """The first thing that keeps it; empty where nothing is left to be measured."""
     if waiting.queued:
         return _of_queued(waiting)

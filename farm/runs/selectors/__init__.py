@@ -20,6 +20,7 @@ from farm.runs.selectors.files import (
     trace,
     traces_of,
 )
+from farm.runs.selectors.queue_order import first_taker
 from farm.runs.selectors.runs import (
     Progress,
     address_of,
@@ -33,4 +34,3 @@ from farm.runs.selectors.runs import (
     runs_visible_to,
 )
 from farm.runs.selectors.sides import compared_with_before, previous_of
-from farm.runs.selectors.turns import first_taker

@@ -14,7 +14,7 @@ from farm.base.grouping import group_by
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
-from farm.rules.planning.turns import Span
+from farm.rules.planning.schedule import Span
 from farm.runs.models import Block, Run
 from farm.runs.selectors.forecasts import Forecast
 from farm.runs.states import OPEN_BLOCKS, BlockState

@@ -17,7 +17,7 @@ from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_of
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import words_left
-from farm.rules.presenting.standstill import Waiting, standstill
+from farm.rules.presenting.idle_reasons import Waiting, idle_reason
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
@@ -125,7 +125,7 @@ class Moment:
 
 
 def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
-    return replace(standstill_of(run_id), expected=(forecast or Forecast()).of_run(run_id))
+    return replace(idle_moment_of(run_id), expected=(forecast or Forecast()).of_run(run_id))
 
 
 class _Waiting(NamedTuple):
@@ -136,7 +136,7 @@ class _Waiting(NamedTuple):
     since: datetime | None
 
 
-def standstill_of(run_id: int) -> Moment:
+def idle_moment_of(run_id: int) -> Moment:
     """What an open run waits for."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
@@ -149,9 +149,9 @@ def standstill_of(run_id: int) -> Moment:
     if not queued:
         tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
         trials = [trial.words for trial in tried.order_by("pk")[:MAX_NAMED]]
-        return Moment(standstill(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
+        return Moment(idle_reason(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
     since = min((block.since for block in queued if block.since is not None), default=run.created_at)
-    return Moment(standstill(_waiting(run, queued, preparing=len(preparing))), since)
+    return Moment(idle_reason(_waiting(run, queued, preparing=len(preparing))), since)
 
 
 def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting:

@@ -45,8 +45,8 @@ from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import serves, why_not
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE
+from farm.runs.selectors.queue_order import out_of_turn
 from farm.runs.selectors.sides import evaluation_beside, prompts_beside
-from farm.runs.selectors.turns import out_of_turn
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState

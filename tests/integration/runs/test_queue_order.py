@@ -14,7 +14,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.selectors.turns import HOST_TURN, Taker
+from farm.runs.selectors.queue_order import HOST_TURN, Taker
 from farm.runs.states import OF_THE_FARM, BlockState, RunReason
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, measure, post
 from tests.integration.runs.test_leases import at_once, claim_as

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules.presenting.standstill import Waiting, standstill
+from farm.rules.presenting.idle_reasons import Waiting, idle_reason
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ from farm.rules.presenting.standstill import Waiting, standstill
     ],
 )
 def test_a_standstill_has_its_reason(waiting: Waiting, sentence: str) -> None:
-    assert standstill(waiting) == sentence
+    assert idle_reason(waiting) == sentence
