@@ -78,7 +78,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
     most of them have. Dominated cells are faded, and areas as large as models."""
     times = Times.of(cells, comparisons).alike(cells)
     judged = _of_usual_recipe(
-        _judged(times.told(cell), address(cell.id), is_processor=cell.id in times.by_processor)
+        _judged(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
         for cell in cells
         if cell.twin_of is None
     )

@@ -21,7 +21,7 @@ from farm.runs.states import RunReason
 from onnxfarm.commands.fleet import ledger_lines
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, make_version, measure, say
-from tests.integration.runs.test_turns import run_of
+from tests.integration.runs.test_queue_order import run_of
 from tests.unit.rules.making import make_facts
 
 pytestmark = pytest.mark.django_db

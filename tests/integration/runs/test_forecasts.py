@@ -16,7 +16,7 @@ from farm.runs.selectors.runs import moment_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, measure
-from tests.integration.runs.test_turns import HOST, neighbours, run_of
+from tests.integration.runs.test_queue_order import HOST, neighbours, run_of
 
 __all__ = ["neighbours"]
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from farm.runs.states import BlockState
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, post
 from tests.integration.runs.test_forecasts import plan_minutes
-from tests.integration.runs.test_turns import HOST, run_of
+from tests.integration.runs.test_queue_order import HOST, run_of
 from tests.unit.rules.making import make_facts, make_round
 
 pytestmark = pytest.mark.django_db
