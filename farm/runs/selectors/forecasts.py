@@ -22,11 +22,11 @@ from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PROMISE_FACTOR, most_rounds
+from farm.rules.planning.schedule import Machine, Queued, Span, forecast_spans
 from farm.rules.planning.time_left import Ahead, ends_of, left_of_block
-from farm.rules.planning.turns import Machine, Queued, Span, forecast
 from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
-from farm.runs.selectors.turns import in_turn
+from farm.runs.selectors.queue_order import in_turn
 from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
 
 # nobody is told by what stands behind so many blocks, or what more nodes than these would take
@@ -110,7 +110,7 @@ class Forecast:
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
-        return {**forecast(self._waiting, self._machines), **self._held}
+        return {**forecast_spans(self._waiting, self._machines), **self._held}
 
     def of_run(self, run_id: int) -> Expected | None:
         """None where nothing of it is open. Nobody can tell where somebody has to come for a block of it first, nor
@@ -139,7 +139,7 @@ class Forecast:
             -place: Queued(-place, False, 0.0, frozenset().union(*(devices.get(block, ()) for block in blocks)))
             for place, blocks in enumerate(like.values(), start=1)
         }
-        spans = forecast([*self._waiting, *asked.values()], self._machines)
+        spans = forecast_spans([*self._waiting, *asked.values()], self._machines)
         return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
     def unforeseen(self, node: Node) -> list[int]:
