@@ -25,7 +25,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
-from farm.runs.selectors.runs import shown_states, idle_moment_of
+from farm.runs.selectors.runs import idle_moment_of, shown_states
 from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:

@@ -110,9 +110,9 @@ def _of_one_cell(document: Document) -> Answer | None:
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
         return None
     times = Times.of(own, document.comparisons)
-    told = times.told(own[0])
-    of = " of processor time" if told.id in times.by_processor else ""
-    headline = f"{told.model or 'The model'} takes {latency(told.p50_ms or 0.0, told.p50_ci_ms)}{of}"
-    where = f" on {told.node}" if told.node else ""
-    because = f"{titles.runtime_in_words(told.runtime)}, {label.workload_label(told)}{where}"
+    cell = times.with_compared_time(own[0])
+    of = " of processor time" if cell.id in times.by_processor else ""
+    headline = f"{cell.model or 'The model'} takes {latency(cell.p50_ms or 0.0, cell.p50_ci_ms)}{of}"
+    where = f" on {cell.node}" if cell.node else ""
+    because = f"{titles.runtime_in_words(cell.runtime)}, {label.workload_label(cell)}{where}"
     return Answer(headline, because, document.sentence)
