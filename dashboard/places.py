@@ -6,7 +6,6 @@ from dashboard import documents
 PLACES = {
     "": (documents.FIRST, ""),
     "alerts": ("watch", "an-alert"),
-    "alerts/digest": ("watch", "notify-a-channel"),
     "models": ("uploads", "which-releases-load-it"),
     "models/upload": ("uploads", ""),
     "models/hardware": ("choosing", "where-should-it-run"),

@@ -72,8 +72,10 @@ def _figures(symptom: "Symptom") -> Lead:
     return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
 
 
-def headline(counts: Mapping[str, int]) -> str:
-    """How much has to be looked at, in one sentence."""
+def headline(counts: Mapping[str, int], *, period: str = "") -> str:
+    """How much has to be looked at, or came in a `period`, in one sentence."""
+    if period:
+        return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
     first = numbers.counted(counts["open"], "open alert") if counts["open"] else "No open alert"
     others = [f"{counts['snoozed']} snoozed"] if counts["snoozed"] else []
     if counts["infra"]:

@@ -1,7 +1,7 @@
-"""Alerts: the list, judged of them, the digest, and orders: each is one form; a refusal is said beside its field."""
+"""Alerts: the list, what watches found in a period, and orders: each is one form; a refusal stands beside its field."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from dashboard.reading.facts import Fact
 from dashboard.views import lists
 from dashboard.views.access import action, fields, own_page, page, person
 from dashboard.views.alert import shown
-from dashboard.views.home import changes_since
 from dashboard.views.lists import MOST_CHOSEN, Listing, Together, chosen, numbered, ordered, paged, searched
 from farm.accounts.selectors import members_of, teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from farm.alerts.models import Alert, WatchRound
 
 
-DAYS = (1, 7, 30)
-# newest rounds and alerts that are shown
+# how many days back an address may ask for
+PERIODS = {"1": "in the last day", "7": "in the last 7 days", "30": "in the last 30 days"}
+# newest rounds that are shown
 SHOWN = 15
 ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Judged", lambda judged: moment(judged.judged_at)),
@@ -59,8 +59,8 @@ Order = Callable[["Alert", "User", Given], str]
 
 @dataclass(frozen=True)
 class Digest:
-    """One team's digest. `basis`: what the expected number of false alerts rests on; `more`: rounds that are not
-    shown."""
+    """What one team's watches did in a period, as channels are told it. `basis`: what the expected number of false
+    alerts rests on; `more`: rounds that are not shown."""
 
     team: str
     sentence: str
@@ -68,19 +68,10 @@ class Digest:
     facts: Sequence[Fact]
     rounds: Table
     more: int
-    opened: Table
-    unsettled: int
 
 
-def days_of(text: str) -> int:
-    """How many days back; a week unless the address names another length that is offered."""
-    return next((days for days in DAYS if str(days) == text), 7)
-
-
-def digest_for(
-    team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"], opened: Iterable["Alert"]
-) -> Digest:
-    """A digest for its page, with its newest rounds and alerts."""
+def digest_for(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
+    """A digest for the page, with its newest rounds."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", ROUND_COLUMNS, rounds)
@@ -94,18 +85,6 @@ def digest_for(
         facts=_facts(facts),
         rounds=table,
         more=max(0, judged - len(table.rows)),
-        opened=replace(listing.table(opened), id=f"opened-{team.pk}"),
-        unsettled=facts["open"],
-    )
-
-
-def digests_in_words(shown: Sequence[Digest], days: int) -> str:
-    """What came of the watches, over all teams."""
-    new = sum(len(digest.opened.rows) for digest in shown)
-    rounds = sum(len(digest.rounds.rows) + digest.more for digest in shown)
-    alerts_words = numbers.counted(new, "new alert") if new else "No new alerts"
-    return (
-        f"{alerts_words} from {numbers.counted(rounds, 'round')} of watches in the last {numbers.counted(days, 'day')}"
     )
 
 
@@ -139,7 +118,9 @@ def alerts(request: HttpRequest) -> HttpResponse:
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
     kind = chosen(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
-    rows = pages.alerts_in(user, name)
+    period = chosen(request, "days", "Opened", PERIODS.items(), nothing="at any time")
+    since = timezone.now() - timedelta(days=int(period.value)) if period.value else None
+    rows = pages.alerts_in(user, name, since=since)
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
     if kind.value:
@@ -147,16 +128,17 @@ def alerts(request: HttpRequest) -> HttpResponse:
     rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
     if lists.is_wanted(request):
         return lists.as_file(request, "alerts", rows[: lists.MOST_ROWS], file_rows.alert)
-    counts = pages.alert_counts(user)
+    counts = pages.alert_counts(user, since=since)
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
-        "headline": listing.headline(counts),
+        "headline": listing.headline(counts, period=PERIODS.get(period.value, "")),
+        "digests": _digests(user, since),
         "list": Listing(
             table,
             shown,
-            [kind],
+            [kind, period],
             wanted,
             searches="Model",
             kept=[("state", name)],
@@ -172,26 +154,20 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def digest(request: HttpRequest) -> HttpResponse:
-    """What the watches of each team did in some days, as channels are told it."""
-    user, days = person(request), days_of(request.GET.get("days", ""))
-    since = timezone.now() - timedelta(days=days)
-    shown = [_digest(user, team, since) for team in teams_visible_to(user)]
-    context = {
-        "days": days,
-        "choices": DAYS,
-        "digests": shown,
-        "headline": digests_in_words(shown, days),
-        # alerts stand above, with their figures
-        "changes": [change for change in changes_since(user, since) if "/alerts/" not in change.href],
-    }
-    return render(request, "dashboard/digest.html", context)
+def digest(request: HttpRequest) -> HttpResponseBase:
+    """Where the digest stood before it became a period of the list."""
+    days = request.GET.get("days", "")
+    return redirect(f"{reverse('dashboard:alerts')}?state=all&days={days if days in PERIODS else 7}")
 
 
-def _digest(user: "User", team: "Team", since: "datetime") -> Digest:
-    opened = pages.alerts_in(user, "all").filter(team=team, opened_at__gte=since)
-    rounds = selectors.rounds_judged(team, since=since)
-    return digest_for(team, digest_of(team, since=since), rounds=rounds[:SHOWN], opened=opened[:SHOWN])
+def _digests(user: "User", since: "datetime | None") -> list[Digest]:
+    """What the watches of each team did since then; nothing where no period was chosen."""
+    if since is None:
+        return []
+    return [
+        digest_for(team, digest_of(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
+        for team in teams_visible_to(user)
+    ]
 
 
 def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:

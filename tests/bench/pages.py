@@ -97,7 +97,7 @@ def pages_of(seeded: dict[str, Any]) -> list[Page]:
         Page("node", of(Node.objects, "/fleet/{}/")),
         Page("new run", ["/runs/new/"]),
         Page("new watch", ["/watches/new/"]),
-        Page("digest", ["/alerts/digest/"]),
+        Page("digest", ["/alerts/?state=all&days=7"]),
     ]
 
 

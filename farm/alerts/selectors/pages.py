@@ -76,8 +76,8 @@ def _conditions() -> dict[str, Q]:
     }
 
 
-def alerts_in(user: Anyone, name: str) -> QuerySet[Alert]:
-    return _light(alerts_visible_to(user).filter(_conditions()[name]))
+def alerts_in(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
+    return _light(alerts_visible_to(user).filter(_conditions()[name], _opened(since)))
 
 
 def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
@@ -103,10 +103,14 @@ def open_count(user: Anyone) -> int:
     return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
 
 
-def alert_counts(user: Anyone) -> dict[str, int]:
+def _opened(since: datetime | None) -> Q:
+    return Q() if since is None else Q(opened_at__gte=since)
+
+
+def alert_counts(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
     """How many alerts stand in each of LISTS, in one query."""
     counts = {name: Count("pk", filter=condition) for name, condition in _conditions().items() if name != "all"}
-    found: dict[str, int] = Alert.objects.visible_to(user).aggregate(**counts, all=Count("pk"))
+    found: dict[str, int] = Alert.objects.visible_to(user).filter(_opened(since)).aggregate(**counts, all=Count("pk"))
     return found
 
 

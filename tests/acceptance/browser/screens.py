@@ -73,7 +73,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "watch-form": "/watches/new/",
         "trends": "/trends/?by=release",
         "runtimes": "/runtimes/",
-        "digest": "/alerts/digest/",
+        "digest": "/alerts/?state=all&days=7",
         "search": "/search/?q=t",
         "docs": "/docs/",
         "document": "/docs/operations",

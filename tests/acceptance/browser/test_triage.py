@@ -144,7 +144,8 @@ def test_the_pages_of_watches_fit_a_phone_and_stay_on_this_machine(opened: Openi
 def pages_of(alert: Alert, watch: Watch) -> list[str]:
     """Every page that a watch brings."""
     return [
-        "/", "/alerts/", "/alerts/?state=all", "/alerts/digest/", f"/alerts/{alert.pk}/", "/watches/", "/watches/new/",
+        "/", "/alerts/", "/alerts/?state=all", "/alerts/?state=all&days=7", f"/alerts/{alert.pk}/", "/watches/",
+        "/watches/new/",
         f"/watches/{watch.pk}/", f"/watches/{watch.pk}/edit/", "/trends/", "/trends/?by=release", "/runtimes/",
         "/settings/tokens/",
     ]  # fmt: skip
