@@ -18,7 +18,7 @@ PLACES = {
     "trends": ("verdicts", "level-shifts"),
     "fleet": ("nodes", "control-it"),
     "fleet/invite": ("nodes", ""),
-    "runtimes": ("nodes", "other-packages-plug-ins-and-indexes"),
+    "fleet/runtimes": ("nodes", "other-packages-plug-ins-and-indexes"),
     "releases": ("watch", "a-release"),
     "compare": ("comparing", "cells-and-runs-on-pages"),
     "settings": ("operations", "settings"),

@@ -1,6 +1,7 @@
 """Addresses of the pages."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from dashboard.views import (
     alert,
@@ -79,12 +80,13 @@ urlpatterns = [
     path("fleet/", fleet.fleet, name="fleet"),
     path("fleet/invite/", fleet.invite, name="invite"),
     path("fleet/lendings/<int:lending_id>/<str:what>/", fleet.answer, name="answer_lending"),
+    path("fleet/runtimes/", runtimes.runtimes, name="runtimes"),
     path("fleet/<int:node_id>/", node.node, name="node"),
     path("fleet/<int:node_id>/settings/", node.change, name="node_settings"),
     path("fleet/<int:node_id>/trials/", node.ask_trial, name="ask_trial"),
     path("fleet/trials/<int:trial_id>/<str:what>/", node.answer_trial, name="answer_trial"),
     path("fleet/<int:node_id>/<str:what>/", node.order, name="node_order"),
-    path("runtimes/", runtimes.runtimes, name="runtimes"),
+    path("runtimes/", RedirectView.as_view(pattern_name="dashboard:runtimes", query_string=True)),
     path("releases/<str:distribution>/<str:version>/", release.release, name="release"),
     path("compare/", comparison.compare, name="compare"),
     path("docs/", docs.index, name="docs"),

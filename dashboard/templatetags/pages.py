@@ -136,7 +136,7 @@ def verdict_class(headline: str) -> str:
 ENTRIES = {
     "": "home",
     **dict.fromkeys(("watches", "trends"), "alerts"),
-    **dict.fromkeys(("runtimes", "releases"), "fleet"),
+    "releases": "fleet",
     "variants": "models",
 }
 
@@ -158,7 +158,10 @@ FARM_SECTIONS = {"settings": "Setting up", "openid": "Sign-in", "indexes": "Pack
 SECTIONS = {"tokens": "Tokens", "teams": "Teams", "channels": "Channels", "shares": "Share links", "audit": "Audit log"}
 
 
-WATCHING = {"alerts": "Alerts", "watches": "Watches", "trends": "Trends"}
+TABS = {
+    "alerts": {"alerts": "Alerts", "watches": "Watches", "trends": "Trends"},
+    "fleet": {"fleet": "Nodes", "runtimes": "Runtimes"},
+}
 
 
 @register.simple_tag(takes_context=True)
@@ -169,9 +172,11 @@ def settings_links(context: template.Context) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def watching_tabs(context: template.Context) -> SafeString:
-    """Alerts beside what opens them."""
-    return format_html('<nav class="tabs" aria-label="Alerts">{}</nav>', _links(context["request"].path, WATCHING))
+def page_tabs(context: template.Context, name: str) -> SafeString:
+    """The pages that stand beside each other under an entry of the top bar."""
+    return format_html(
+        '<nav class="tabs" aria-label="Pages of {}">{}</nav>', name, _links(context["request"].path, TABS[name])
+    )
 
 
 def _links(path: str, shown: Mapping[str, str]) -> SafeString:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
 
 from dashboard import axes
 from dashboard.figures import accuracies, samples, scenarios, timelines
@@ -158,6 +158,8 @@ MACHINE = (
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """One cell of a run: what ran first where it differs from what was asked, then every number."""
     row = selectors.run(person(request), run_id)
+    if request.GET.get("view") == "trace":
+        return _trace(request, row, cell_id)
     document = selectors.document(row, with_operators=False)
     found, state = _find(row, cell_id, document)
     address = address_in(run_id)
@@ -315,10 +317,8 @@ def _in_words(value: object) -> str:
     return numbers.plain(value) if isinstance(value, float) else str(value)
 
 
-@page
-def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """A page of its own, which the cell's page fetches its last part from once a reader gets there."""
-    row = selectors.run(person(request), run_id)
+def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
+    """One inference as a timeline, where its nodes ran, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = timeline_of(row, cell_id), removed_timings(row)
     context = {
@@ -331,8 +331,12 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         ],
         "gone": gone,
         "waits": trace == WAITS,
-        # the cell's page has a head of its own
-        "is_own_page": not request.htmx or request.htmx.current_url_abs_path == request.path,  # type: ignore[attr-defined]
         "trace": selectors.traces_of(row, cell_id).first(),
     }
-    return render(request, "dashboard/closer.html", context)
+    return render(request, "dashboard/trace.html", context)
+
+
+@page
+def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
+    """Where a cell's trace stood before it became a tab of its page."""
+    return redirect(f"{address_in(run_id)(cell_id)}?view=trace")

@@ -13,7 +13,7 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
-from dashboard.reading import copies, side
+from dashboard.reading import copies, pairs, side
 from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, person
 from dashboard.views.lists import first, numbered, paged_in_order, searched
@@ -24,7 +24,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching
+from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching, cells_of
 from farm.runs.selectors.runs import devices_of
 
 if TYPE_CHECKING:
@@ -81,8 +81,11 @@ def compare(request: HttpRequest) -> HttpResponse:
         "may_add": len(chosen) < side.MOST,
         "kept": parameters(request),
         **offer,
-        **_two_of(offer["runs"], numbers),
     }
+    if not chosen:
+        whole = request.GET.get("by") == "runs"
+        context |= _two_of(offer["runs"], numbers) if whole else {"pairs": pairs.offered(cells_of(offer["runs"]))}
+        context["by"] = "runs" if whole else "cells"
     return render(request, "dashboard/compare.html", context)
 
 

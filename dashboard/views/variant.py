@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
@@ -306,10 +306,14 @@ def _facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fa
 
 
 @page
-def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
+def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """How a variant was made, what of it is quantised, where its error is, and what to try next."""
     user = person(request)
     row = selectors.variant(user, variant_id)
+    version = selectors.version_of_artifact(user, row.artifact)
+    if row.recipe.is_identity and version is not None:
+        # it is the upload itself
+        return redirect(version_address(version))
     measured = measured_cell(user, row)
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
@@ -317,7 +321,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     rows = measured_cells_of(user, row)
     context = {
         "variant": row,
-        "version": (version := selectors.version_of_artifact(user, row.artifact)),
+        "version": version,
         "facts": _facts(row, version, found),
         "made": found,
         "measured": table(rows),

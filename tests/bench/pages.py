@@ -77,7 +77,7 @@ def pages_of(seeded: dict[str, Any]) -> list[Page]:
         Page("alerts", ["/alerts/", "/alerts/?state=all", "/alerts/?state=all&page=20&q=large"], LIST_MS),
         Page("watches", ["/watches/", "/watches/?page=2"], LIST_MS),
         Page("fleet", ["/fleet/", "/fleet/?page=2"], LIST_MS),
-        Page("runtimes", ["/runtimes/", "/runtimes/?distribution=onnxruntime"], LIST_MS),
+        Page("runtimes", ["/fleet/runtimes/", "/fleet/runtimes/?distribution=onnxruntime"], LIST_MS),
         Page("settings", ["/settings/tokens/"], LIST_MS),
         Page("the largest run", [large, f"{large}?metric=p50", f"{large}?columns=batch"], LARGE_RUN_MS),
         Page("the longest series", [watch], SERIES_MS),

@@ -15,7 +15,15 @@ from tests.processes import wait_for
 API: Final = "/api/v1"
 PAGES: Final = (
     *("/", "/runs/", "/runs/1/", "/models/", "/models/1/", "/fleet/", "/fleet/1/", "/alerts/", "/watches/"),
-    *("/runtimes/", "/settings/tokens/", "/docs/", f"{API}/runs", f"{API}/runs/1", f"{API}/models", f"{API}/nodes"),
+    *(
+        "/fleet/runtimes/",
+        "/settings/tokens/",
+        "/docs/",
+        f"{API}/runs",
+        f"{API}/runs/1",
+        f"{API}/models",
+        f"{API}/nodes",
+    ),
 )
 TURN_S: Final = 0.05
 # two cells and their comparison

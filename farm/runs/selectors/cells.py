@@ -74,12 +74,24 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     """Cells that have all of the words in model, runtime, provider, precision, hardware or node, or as a number of
     their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MAX_HITS where
     there are more."""
-    rows = Arm.objects.filter(status=CellStatus.DONE, twin_of=None, block__run__in=Run.objects.visible_to(user))
-    rows = rows.filter(cell__beside=None)
+    rows = _measured().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
     for before, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
             rows = rows.filter(_says(word, NUMBERS.get(before)))
+    return _told_apart(rows, most=MAX_HITS + 1)
+
+
+def cells_of(runs: Sequence[Run]) -> list[MeasuredCell]:
+    """The measured cells of runs that the reader may see, those of the newest run first."""
+    return _told_apart(_measured().filter(block__run__in=[run.pk for run in runs]), most=MAX_MEASURED)
+
+
+def _measured() -> QuerySet[Arm]:
+    return Arm.objects.filter(status=CellStatus.DONE, twin_of=None, cell__beside=None)
+
+
+def _told_apart(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
     own = ("runtime", "provider", "batch", "threads", "precision")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
@@ -88,7 +100,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     )  # fmt: skip
     return [
         MeasuredCell(run_id, name, model, version, node or "", runtime, provider, batch, threads, _precision(*facts))
-        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[: MAX_HITS + 1]
+        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[:most]
     ]
 
 

@@ -52,7 +52,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         # of a run whose model came with labelled data: deploy/quickstart --sample digits
         "accuracy": f"/runs/{run}/?chart=pareto#charts",
         "graph": f"/models/versions/1/graph/?cell={run}:{cell}",
-        "closer": f"/runs/{run}/cells/{cell}/closer/",
+        "trace": f"/runs/{run}/cells/{cell}/?view=trace",
         "home": "/",
         "models": "/models/",
         "upload": "/models/upload/",
@@ -72,7 +72,7 @@ def pages(run: int, cell: str) -> dict[str, str]:
         "watches": "/watches/",
         "watch-form": "/watches/new/",
         "trends": "/trends/?by=release",
-        "runtimes": "/runtimes/",
+        "runtimes": "/fleet/runtimes/",
         "digest": "/alerts/?state=all&days=7",
         "search": "/search/?q=t",
         "docs": "/docs/",

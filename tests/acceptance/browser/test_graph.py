@@ -13,9 +13,9 @@ from farm.registry.models import Outline, Version
 from farm.runs.models import Run
 from tests.acceptance.browser.conftest import PHONE, Opening, explore
 from tests.integration.dashboard import rows
-from tests.integration.dashboard.test_closer import read as read_trace
-from tests.integration.dashboard.test_closer import store as store_trace
-from tests.integration.dashboard.test_closer import trace
+from tests.integration.dashboard.test_trace_tab import read as read_trace
+from tests.integration.dashboard.test_trace_tab import store as store_trace
+from tests.integration.dashboard.test_trace_tab import trace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -74,7 +74,7 @@ def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(
 def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(opened: Opening, finished: Run) -> None:
     store_trace(finished, gzip.compress(json.dumps(trace()).encode()), digest="e1" * 32)
     read_trace(finished)
-    page = opened(f"/runs/{finished.pk}/cells/c1/closer/")
+    page = opened(f"/runs/{finished.pk}/cells/c1/?view=trace")
     chart = page.locator("#chart-timeline")
     chart.focus()
     # Plotly comes with the first key

@@ -146,6 +146,6 @@ def pages_of(alert: Alert, watch: Watch) -> list[str]:
     return [
         "/", "/alerts/", "/alerts/?state=all", "/alerts/?state=all&days=7", f"/alerts/{alert.pk}/", "/watches/",
         "/watches/new/",
-        f"/watches/{watch.pk}/", f"/watches/{watch.pk}/edit/", "/trends/", "/trends/?by=release", "/runtimes/",
+        f"/watches/{watch.pk}/", f"/watches/{watch.pk}/edit/", "/trends/", "/trends/?by=release", "/fleet/runtimes/",
         "/settings/tokens/",
     ]  # fmt: skip

@@ -105,7 +105,7 @@ def asked(address: str) -> str:
 
 
 def is_elsewhere(path: str) -> bool:
-    return path.startswith(ELSEWHERE) or "/graph/" in path or path.endswith("/closer/")
+    return path.startswith(ELSEWHERE) or "/graph/" in path
 
 
 def is_page(answer: Response) -> bool:
@@ -129,7 +129,9 @@ def test_no_page_says_none_breaks_or_shows_an_empty_chart(farm: list[str], owner
     client = Client()
     client.force_login(owner)
     began = timezone.now()
-    waiting = deque(["/", "/compare/", "/runs/new/", "/settings/shares/", "/settings/audit/", "/runtimes/", *farm])
+    waiting = deque(
+        ["/", "/compare/", "/runs/new/", "/settings/shares/", "/settings/audit/", "/fleet/runtimes/", *farm]
+    )
     seen = set(waiting)
     pages = 0
     while waiting:

@@ -77,3 +77,12 @@ def test_a_fifth_cell_is_left_out_with_a_word(signed_in: Client, run: Run) -> No
     words = assert_is_page(signed_in.get(address(run, "c1", "c2", "c3", "c4", "c5")))
     assert "5 cells were chosen; the first 4 of them are compared." in words
     assert "Search every run" not in words
+
+
+def test_without_chosen_cells_pairs_of_them_are_offered(signed_in: Client, stranger: User, run: Run) -> None:
+    page = signed_in.get("/compare/")
+    assert_is_page(page)
+    [pair] = page.context["pairs"]["Two releases"][:1]
+    assert re.search(r"1\.31\.1 [\d.]+ % slower", assert_is_page(signed_in.get(pair.href)))
+    assert "pairs" not in signed_in.get("/compare/?by=runs").context
+    assert client_of(stranger).get("/compare/").context["pairs"] == {}

@@ -27,7 +27,7 @@ from tests.integration.dashboard.pages import assert_is_page
 COPIED = re.compile(r'data-copy="([^"]*)" aria-label="Copy as (CLI|YAML|cURL)"')
 LISTS = {
     "models": "model", "runs": "verdict", "alerts": "sentence", "watches": "reference", "fleet": "processor",
-    "trends": "ratio", "runtimes": "release", "settings/audit": "verb",
+    "trends": "ratio", "fleet/runtimes": "release", "settings/audit": "verb",
 }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_nothing_of_another_team_is_in_a_file(stranger: User, run: Run, watch: W
     client = Client()
     client.force_login(stranger)
     for name in LISTS:
-        if name != "runtimes":
+        if name != "fleet/runtimes":
             assert client.get(f"/{name}/?as=json").json() == [], name
 
 

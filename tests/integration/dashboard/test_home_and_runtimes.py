@@ -79,26 +79,26 @@ def test_runtimes_say_where_each_release_is_installed_or_would_be(
     other = Node.objects.get(name="pi")
     other.runtimes = ["onnxruntime-openvino==1.24.1"]
     other.save()
-    words = assert_is_page(signed_in.get("/runtimes/"))
+    words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     assert (
         f"onnxruntime: 2 of {len(ONNXRUNTIME)} releases installed somewhere; the newest is {ONNXRUNTIME[-1]}" in words
     )
     assert "installed bench-1 ; ○ on demand on 1 node" in words
-    openvino = assert_is_page(signed_in.get("/runtimes/?distribution=onnxruntime-openvino"))
+    openvino = assert_is_page(signed_in.get("/fleet/runtimes/?distribution=onnxruntime-openvino"))
     assert "1.24.1" in openvino
     assert "OpenVINO" in openvino
-    assert assert_is_page(signed_in.get("/runtimes/?distribution=nonsense")) == words
+    assert assert_is_page(signed_in.get("/fleet/runtimes/?distribution=nonsense")) == words
 
 
 def test_runtimes_without_a_node_and_without_a_release(signed_in: Client) -> None:
-    words = assert_is_page(signed_in.get("/runtimes/"))
+    words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     assert "No nodes yet" in words
     assert f"{len(ONNXRUNTIME)} releases known, no node" in words
 
 
 def test_a_release_that_is_gone_but_installed_is_said(signed_in: Client, node: Node) -> None:
     offer("1.29.0", "1.30.0")
-    assert "1.31.1 ▲ no longer on the index" in assert_is_page(signed_in.get("/runtimes/"))
+    assert "1.31.1 ▲ no longer on the index" in assert_is_page(signed_in.get("/fleet/runtimes/"))
 
 
 def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_what_alerted(
@@ -110,7 +110,7 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     watch = make_watch(version, owner)
     alert = watching.bare_alert(watch, version, bad="1.31.1")
     watching.bare_round(watch, version, outcome="quiet", new="1.31.1")
-    words = assert_is_page(signed_in.get("/runtimes/"))
+    words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     [newest] = re.findall(r"1\.31\.1 20\d\d.*?(?=1\.29\.0|1\.30\.0)", words)
     assert "1 run of 1 model on bench-1" in newest
     assert f"alert {alert.pk} ▲ encoder, open" in newest
@@ -120,10 +120,14 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     assert "▲ yanked: wrong wheels" not in words
     node.runtimes = [*node.runtimes, "onnxruntime==1.30.0"]
     node.save()
-    assert "1.30.0 ▲ yanked: wrong wheels" in assert_is_page(signed_in.get("/runtimes/"))
+    assert "1.30.0 ▲ yanked: wrong wheels" in assert_is_page(signed_in.get("/fleet/runtimes/"))
 
 
 def test_strangers_see_no_nodes(stranger: User, node: Node) -> None:
-    words = assert_is_page(client_of(stranger).get("/runtimes/"))
+    words = assert_is_page(client_of(stranger).get("/fleet/runtimes/"))
     assert "bench-1" not in words
     assert "of 1 model" not in words
+
+
+def test_the_old_address_of_runtimes_keeps_what_was_asked(signed_in: Client) -> None:
+    assert signed_in.get("/runtimes/?early=yes")["Location"] == "/fleet/runtimes/?early=yes"

@@ -19,7 +19,7 @@ from tests.integration.dashboard.pages import assert_is_page, count_queries, wor
 pytestmark = pytest.mark.django_db
 LISTS = (
     "/", "/models/", "/runs/", "/fleet/", "/compare/", "/settings/tokens/", "/models/upload/", "/runs/new/", "/alerts/",
-    "/alerts/?state=all&days=7", "/watches/", "/watches/new/", "/trends/", "/runtimes/",
+    "/alerts/?state=all&days=7", "/watches/", "/watches/new/", "/trends/", "/fleet/runtimes/",
 )  # fmt: skip
 
 

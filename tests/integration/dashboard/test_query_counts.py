@@ -35,7 +35,7 @@ LISTS = {
     "/watches/": 13,
     "/trends/": 16,
     "/fleet/": 18,  # the form of a node asks which teams there are, and which is the default
-    "/runtimes/": 13,
+    "/fleet/runtimes/": 13,
     "/compare/": 9,
     "/settings/tokens/": 6,
     "/settings/channels/": 12,

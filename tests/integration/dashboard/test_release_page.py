@@ -151,5 +151,5 @@ def test_pages_about_a_release_lead_to_its_card(signed_in: Client, version: Vers
     watch = make_watch(version, owner)
     alert = watching.bare_alert(watch, version, bad="1.31.1")
     watching.long_series(watch, version, 3, step_at=1)
-    for address in ("/runtimes/", f"/alerts/{alert.pk}/", f"/trends/?watch={watch.pk}"):
+    for address in ("/fleet/runtimes/", f"/alerts/{alert.pk}/", f"/trends/?watch={watch.pk}"):
         assert f'href="{PAGE}"' in signed_in.get(address).content.decode(), address

@@ -208,3 +208,8 @@ def test_four_bits_have_their_operators_on_the_page_and_no_ranking_by_error(
     answer = signed_in.post(f"{address(made)}report/", follow=True)
     assert "Only an 8-bit variant that is ready can be analysed." in answer.content.decode()
     assert not VariantReport.objects.exists()
+
+
+def test_what_is_the_upload_itself_leads_to_its_model(signed_in: Client, variant: Variant, run: Run) -> None:
+    [itself] = [row for row in Variant.objects.all() if row.recipe.is_identity]
+    assert signed_in.get(address(itself))["Location"] == f"/models/{run.version.model_id}/?version=1"

@@ -261,7 +261,7 @@ def test_pages_and_the_api_say_what_goes_and_what_is_gone(run: Run, team: Team, 
     trace_of(run, "f")
     rule(team, owner, timings_days=20, traces_days=20)
     assert retain() == 2
-    for path in (f"/runs/{run.pk}/cells/c1/", f"/runs/{run.pk}/cells/c1/closer/"):
+    for path in (f"/runs/{run.pk}/cells/c1/", f"/runs/{run.pk}/cells/c1/?view=trace"):
         text = client.get(path).content.decode()
         assert f"The raw timings of run {run.pk} were removed on" in text
         assert f"The raw traces of run {run.pk} were removed on" in text

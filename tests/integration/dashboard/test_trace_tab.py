@@ -1,4 +1,4 @@
-"""A closer look at a cell: a timeline of its trace, its placement, how its launches settle."""
+"""The Trace tab of a cell: one inference as a timeline, its placement, how its launches settle."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ def read(run: Run) -> None:
 
 
 def address(run: Run) -> str:
-    return f"/runs/{run.pk}/cells/c1/closer/"
+    return f"/runs/{run.pk}/cells/c1/?view=trace"
 
 
 def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run: Run) -> None:
@@ -57,10 +57,6 @@ def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run:
     first = signed_in.get(address(run)).content.decode()
     assert timelines.WAITS in first
     assert 'hx-trigger="load delay:2s"' in first
-    # its head comes with the timeline; the cell's page, which fetches this part, keeps its own
-    assert 'hx-select-oob="#closer-title"' in first
-    elsewhere = {"HX-Request": "true", "HX-Current-URL": f"http://testserver/runs/{run.pk}/cells/c1/"}
-    assert "hx-select-oob" not in signed_in.get(address(run), headers=elsewhere).content.decode()
     read(run)
     page = signed_in.get(address(run))
     words = assert_is_page(page)
@@ -145,15 +141,15 @@ def test_without_a_trace_or_its_file_the_page_says_so(signed_in: Client, run: Ru
     assert "The trace is no longer stored." in assert_is_page(signed_in.get(address(run)))
 
 
-def test_the_cells_page_fetches_it_when_it_is_reached(signed_in: Client, run: Run) -> None:
+def test_the_cells_page_leads_to_it_and_so_does_its_old_address(signed_in: Client, run: Run) -> None:
     text = signed_in.get(f"/runs/{run.pk}/cells/c1/").content.decode()
-    assert f'hx-get="{address(run)}"' in text
+    assert signed_in.get(f"/runs/{run.pk}/cells/c1/closer/")["Location"] == address(run)
     assert f'href="{address(run)}"' in text
     assert f"/models/versions/{run.version_id}/graph/?cell={run.pk}:c1" in text
 
 
 def test_an_unknown_cell_and_a_stranger_get_a_404(signed_in: Client, run: Run, stranger: User) -> None:
-    assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/nope/closer/"), 404)
+    assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/nope/?view=trace"), 404)
     assert_is_page(client_of(stranger).get(address(run)), 404)
 
 

@@ -1,0 +1,71 @@
+"""Pairs of measured cells that differ in one thing alone, to be compared by a click."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from farm.base.grouping import grouped
+from farm.contract.cells import Runtime
+from farm.rules.wording import titles
+from farm.runs.selectors.cells import MeasuredCell
+
+# what differs → how its pairs are headed; a model is told apart by its name, whatever its version
+KINDS = {"runtime": "Two releases", "node": "Two machines", "model": "Two models"}
+# what the cells of one run are told apart by, the first thing first
+OF_A_RUN = ("runtime", "provider", "precision", "threads", "batch")
+MAX_PAIRS = 4
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`name`: what differs, the base first; `where`: what both have in common."""
+
+    name: str
+    where: str
+    href: str
+
+
+def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
+    """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
+    runs = grouped(cells, lambda cell: cell.run_id).values()
+    recent = [pair for own in runs if (pair := next(_of_run(own), None))]
+    kinds = {title: list(_pairs(cells, name))[:MAX_PAIRS] for name, title in KINDS.items()}
+    return {title: pairs for title, pairs in {"Recent runs": recent[:MAX_PAIRS], **kinds}.items() if pairs}
+
+
+def _of_run(cells: Sequence[MeasuredCell]) -> Iterator[Pair]:
+    for name in OF_A_RUN:
+        yield from _pairs(cells, name)
+
+
+def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
+    """The two newest of what is alike but for `name`; two runtimes are two releases of one."""
+    alike: dict[tuple[object, ...], dict[object, MeasuredCell]] = {}
+    own = {"run_id", "name", name, *(["version"] if name == "model" else [])}
+    for cell in cells:
+        known = asdict(cell)
+        rest = (Runtime.of(cell.runtime).distribution, *(known[key] for key in sorted(known.keys() - own)))
+        alike.setdefault(rest, {}).setdefault(known[name], cell)
+    for found in alike.values():
+        if len(found) > 1:
+            base, other = sorted(list(found.values())[:2], key=lambda cell: cell.run_id)
+            yield _pair(base, other, name)
+
+
+def _pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
+    first, second = (_value(cell, name) for cell in (base, other))
+    known = ("model", "provider", "precision", "batch", "threads", "node")
+    where = ", ".join(_value(base, key) for key in known if key != name and getattr(base, key) not in (None, ""))
+    keys = [("cells", f"{cell.run_id}:{cell.name}") for cell in (base, other)]
+    return Pair(f"{first} → {second}", where, f"{reverse('dashboard:compare')}?{urlencode(keys, safe=':')}")
+
+
+def _value(cell: MeasuredCell, name: str) -> str:
+    value = getattr(cell, name)
+    if name == "runtime":
+        return titles.runtime(Runtime.of(value))
+    if name == "provider":
+        return titles.provider(value)
+    return f"{name} {value}" if name in ("batch", "threads") else str(value)

@@ -1,0 +1,40 @@
+"""Pairs of cells to compare: alike but for one thing, the older as the base, the newest first."""
+
+from dataclasses import replace
+
+from dashboard.reading.pairs import MAX_PAIRS, offered
+from farm.runs.selectors.cells import MeasuredCell
+
+CELL = MeasuredCell(
+    1, "c1", "encoder", 1, "bench-1", "onnxruntime==1.29.0", "CPUExecutionProvider", 1, 1, "fp32"
+)  # fmt: skip
+NEWER = replace(CELL, name="c2", runtime="onnxruntime==1.31.1")
+
+
+def test_the_cells_of_a_run_that_differ_in_one_thing_are_a_pair() -> None:
+    found = offered([CELL, NEWER, replace(NEWER, name="c3", precision="int8-dynamic")])
+    [pair] = found["Two releases"]
+    assert (pair.name, pair.where) == ("1.29.0 → 1.31.1", "encoder, CPU, fp32, batch 1, threads 1, bench-1")
+    assert pair.href == "/compare/?cells=1:c1&cells=1:c2"
+    assert found["Recent runs"] == [pair]
+    assert set(found) == {"Two releases", "Recent runs"}
+
+
+def test_machines_and_models_of_different_runs_are_pairs_with_the_older_as_the_base() -> None:
+    elsewhere = replace(CELL, run_id=3, node="bench-2")
+    other = replace(CELL, run_id=2, model="decoder", version=7)
+    found = offered([elsewhere, other, CELL])
+    assert [pair.name for pair in found["Two machines"]] == ["bench-1 → bench-2"]
+    assert [pair.name for pair in found["Two models"]] == ["encoder → decoder"]
+    assert "Recent runs" not in found
+
+
+def test_a_nightly_of_another_package_is_no_release_of_this_one() -> None:
+    assert offered([CELL, replace(NEWER, runtime="onnxruntime-openvino==1.24.1")]) == {}
+    assert offered([]) == {}
+
+
+def test_only_the_newest_few_are_offered() -> None:
+    cells = [replace(cell, run_id=run, model=f"m{run}") for run in range(9, 0, -1) for cell in (CELL, NEWER)]
+    names = [pair.where.partition(",")[0] for pair in offered(cells)["Recent runs"]]
+    assert names == [f"m{run}" for run in range(9, 9 - MAX_PAIRS, -1)]
