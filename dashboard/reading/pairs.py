@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from farm.base.grouping import grouped
 from farm.contract.cells import Runtime
-from farm.rules.wording import titles
+from farm.rules.wording import numbers, titles
 from farm.runs.selectors.cells import MeasuredCell
 
 # what differs → how its pairs are headed; a model is told apart by its name, whatever its version
@@ -31,8 +31,10 @@ def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
     runs = grouped(cells, lambda cell: cell.run_id).values()
     recent = [pair for own in runs if (pair := next(_of_run(own), None))]
-    kinds = {title: list(_pairs(cells, name))[:MAX_PAIRS] for name, title in KINDS.items()}
-    return {title: pairs for title, pairs in {"Recent runs": recent[:MAX_PAIRS], **kinds}.items() if pairs}
+    found = {"Recent runs": recent[:MAX_PAIRS]}
+    for name, title in KINDS.items():
+        found[title] = [pair for pair in _pairs(cells, name) if pair not in found["Recent runs"]][:MAX_PAIRS]
+    return {title: pairs for title, pairs in found.items() if pairs}
 
 
 def _of_run(cells: Sequence[MeasuredCell]) -> Iterator[Pair]:
@@ -57,7 +59,8 @@ def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
 def _pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
     first, second = (_value(cell, name) for cell in (base, other))
     known = ("model", "provider", "precision", "batch", "threads", "node")
-    where = ", ".join(_value(base, key) for key in known if key != name and getattr(base, key) not in (None, ""))
+    alike = [_value(base, key) for key in known if key != name and getattr(base, key) not in (None, "")]
+    where = ", ".join([*alike, *([f"run {base.run_id}"] if base.run_id == other.run_id else [])])
     keys = [("cells", f"{cell.run_id}:{cell.name}") for cell in (base, other)]
     return Pair(f"{first} → {second}", where, f"{reverse('dashboard:compare')}?{urlencode(keys, safe=':')}")
 
@@ -68,4 +71,6 @@ def _value(cell: MeasuredCell, name: str) -> str:
         return titles.runtime(Runtime.of(value))
     if name == "provider":
         return titles.provider(value)
-    return f"{name} {value}" if name in ("batch", "threads") else str(value)
+    if name == "threads":
+        return numbers.counted(value, "thread")
+    return f"batch {value}" if name == "batch" else str(value)
