@@ -69,7 +69,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Number(
-        "smallest seen",
+        "smallest detectable",
         lambda one: written(one.comparison.smallest_detectable, numbers.share),
         "the smallest change that so many rounds would call slower or faster",
     ),

@@ -213,7 +213,7 @@ def split(text: str) -> tuple[str, str]:
 # an open run without a verdict opens with what goes on in it
 OPENINGS = {
     "measuring": "Measuring {model}",
-    "queued": "Queued: {model} waits for a node",
+    "queued": "Queued: waiting for a node",
     "preparing": "Preparing {model}",
     "settling": "Settling the results of {model}",
 }

@@ -57,7 +57,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number("change", lambda one: _trial_change(one[0].comparison)),
     Number(
-        "recovers",
+        "removes",
         lambda one: written(one[0].undone, numbers.share),
         "share of the slowdown it removes; 100 % is all of it",
     ),

@@ -63,9 +63,8 @@ def headline(cell: Cell) -> str:
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
     few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= MOST_OF * whole), len(times))
-    executed = numbers.counted(len(times), "executed operator")
     share = numbers.share(sum(times[:few]) / (whole or 1))
-    return f"{few} of {executed} {'has' if few == 1 else 'have'} {share} of the time"
+    return f"{share} of the time is in {few} of {numbers.counted(len(times), 'operator')}"
 
 
 def because(cell: Cell) -> str:

@@ -196,7 +196,9 @@ def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
         Column("Nodes that may take it", lambda block: Entry(_names(block, nodes))),
         Number("rounds", _rounds),
         Number("comparisons", lambda block: counted(len(_own(block)))),
-        Number("smallest change seen", _smallest, "what a comparison calls slower or faster about 95 times in 100"),
+        Number(
+            "smallest detectable change", _smallest, "what a comparison calls slower or faster about 95 times in 100"
+        ),
         Number("minutes", lambda block: written(block.minutes)),
     )
     return Table.of("blocks", "Cells of one block are measured side by side on one node", columns, plan.blocks)

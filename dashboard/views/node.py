@@ -82,8 +82,8 @@ def _kind(sentence: str) -> str:
 
 def _how_often(count: int, blocks: int) -> str:
     if blocks == 1:
-        return "Read before its only block."
-    return f"Read before {count} of its last {blocks} blocks."
+        return "Seen before its only block."
+    return f"Seen before {'each' if count == blocks else count} of the last {blocks} blocks."
 
 
 EVENTS_SHOWN = 50
@@ -217,7 +217,7 @@ def floor_table(floor: NoiseFloor | None) -> Table:
     """The smallest change seen after each number of rounds."""
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("rounds", lambda seen: counted(seen[0])),
-        Number("smallest change seen", lambda seen: written(seen[1], numbers.share)),
+        Number("smallest detectable change", lambda seen: written(seen[1], numbers.share)),
     )
     seen = floor.smallest_detectable.items() if floor else ()
     return Table.of("floor", "What so many rounds see on this node", columns, seen)

@@ -100,7 +100,7 @@ def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
 
 
 def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
-    table = make_table("block", "cells", "rounds", "minutes", "nodes", "smallest change")
+    table = make_table("block", "cells", "rounds", "minutes", "nodes", "smallest detectable change")
     for block in blocks:
         seen = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
         rounds = sorted({number for number in (block.min_rounds, block.max_rounds) if number})

@@ -41,7 +41,7 @@ class ReleaseModelOut(Answer):
 class ReleaseWorkAroundOut(Answer):
     alert: int = Field(description="the alert whose change it takes back")
     model: str = Field(description="the model's name")
-    sentence: str = Field(description="how much of the change it recovers")
+    sentence: str = Field(description="how much of the change it removes")
     code: str = Field(description="the lines of Python that were measured")
 
 

@@ -114,10 +114,10 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
 def words_left(
     seconds: float, *, is_measuring: bool = True, begins_s: float | None = None, is_slowed: bool = False
 ) -> str:
-    """`about 3 min left`, of a busy machine that it may be longer; while something else comes first, `about 20 s once
+    """`time left: about 3 min`, of a busy machine that it may be longer; while something else comes first, `about 20 s once
     it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when."""
     if is_measuring:
-        return f"{about(seconds)} left{', longer while this machine is busy' if is_slowed else ''}"
+        return f"time left: {about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
     return (
         f"begins in {about(begins_s)}, {about(seconds)} of measuring"
         if begins_s is not None

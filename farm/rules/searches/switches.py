@@ -36,6 +36,8 @@ MAX_CANDIDATES = 12
 SINGLES = 5
 # a switch that gives back so much of the change is good enough to stop searching
 ENOUGH = 0.8
+# of a change given back, what is said to be all of it
+ALL = 0.95
 # less is not worth offering
 WORTHWHILE = 0.3
 
@@ -304,7 +306,8 @@ def sentence(trial: Trial) -> str:
     what = _named(trial.candidate)
     left = trial.remaining - 1.0
     rest = f"{share(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
-    return f"{what} recovers {share(trial.undone)} of the change; {rest}."
+    much = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
+    return f"{what} removes {much}; {rest}."
 
 
 def _named(candidate: Candidate) -> str:
@@ -317,7 +320,7 @@ def _named(candidate: Candidate) -> str:
     if candidate.kind == "option":
         return f"Leaving out the provider option {candidate.names[0]}"
     more = f" and {len(candidate.names) - 4} more optimizers" if len(candidate.names) > 4 else ""
-    return f"Leaving out {', '.join(candidate.names[:4])}{more}"
+    return f"Disabling {', '.join(candidate.names[:4])}{more}"
 
 
 def remedy(candidate: Candidate) -> str:

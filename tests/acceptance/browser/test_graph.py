@@ -96,7 +96,7 @@ def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(ope
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2, steps=4)
     page.mouse.up()
     said = page.locator(".brushed")
-    expect(said).to_contain_text("8 cells chosen")
+    expect(said).to_contain_text("Selected: 8 cells")
     said.get_by_text("only these in the table").click()
     expect(page.locator("#cells-table tbody tr:visible")).to_have_count(8)
     said.get_by_text("clear").click()

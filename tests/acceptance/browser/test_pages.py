@@ -124,7 +124,7 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
 ) -> None:
     run = rows.begin_run(version, person)
     page = opened(f"/runs/{run.pk}/")
-    expect(page.locator("h1")).to_have_text("Queued: encoder waits for a node")
+    expect(page.locator("h1")).to_have_text("Queued: waiting for a node")
     expect(page.locator("table.heat td.running")).to_have_count(0)
     agent = rows.MadeUpNode(node)
     agent.measure(run, most_rounds=2)

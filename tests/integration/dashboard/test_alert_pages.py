@@ -139,7 +139,7 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     assert re.search(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds", words)
     assert "Since 1.30.0." in words
     assert re.search(r"SkipLayerNormalization: 2 nodes, [\d.]+ → [\d.]+ µs, explains (\d+ %|all)", words)
-    assert f"Leaving out {watching.WANTED} recovers" in words
+    assert f"Disabling {watching.WANTED} removes" in words
     assert "disabled_optimizers=[&#x27;BiasSoftmaxFusion&#x27;]" in text
     assert "Measured with and without it on 1.30.0: ▼ faster" in words
     assert "The same nodes ran on the same provider, fused alike." in words

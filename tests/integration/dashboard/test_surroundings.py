@@ -48,7 +48,7 @@ def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(signed_in: Cl
     assert "Another runner measured on this machine just before the block" in words
     assert "Other programs used 31 % of the processor just before the block" in words
     blocks = restless_run.blocks.count()
-    assert f"Read before {blocks} of its last {blocks} blocks." in words or "Read before its only block." in words
+    assert f"Seen before each of the last {blocks} blocks." in words or "Seen before its only block." in words
     assert "Machine load before recent blocks" in words
     assert f"run {restless_run.pk}, b1" in words
     assert "3.5" in words
@@ -65,8 +65,8 @@ def test_advice_is_said_once_with_how_often_it_held(
     # one other runner and two are the same advice
     assert "2 other runners measured on this machine" in words
     assert "Another runner measured" not in words
-    assert f"Read before {before} of its last {before + after} blocks." in words
-    assert f"Read before {before + after} of its last {before + after} blocks." in words
+    assert f"Seen before {before} of the last {before + after} blocks." in words
+    assert f"Seen before each of the last {before + after} blocks." in words
 
 
 def test_a_node_that_cannot_read_something_says_so(signed_in: Client, run: Run, node: Node) -> None:

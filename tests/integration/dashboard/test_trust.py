@@ -260,7 +260,7 @@ def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it
             # the first block of a node: its own pair tells
             assert re.fullmatch(r"[\d.]+ %", found["noise floor"])
             assert re.fullmatch(r"± [\d.]+ %", found["margin"])
-            assert re.fullmatch(r"[\d.]+ %", found["smallest seen"])
+            assert re.fullmatch(r"[\d.]+ %", found["smallest detectable"])
             shown += 1
     assert shown == len(document.comparisons) > 8
 

@@ -118,7 +118,7 @@ def test_a_bar_renews_its_seconds_by_itself(clock: Clock) -> None:
     follower.say("checking: onnxruntime==1.29.0")
     clock.now = 5.0
     follower.say_again()
-    assert bar.tasks[0].description == "block 1 of 1: checking: onnxruntime==1.29.0, for 5 s, about 15 s left"
+    assert bar.tasks[0].description == "block 1 of 1: checking: onnxruntime==1.29.0, for 5 s, time left: about 15 s"
 
 
 def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
@@ -159,4 +159,4 @@ def test_nothing_is_left_of_what_has_not_begun(clock: Clock) -> None:
     assert out.getvalue().splitlines()[-1] == "block 1 of 1: 2 cells, about 20 s once it begins"
     follower.say("checking: onnxruntime==1.29.0")
     follower.take(make_round(0, {0: 1.0, 1: 1.0}))
-    assert out.getvalue().splitlines()[-1].endswith("round 1 measured, about 20 s left")
+    assert out.getvalue().splitlines()[-1].endswith("round 1 measured, time left: about 20 s")

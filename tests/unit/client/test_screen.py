@@ -303,15 +303,15 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
     text = io.StringIO()
     follow(Farm(), "7", console=Console(file=text, width=80))
     # what was cancelled has ended and is not done
-    assert text.getvalue().splitlines() == ["0/2 cells, block 1, about 3 min left", "1/2 cells"]
+    assert text.getvalue().splitlines() == ["0/2 cells, block 1, time left: about 3 min", "1/2 cells"]
 
 
 def test_less_than_a_minute_is_said_so() -> None:
-    assert RunProgress(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, about 10 s left"
+    assert RunProgress(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, time left: about 10 s"
 
 
 def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
-    assert RunProgress(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, about 70 s left"
+    assert RunProgress(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, time left: about 70 s"
 
 
 def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:

@@ -78,11 +78,11 @@ def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Docu
     [
         (["leased", "queued", "waiting"], "measuring", "Measuring encoder", ["measuring", "queued", "preparing"]),
         (["done", "leased"], "measuring", "Measuring encoder", ["measuring"]),
-        (["queued", "waiting"], "queued", "Queued: encoder waits for a node", ["queued", "preparing"]),
-        (["done", "queued"], "queued", "Queued: encoder waits for a node", ["queued"]),
+        (["queued", "waiting"], "queued", "Queued: waiting for a node", ["queued", "preparing"]),
+        (["done", "queued"], "queued", "Queued: waiting for a node", ["queued"]),
         (["waiting"], "preparing", "Preparing encoder", ["preparing"]),
         (["done", "reported"], "settling", "Settling the results of encoder", ["settling"]),
-        (["reported", "queued"], "queued", "Queued: encoder waits for a node", ["settling", "queued"]),
+        (["reported", "queued"], "queued", "Queued: waiting for a node", ["settling", "queued"]),
         (["done", "failed", "cancelled"], "running", "Finishing encoder", []),
     ],
 )

@@ -15,7 +15,7 @@ DOCUMENT = re.compile(r"\{% doc_link \"([^\"]+)\"")
 def test_every_word_that_a_page_marks_is_explained() -> None:
     marked = {name for text in TEMPLATES.values() for name in TERM.findall(text)}
     marked |= {name for text in TEMPLATES.values() for group in TERMS.findall(text) for name in group.split('"')[1::2]}
-    assert {"A/A pair", "noise floor", "block", "smallest change", "parity", "round", "set aside"} <= marked
+    assert {"A/A pair", "noise floor", "block", "smallest detectable change", "parity", "round", "set aside"} <= marked
     assert marked - documents.terms().keys() == set()
 
 

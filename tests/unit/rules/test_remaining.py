@@ -142,6 +142,6 @@ def test_a_block_of_a_plan_is_read_off_it() -> None:
     ("seconds", "words"), [(1.0, "about 5 s"), (23.0, "about 25 s"), (89.0, "about 90 s"), (190.0, "about 3 min")]
 )
 def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
-    assert words_left(seconds) == f"{words} left"
+    assert words_left(seconds) == f"time left: {words}"
     assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
     assert words_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"

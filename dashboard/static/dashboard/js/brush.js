@@ -31,7 +31,7 @@ document.addEventListener("brushed", ({ target: chart, detail: addresses }) => {
   };
   if (count === 0) return clear();
   chart.after(bar);
-  bar.replaceChildren(element("span", { textContent: count === 1 ? "1 cell chosen" : `${count} cells chosen` }));
+  bar.replaceChildren(element("span", { textContent: `Selected: ${count === 1 ? "1 cell" : `${count} cells`}` }));
   if (count === 1) bar.append(link("open it", addresses[0]));
   else if (count <= MAX_COMPARED) bar.append(comparison(addresses));
   if (table()) {
