@@ -83,7 +83,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         **offer,
     }
     if not chosen:
-        whole = request.GET.get("by") == "runs"
+        whole = request.GET.get("by") == "runs" or bool(numbers)
         context |= _two_of(offer["runs"], numbers) if whole else {"pairs": pairs.offered(cells_of(offer["runs"]))}
         context["by"] = "runs" if whole else "cells"
     return render(request, "dashboard/compare.html", context)
