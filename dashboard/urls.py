@@ -1,7 +1,6 @@
 """Addresses of the pages."""
 
 from django.urls import path
-from django.views.generic import RedirectView
 
 from dashboard.views import (
     alert,
@@ -86,7 +85,7 @@ urlpatterns = [
     path("fleet/<int:node_id>/trials/", node.ask_trial, name="ask_trial"),
     path("fleet/trials/<int:trial_id>/<str:what>/", node.answer_trial, name="answer_trial"),
     path("fleet/<int:node_id>/<str:what>/", node.order, name="node_order"),
-    path("runtimes/", RedirectView.as_view(pattern_name="dashboard:runtimes", query_string=True)),
+    path("runtimes/", runtimes.before, name="runtimes_before"),
     path("releases/<str:distribution>/<str:version>/", release.release, name="release"),
     path("compare/", comparison.compare, name="compare"),
     path("docs/", docs.index, name="docs"),

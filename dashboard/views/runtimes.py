@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.views import lists
@@ -221,3 +221,9 @@ def runtimes(request: HttpRequest) -> HttpResponse:
         "command": "onnxfarm submit model.onnx --matrix matrix.yaml --wait",
     }
     return render(request, "dashboard/runtimes.html", context)
+
+
+@page
+def before(request: HttpRequest) -> HttpResponseBase:
+    """Where the runtimes stood before they became a tab of the fleet."""
+    return redirect(f"{reverse('dashboard:runtimes')}?{request.GET.urlencode()}")
