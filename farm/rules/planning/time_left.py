@@ -114,8 +114,8 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
 def words_left(
     seconds: float, *, is_measuring: bool = True, begins_s: float | None = None, is_slowed: bool = False
 ) -> str:
-    """`time left: about 3 min`, of a busy machine that it may be longer; while something else comes first, `about 20 s once
-    it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when."""
+    """`time left: about 3 min`, of a busy machine that it may be longer; while something else comes first, `about 20 s
+    once it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when."""
     if is_measuring:
         return f"time left: {about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
     return (

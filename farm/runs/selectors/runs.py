@@ -113,7 +113,7 @@ class Moment:
 
     @property
     def words_left(self) -> str:
-        """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
+        """`time left: about 3 min`, or what comes once it has waited; empty where nobody can tell."""
         if self.left_s is None:
             return ""
         how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
