@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from farm.base.grouping import grouped
+from farm.base.grouping import group_by
 from farm.contract.cells import Runtime
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.cells import MeasuredCell
@@ -29,7 +29,7 @@ class Pair:
 
 def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
-    runs = grouped(cells, lambda cell: cell.run_id).values()
+    runs = group_by(cells, lambda cell: cell.run_id).values()
     recent = [pair for own in runs if (pair := next(_of_run(own), None))]
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
