@@ -160,7 +160,12 @@ def find_opset_range(
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     found = confined.ask_child_for_outcome(
-        "reach:reach", {}, place=place, timeout_s=timeout_s, as_a=OpsetReach, is_one_of_many=is_one_of_many
+        "opset_range:find_opset_range",
+        {},
+        place=place,
+        timeout_s=timeout_s,
+        as_a=OpsetReach,
+        is_one_of_many=is_one_of_many,
     )
     return None if isinstance(found, ModelProblem) else found
 

@@ -51,10 +51,10 @@ def test_after_a_restore_the_same_node_is_the_same_node(farm: LiveFarm, tmp_path
     home = tmp_path / "var"
     home.symlink_to(farm.plan.home)
     before, owner = who_it_is(farm), farm.token
-    typed("Back up and restore", number=0, folder=tmp_path)
+    typed("Backup and restore", number=0, folder=tmp_path)
     # to the restored farm it is lost; other tests go on with it
     lost = home.rename(tmp_path / "lost")
-    typed("Back up and restore", number=1, folder=tmp_path)
+    typed("Backup and restore", number=1, folder=tmp_path)
     # a secret that was granted after the backup was taken: the restored farm has never heard of it
     shutil.copy(lost / "node/secret.json", home / "node/secret.json")
     with sqlite3.connect(home / "db.sqlite3") as database:

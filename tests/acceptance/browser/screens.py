@@ -132,7 +132,7 @@ def shared(page: Page, origin: str, known: dict[str, str], wanted: list[str]) ->
         page.click(".share summary")
         page.select_option(".share select", "1")
         page.click(".share button")
-        made[name] = urlsplit(page.locator(".note.good code").inner_text()).path
+        made[name] = urlsplit(page.locator(".note.good code").first.inner_text()).path
     try:
         yield made
     finally:

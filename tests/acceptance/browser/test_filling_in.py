@@ -71,7 +71,7 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     page.click(".share summary")
     page.select_option(".share select", "7")
     page.click(".share button")
-    path = urlsplit(page.locator(".note.good code").inner_text()).path
+    path = urlsplit(page.locator(".note.good code").first.inner_text()).path
     context = browser.new_context(viewport=LAPTOP, base_url=str(live_server))
     anybody = context.new_page()
     watched = Watch(context)

@@ -1,4 +1,4 @@
-"""The screen "On many machines" of docs/deploying.md: its lines, which the stack types with podman for docker."""
+"""The screens of docs/deploying.md on containers: their lines, which the stack types with podman for docker."""
 
 import re
 import shlex
@@ -7,12 +7,12 @@ from typing import Final
 
 from tests.acceptance.containers.images import ROOT
 
-HEADING: Final = "## On many machines"
+HEADING: Final = "\n## Kubernetes\n"
 
 
 def typed(*beginning: str, instead: Mapping[str, str] | None = None) -> list[str]:
     """The words of the one line that begins so, with these texts in the place of those. AssertionError without one."""
-    section = (ROOT / "docs" / "deploying.md").read_text().partition(HEADING)[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "deploying.md").read_text().partition(HEADING)[0]
     blocks = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
     found = [words for words in lines if tuple(words[: len(beginning)]) == beginning]

@@ -170,7 +170,7 @@ def test_a_report_is_fetched_as_a_zip_or_as_the_issues_text(onnxfarm: Command, a
     assert onnxfarm("report", alert.pk, "-o", path).exit_code == 0
     with zipfile.ZipFile(path) as archive:
         assert {"repeat.py", "issue.md", "model/encoder.onnx", "timings-new.csv"} <= set(archive.namelist())
-    assert onnxfarm("report", alert.pk, "--issue", "-").stdout.startswith("# [Performance] 24")
+    assert onnxfarm("report", alert.pk, "--issue", "-").stdout.startswith("# [Performance] 23 % slower")
     assert "cannot be written" in sentence(onnxfarm("report", alert.pk, "-o", tmp_path / "none" / "x.zip"))
 
 

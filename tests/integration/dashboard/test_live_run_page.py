@@ -47,7 +47,6 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(signed_in: C
 def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) -> None:
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
-    assert "Queued: waiting for a node" in words
     assert runs.moment_of(begun.pk).words_left in words
     assert "measuring" not in words.lower().replace("s of measuring", "")
 
@@ -296,7 +295,7 @@ def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: 
 
 def test_what_is_left_follows_the_clock_while_nothing_of_the_run_changes(signed_in: Client, begun: Run, node: Node):
     def left() -> str:
-        found = re.search(r"time left: about \d+ (?:s|min)", words_of(signed_in.get(f"/runs/{begun.pk}/")))
+        found = re.search(r"time left: about \d+ (?:s|min)(?:, longer)?", words_of(signed_in.get(f"/runs/{begun.pk}/")))
         assert found is not None
         return found[0]
 

@@ -145,3 +145,12 @@ def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
     assert words_left(seconds) == f"time left: {words}"
     assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
     assert words_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"
+
+
+@pytest.mark.parametrize(
+    ("rounds_s", "usual", "is_slowed"), [((), 1.0, False), ((20.0, 20.0), 1.0, True), ((20.0, 20.0), 1.9, False)]
+)
+def test_a_machine_is_slowed_where_rounds_take_longer_than_usual_there(
+    rounds_s: tuple[float, ...], usual: float, is_slowed: bool
+) -> None:
+    assert ahead(rounds=2, round_s=10.0, rounds_s=rounds_s).is_slowed(usual=usual) == is_slowed
