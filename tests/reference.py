@@ -109,7 +109,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
     _, _, told = inspect.cleandoc(command.help).partition("\n\n")
     yield re.sub(r"(?<!\n)\n(?!\n)", " ", told)
     yield f"{_code(f'onnxfarm {name} {usage}'.strip())}, such as {_code(find_example(f'onnxfarm {name}'))}"
-    rows = [(_code(_spelled(each)), _sentence(each.help or ""), _default(each)) for each in command.params]
+    rows = [(_code(_spelled(each)), _sentence(each.help), _default(each)) for each in command.params if each.help]
     if rows:
         yield _table(("takes", "means", "left out"), rows)
 
