@@ -15,7 +15,7 @@ from farm.api.auth import must_have_scope, person
 from farm.api.shapes import Paging
 
 router = Router(tags=["channels"])
-OF_KIND = f"one of {', '.join(kind.name for kind in selectors.kinds())}"
+OF_KIND = f"one of {', '.join(kind.name for kind in selectors.kinds())}, or what a package adds"
 
 
 class ChannelIn(Schema):

@@ -33,7 +33,10 @@ def create_channel(
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A channel's name has 1 to 100 printable characters.", code="bad_name")
     if kind not in KINDS:
-        raise Invalid(f"“{kind}” is not a kind of channel; use {', '.join(KINDS)}.", code="unknown_kind")
+        raise Invalid(
+            f"“{kind}” is not a kind of channel; use {', '.join(KINDS)}. Restart the farm after installing a package.",
+            code="unknown_kind",
+        )
     if digest not in DigestEvery.values:
         raise Invalid(f"A digest comes every {' or '.join(DigestEvery.values[1:])}, or never.", code="digest")
     if Channel.objects.filter(team=team, name=name).exists():

@@ -67,7 +67,7 @@ def test_a_webhooks_secret_is_shown_and_renewed(client: Client, channel: dict[st
         ({"name": ""}, 400, "1 to 100"),
         ({"name": "a\x00b"}, 400, "holds NUL"),
         ({"name": "taken"}, 409, "already a channel"),
-        ({"kind": "pigeon"}, 400, "not a kind of channel"),
+        ({"kind": "pigeon"}, 400, "Restart the farm after installing a package"),
         ({"target": "http://hooks.example"}, 400, "https://"),
         ({"target": "ftp://hooks.example"}, 400, "https://"),
         ({"target": "https://user:word@hooks.example"}, 400, "no user"),
