@@ -53,8 +53,14 @@ def read_rows(model: type[Model], source: IO[bytes]) -> int:
             f"The backup's rows of {label} cannot be read, after {count:,} of them: {problem}"
         ) from problem
     except DatabaseError as problem:
+        # such a row came between, from whoever works on the same folder or database
+        way_out = (
+            " Does a farm still write here? End it, move its folder away, or take another database, and restore again."
+            if "unique" in str(problem).lower()
+            else ""
+        )
         raise BackupError(
-            f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}"
+            f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}.{way_out}"
         ) from problem
     return count
 

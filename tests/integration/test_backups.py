@@ -286,6 +286,10 @@ def test_a_backup_that_cannot_become_this_farm_is_refused(
         ([{"columns": ["name", "ended_at", "took_s"]}, ["beat", "no moment", 1.0]], "cannot be read, after 0 of them"),
         ([{"columns": ["name", "ended_at", "took_s"]}, ["beat"]], "a row has 1 values for 3 columns"),
         ([{"columns": ["name", "ended_at", "took_s"]}, ["beat", None, 1.0]], "This database refuses the backup's rows"),
+        (
+            [{"columns": ["name", "ended_at", "took_s"]}, *[["beat", "2026-11-26T00:00:00Z", 1.0]] * 2],
+            "Does a farm still write here. End it, move its folder away",
+        ),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_and_none_is_kept(
