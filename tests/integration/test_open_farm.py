@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from farm.accounts.models import Token
+from farm.accounts.models import Team, Token
+from farm.accounts.states import Role
+from tests.conftest import make_user
+from tests.integration.access.world import World
 
 pytestmark = pytest.mark.django_db
 
@@ -19,10 +22,24 @@ def home(tmp_path: Path, settings: object, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path
 
 
-def opened() -> str:
+def opening() -> dict[str, object]:
     out = io.StringIO()
     call_command("open_farm", stdout=out)
-    return str(json.loads(out.getvalue())["token"])
+    answer: dict[str, object] = json.loads(out.getvalue())
+    return answer
+
+
+def opened() -> str:
+    return str(opening()["token"])
+
+
+def test_it_says_whether_there_are_runs() -> None:
+    assert opening()["has_runs"] is False
+    team, elsewhere = Team.objects.create(name="vision"), Team.objects.create(name="elsewhere")
+    people = {"owner": make_user("ada", team=team, role=Role.ADMIN)}
+    people["stranger"] = make_user("bob", team=elsewhere, role=Role.ADMIN)
+    World(team=team, people=people)
+    assert opening()["has_runs"] is True
 
 
 def names() -> list[str]:

@@ -99,6 +99,9 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
     if not is_free(port):
+        # the farm of this folder, if one runs, says so itself
+        with locked(home):
+            pass
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
     return Plan(
         home,

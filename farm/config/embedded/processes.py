@@ -24,7 +24,6 @@ READY_S = 300.0
 STOP_REQUESTS_S = 1
 TURN_S = 0.05
 PRINT_EVERY_S = 4.0
-# what is waited for, in words
 WAITING = {
     "database": "making the database",
     "web": "starting the pages",
@@ -39,12 +38,16 @@ CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 
 @dataclass(frozen=True)
 class Opened:
-    """A farm that is up: the address that people type, a one-time sign-in link and the owner's token."""
+    """A farm that is up: the address that people type, a one-time sign-in link and the owner's token.
+
+    `has_runs`: some were submitted before.
+    """
 
     url: str
     gateway_url: str
     link: str
     token: str
+    has_runs: bool = False
 
 
 class EmbeddedFarm:
@@ -58,6 +61,7 @@ class EmbeddedFarm:
         self._ready_s = ready_s
         self.supervisor = Supervisor(plan.home / "logs", environment=plan.environment)
         self.seconds: dict[str, float] = {}
+        self._waiting = waiting_words(plan.home)
         self._began = time.monotonic()
         self._report: Callable[[str], None] = lambda text: None
 
@@ -90,7 +94,7 @@ class EmbeddedFarm:
         self.supervisor.finish(opening, timeout_s=self._ready_s)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"])
+        opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"], words["has_runs"])
         environment.keep(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
@@ -154,7 +158,7 @@ class EmbeddedFarm:
             self.supervisor.check()
             if time.monotonic() - printed > PRINT_EVERY_S:
                 printed = time.monotonic()
-                self._report(f"{WAITING[name]}, for {printed - began:.0f} s")
+                self._report(f"{self._waiting[name]}, for {printed - began:.0f} s")
             if time.monotonic() - began > limit_s:
                 logs = self.plan.home / "logs"
                 raise ProcessEndedError(f"The {name} process was not ready after {limit_s:.0f} s; see {logs}.")
@@ -163,6 +167,12 @@ class EmbeddedFarm:
 
     def _note(self, name: str) -> None:
         self.seconds[name] = round(time.monotonic() - self._began, 2)
+
+
+def waiting_words(home: Path) -> dict[str, str]:
+    """What is waited for, in words; a farm that was up before has a database already."""
+    was_up = (home / environment.ADDRESSES_FILE).exists()
+    return WAITING | {"database": "migrating the database"} if was_up else WAITING
 
 
 class _Staying(request.HTTPRedirectHandler):

@@ -76,13 +76,21 @@ def _run(options: argparse.Namespace) -> int:
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
         opened = farm.start(report=_print, on_pages=_print_pages)
         farm.supervisor.finish(making, timeout_s=60)
-        beside = _choose_sample(options, samples)
         print_addresses(farm, opened)
+        if opened.has_runs and not asks_for_a_run(options):
+            _print("No sample is measured, as the farm has runs: name a model, or one with --sample, to measure it.")
+            stay(farm, opened)
+        beside = _choose_sample(options, samples)
         status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
         stay(farm, opened)
     return 0
+
+
+def asks_for_a_run(options: argparse.Namespace) -> bool:
+    """Whether more was typed than what starts the farm."""
+    return any((options.model, options.sample, options.matrix, options.once, options.json))
 
 
 def _print(text: str) -> None:

@@ -16,6 +16,7 @@ from farm.accounts.services import OWNERS_TEAM, TOKEN_LIFE, create_owner, issue_
 from farm.accounts.states import ALL_OF_A_PERSON
 from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, hash_secret
 from farm.fleet.services import invite
+from farm.runs.models import Run
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
 TOKEN_FILE = "token"
@@ -26,7 +27,9 @@ LINK_LIFE = timedelta(hours=12)
 
 
 class Command(BaseCommand):
-    help = "Migrate, create the owner, and print token, sign-in link and enrolment code as JSON."
+    help = (
+        "Migrate, create the owner, and print token, sign-in link, enrolment code and whether there are runs as JSON."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -46,6 +49,7 @@ class Command(BaseCommand):
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _chosen_token(owner) or _stored_token(owner),
             "code": code,
+            "has_runs": Run.objects.exists(),
         }
         self.stdout.write(json.dumps(opened))
 
