@@ -16,7 +16,7 @@ from farm.registry.selectors import model_facts
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
-from farm.runs.models import Block, Cell, CellDocument, Run
+from farm.runs.models import Arm, Cell, CellDocument, Run
 from farm.runs.states import RunState
 
 CPU = "CPUExecutionProvider"
@@ -100,7 +100,8 @@ def measured_with(user: Anyone, distribution: str) -> dict[str, Measured]:
     finished = Run.objects.visible_to(user).filter(state=RunState.FINISHED).order_by("-pk")
     newest = list(finished.values_list("pk", flat=True)[:RUNS])
     prefix = f"{distribution}=="
-    cells = Cell.objects.filter(run__in=newest, runtime__startswith=prefix).order_by().values("runtime")
+    done = Cell.objects.filter(run__in=newest, runtime__startswith=prefix, status=CellStatus.DONE)
+    cells = done.order_by().values("runtime")
     models = Count("run__version__model", distinct=True)
     grouped = cells.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
     found = {row["runtime"].removeprefix(prefix): Measured(row["runs"], row["models"], row["last"]) for row in grouped}
@@ -111,8 +112,9 @@ def measured_with(user: Anyone, distribution: str) -> dict[str, Measured]:
 
 
 def _nodes(runs: list[int], prefix: str) -> dict[str, set[str]]:
-    blocks = Block.objects.filter(run__in=runs, node__isnull=False, arms__cell__runtime__startswith=prefix)
+    done = Arm.objects.filter(block__run__in=runs, cell__runtime__startswith=prefix, status=CellStatus.DONE)
+    nodes = done.filter(block__node__isnull=False).order_by().values_list("cell__runtime", "block__node__name")
     found: dict[str, set[str]] = defaultdict(set)
-    for runtime, node in blocks.order_by().values_list("arms__cell__runtime", "node__name").distinct():
+    for runtime, node in nodes.distinct():
         found[str(runtime).removeprefix(prefix)].add(node)
     return found

@@ -123,6 +123,17 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     assert "1.30.0 ▲ yanked: wrong wheels" in assert_is_page(signed_in.get("/fleet/runtimes/"))
 
 
+@pytest.mark.parametrize("status", ["refused", "cancelled", "failed"])
+def test_a_run_that_measured_nothing_with_a_release_is_not_counted_for_it(
+    signed_in: Client, version: Version, node: Node, owner: User, status: str
+) -> None:
+    run = rows.finished_run(version, node, owner)
+    run.cells.filter(runtime="onnxruntime==1.31.1").update(status=status)
+    offer("1.29.0", "1.31.1")
+    releases = signed_in.get("/fleet/runtimes/", {"as": "json"}).json()
+    assert {row["release"]: row["runs"] for row in releases} == {"1.29.0": 1, "1.31.1": 0}
+
+
 def test_strangers_see_no_nodes(stranger: User, node: Node) -> None:
     words = assert_is_page(client_of(stranger).get("/fleet/runtimes/"))
     assert "bench-1" not in words
