@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Count, DurationField, ExpressionWrapper, F, Sum
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -14,6 +14,7 @@ from farm.fleet.models import Node, NodeEvent
 from farm.fleet.selectors import can_manage_node
 from farm.fleet.states import NodeEventKind
 from farm.runs.models import Attempt
+from farm.runs.states import AttemptState
 
 DAYS: Final = 30
 MAX_DAYS: Final = 366
@@ -68,7 +69,9 @@ def _work(node: Node, since: datetime) -> list[Work]:
     spent = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
     attempts = Attempt.objects.filter(node=node, claimed_at__gte=since).order_by()
     rows = attempts.values_list("block__run__team__name", "block__run__requested_by__username", "block__run__reason")
-    summed = rows.annotate(runs=Count("block__run", distinct=True), blocks=Count("pk"), spent=Sum(spent))
+    # a try that was lost, failed, cancelled before a round, or still goes on took time, but measured no block
+    blocks = Count("block", distinct=True, filter=Q(state__in=(AttemptState.REPORTED, AttemptState.DONE)))
+    summed = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, spent=Sum(spent))
     found = [
         Work(team, person or "", reason, runs, blocks, time.total_seconds() / 60.0)
         for team, person, reason, runs, blocks, time in summed

@@ -17,7 +17,7 @@ from farm.fleet.services import hello
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.states import RunReason
+from farm.runs.states import AttemptState, RunReason
 from onnxfarm.commands.fleet import ledger_lines
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, make_version, measure, say
@@ -69,6 +69,17 @@ def test_the_ledger_says_for_whom_it_worked_and_how_long(
     lines = list(ledger_lines(node.name, found, days=30))
     assert lines[0] == "bench-1 measured 3 blocks in 30 days, 17 min in all."
     assert lines[1] == f"  10 min for {owner.username} of {team.name}, watch: 1 run, 1 block"
+
+
+def test_a_block_that_was_cancelled_or_still_runs_takes_time_but_is_not_counted_as_measured(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf
+) -> None:
+    for state in (AttemptState.CANCELLED, AttemptState.LOST, AttemptState.LEASED, AttemptState.DONE):
+        block = run_of(version, member)
+        worked(node, block, 2.0)
+        Attempt.objects.filter(block=block).update(state=state)
+    found = told(api_of(owner), node)
+    assert (found.blocks, round(found.minutes, 3)) == (1, 8.0)
 
 
 def test_what_it_measures_and_what_waits_is_in_it(
