@@ -79,11 +79,15 @@ def milliseconds(value: float, interval: Interval | None = None) -> str:
 
 
 def plus_minus(value: float | None, interval: Interval | None) -> str:
-    """The half width of an interval: `± 0.002`; empty where there is none."""
+    """The half width of an interval: `± 0.002`; its ends, `(0.9–7.9)`, where less that would be nothing or below; empty
+    where there is none."""
     half = half_width(interval)
     if value is None or half is None or not is_number(half) or half <= 0:
         return ""
-    return f"± {fixed(half, decimals_of(value, half_width=half))}"
+    decimals = decimals_of(value, half_width=half)
+    if interval is not None and 0 < value <= half:
+        return f"({fixed(interval[0], decimals)}–{fixed(interval[1], decimals)})"
+    return f"± {fixed(half, decimals)}"
 
 
 @_measured

@@ -19,6 +19,8 @@ NB = "\N{NARROW NO-BREAK SPACE}"
         (1.5, (1.5, 1.5), "1.50 ms"),
         (2.13, (1.4, 3.0), "2.1 ms ± 0.8"),
         (2.13, (0.9, 3.3), "2.1 ms ± 1.2"),
+        # less its half width it would be below nothing
+        (1.5, (0.9, 7.9), "1.5 ms (0.9–7.9)"),
         (None, None, "not measured"),
         (math.nan, None, "not measured"),
         (math.inf, None, "not measured"),
