@@ -151,24 +151,29 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
     """`says`: which time is processor time."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most == best.fastest:
-        return _each(best.node, f"{wanted} and lowest latency", best.fastest, says=says)
-    rows = _each(best.node, wanted, best.most, says=says) if best.most.settings else [_none(best.node, wanted)]
-    return [*rows, *_each(best.node, "lowest latency", best.fastest, says=says)]
+        tops = [(f"{wanted} and lowest latency", best.fastest)]
+    else:
+        tops = [(wanted, best.most), ("lowest latency", best.fastest)]
+    # of several that are not told apart a row each, up to so many
+    shown = [(_which(words, top), each) for words, top in tops for each in top.settings[:MAX_ALIKE]]
+    called = hardware_words.settings_apart([each for _, each in shown])
+    rows = [_row(words, each, name, says=says) for (words, each), name in zip(shown, called, strict=True)]
+    return rows if best.most.settings else [_none(best.node, wanted), *rows]
 
 
-def _each(node: str, wanted: str, top: Top, *, says: bool) -> list[tuple[Entry, ...]]:
-    """A row; of several that are not told apart a row each, up to so many."""
+def _which(wanted: str, top: Top) -> str:
     count = len(top.settings)
-    which = f", one of {count} that launches do not tell apart" if count > 1 else f". {top.doubt}" if top.doubt else ""
-    return [_row(node, f"{wanted}{which}", measured, says=says) for measured in top.settings[:MAX_ALIKE]]
+    if count > 1:
+        return f"{wanted}, one of {count} that launches do not tell apart"
+    return f"{wanted}. {top.doubt}" if top.doubt else wanted
 
 
-def _row(node: str, wanted: str, one: Measured, *, says: bool) -> tuple[Entry, ...]:
+def _row(wanted: str, one: Measured, name: str, *, says: bool) -> tuple[Entry, ...]:
     cell = one.cell
     return (
-        Entry(node),
+        Entry(one.node),
         Entry(wanted),
-        Entry(setting(one), href=reverse("dashboard:cell", args=[one.run, cell.id])),
+        Entry(name, href=reverse("dashboard:cell", args=[one.run, cell.id])),
         milliseconds(cell, says=says and one.is_processor),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
         of_items(cell, says=says and one.are_items_of_processor),

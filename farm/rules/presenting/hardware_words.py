@@ -40,6 +40,16 @@ def setting(measured: Measured) -> str:
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
+def settings_apart(measured: Sequence[Measured]) -> list[str]:
+    """The same of several of one machine; of those of the same words each with the axes on which they differ."""
+    alike = group_by(measured, setting)
+    differing = {words: label.varying_axes(own.cell for own in group) for words, group in alike.items()}
+    return [
+        ", ".join([words, *(axis.label(own.cell) for axis in differing[words])])
+        for own, words in zip(measured, map(setting, measured), strict=True)
+    ]
+
+
 def time(measured: Measured) -> str:
     """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)

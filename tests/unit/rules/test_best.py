@@ -2,12 +2,13 @@
 
 import pytest
 
+from dashboard.reading.best_settings import panel
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.signed_ranks import too_few
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
 from farm.rules.presenting.hardware import Measured, with_one_quantity
-from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.hardware_words import setting, settings_apart
 from farm.rules.presenting.lines import BUSY
 
 
@@ -73,6 +74,15 @@ def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
     assert len(set(names)) == 3
     assert "basic" in names[1]
     assert "no spinning" in names[2]
+
+
+def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_differ() -> None:
+    newer, older = measured("c4", opset=26), measured("c5", opset=17)
+    names = settings_apart([newer, older, EIGHT])
+    assert names == [f"{setting(ONE)}, opset 26", f"{setting(ONE)}, opset 17", setting(EIGHT)]
+    found = panel(1, [newer, older], "")
+    assert found is not None
+    assert {row[2].text for row in found.table.rows} == set(names[:2])
 
 
 def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
