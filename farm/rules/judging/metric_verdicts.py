@@ -180,8 +180,8 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
 def _change_of_medians(
     pairs: Sequence[Pair], figures: Comparison, metric: Metric, verdict: MetricVerdict, *, rounds: int
 ) -> MetricChange:
-    """Without ratio or difference."""
-    baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
+    """Without ratio or difference. Of the `rounds` that the verdict is of: later ones came after its last look."""
+    baseline, candidate = (median(side) for side in zip(*pairs[:rounds], strict=True))
     return MetricChange(
         name=metric.name,
         unit=metric.unit,

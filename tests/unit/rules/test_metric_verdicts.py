@@ -62,6 +62,21 @@ def test_a_change_rests_on_the_launches_of_its_rounds() -> None:
     assert {len(some) for some in pairs.values()} == {ROUNDS}
 
 
+def test_both_values_are_of_the_rounds_that_the_change_is_of() -> None:
+    """Medians of 19 launches stood beside the ratio of 16 pairs, and pointed the other way."""
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    for number in range(19):
+        old, new = (1.0, 1.01) if number < 9 else (2.0, 2.02) if number < 16 else (3.0, 0.5)
+        # noise that no look decides
+        wave = 1 + 0.05 * (-1) ** number
+        reports.append(make_round(number, {0: make_sample(old), 1: make_sample(new * wave)}))
+    record = BlockRecord(block=make_block(runtime=BOTH), reports=[*reports, EndReport()], node="n", is_over=True)
+    (pair,) = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(record.block.budget))).comparisons
+    told = next(change for change in pair.metrics if change.name == "p50_ms")
+    assert (pair.rounds, told.rounds) == (16, 16)
+    assert told.baseline == 1.0
+
+
 def of_sessions(
     old: tuple[float, float], new: tuple[float, float], *, is_busy: bool, margins: dict[str, float] | None = None
 ) -> MetricChange:
