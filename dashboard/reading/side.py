@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dashboard import axes
 from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
+from dashboard.reading import unjudged
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metric import Metric
@@ -100,7 +102,7 @@ class Judged:
 
     def times(self, cell: Cell) -> Times:
         """Those that this rests on, of one of its cells."""
-        return Times(frozenset([cell.id] if self.by_processor else []))
+        return Times(frozenset([cell.id] if self.by_processor and cell.cpu_p50_ms else []))
 
     @property
     def is_sure(self) -> bool:
@@ -130,18 +132,15 @@ class Row:
 def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     """The compared cells, the base first."""
     against = [None, *judged][: len(chosen)]
-    # the base by what the first of the others is judged by
-    by = [judged[0] if judged else None, *judged][: len(chosen)]
+    # one quantity a column: where a verdict rests on processor time, that of all cells that have it
+    is_processor = any(each.by_processor for each in judged)
+    by = [replace(each, by_processor=is_processor) for each in judged]
+    is_alike = [True, *(how.is_of(chosen[0].cell, choice.cell) for how, choice in zip(by, chosen[1:], strict=False))]
     figures = [
-        (told_in(choice.cell, how) if each is None or each.is_of(chosen[0].cell, choice.cell) else "")
-        for choice, each, how in zip(chosen, against, by, strict=True)
+        "" if not alike else by[0].times(choice.cell).words(choice.cell) if by else latency_of(choice.cell)
+        for choice, alike in zip(chosen, is_alike, strict=False)
     ]
     return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
-
-
-def told_in(cell: Cell, judged: Judged | None) -> str:
-    """A cell's latency in words, by the quantity that it is judged by."""
-    return latency_of(cell) if judged is None else judged.times(cell).words(cell)
 
 
 def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
@@ -192,7 +191,10 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     is_one_run = base.run_id == other.run_id
     paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
-        return _unpaired(base.cell, other.cell, is_one_machine=base.device == other.device != "")
+        is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
+        is_one_machine = base.device == other.device != ""
+        why = unjudged.in_one_block if is_one_block else partial(unjudged.apart, is_one_machine=is_one_machine)
+        return _unpaired(base.cell, other.cell, *why(base.cell, other.cell))
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
         return Judged(sign_of(told.word), "", paired.reason or "", metrics=_metrics(paired))
@@ -217,7 +219,8 @@ def _metrics(paired: Comparison) -> dict[str, MetricChange]:
     return {change.name: change for change in paired.metrics}
 
 
-def _unpaired(base: Cell, other: Cell, *, is_one_machine: bool) -> Judged:
+def _unpaired(base: Cell, other: Cell, sign: Sign, why: str) -> Judged:
+    """`sign`, `why`: that there is no verdict."""
     if not is_same_model(base, other):
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(Sign("≠", "different models", "quiet"), "", how)
@@ -239,13 +242,6 @@ def _unpaired(base: Cell, other: Cell, *, is_one_machine: bool) -> Judged:
     change = numbers.change(*figures, words=words)
     interval = numbers.change_interval(*figures[1:], ratio=figures[0], words=words)
     interval = f"{interval}, {PROCESSOR}" if by_processor else interval
-    nodes = f"{base.node or 'no node'} and {other.node or 'no node'}"
-    why = "not measured side by side: the machine may have changed between the two"
-    sign = Sign("≠", "not side by side", "quiet")
-    if base.node != other.node and is_one_machine:
-        why = f"{nodes} are nodes of one machine, which measured one after the other"
-    elif base.node != other.node:
-        why, sign = f"different hardware: {nodes}", Sign("≠", "different hardware", "quiet")
     how = f"{interval}; {why}, no verdict"
     return Judged(sign, change, how, *figures, is_items, by_processor=by_processor, words=words)
 

@@ -14,6 +14,7 @@ from farm.rules.presenting.stability import UNSTABLE
 from farm.rules.presenting.tables import Entry, Table, with_shared_note
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.states import UNSETTLED_BLOCKS, activity_of
+from tests.documents import make_comparison
 from tests.unit.dashboard.conftest import address
 
 # axes
@@ -323,6 +324,29 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
         assert unlike.how == "The workloads differ: other shapes, or one without a batch."
     crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
     assert crashed.how == "One of the two has no samples."
+
+
+def test_cells_of_one_block_that_differ_along_two_axes_are_never_called_apart(by_id: dict[str, Cell]) -> None:
+    """Such cells were "not measured side by side: the machine may have changed", though one block measured both."""
+    base = side.Chosen("1:b1-a0", 1, by_id["b1-a0"], "")
+    changed = {"runtime": by_id["b1-a1"].runtime, "precision": "int8-dynamic", "id": "b1-x"}
+    for more, why in (({}, "both changed: precision and runtime"), ({"threads": 9}, "all changed: ")):
+        other = base.cell.model_copy(update={**changed, **more})
+        found = side.judge(base, side.Chosen("1:b1-x", 1, other, ""), [])
+        assert found.sign.word == "several changes"
+        assert f"; {why}" in found.how
+        assert side.judge(base, side.Chosen("2:b1-x", 2, other, ""), []).sign.word == "not side by side"
+    twin = base.cell.model_copy(update={"id": "b1-y"})
+    assert side.judge(base, side.Chosen("1:b1-y", 1, twin, ""), []).sign.word == "not compared"
+
+
+def test_a_comparison_that_shares_nothing_worth_saying_is_named_by_its_node(by_id: dict[str, Cell]) -> None:
+    pair = make_comparison(baseline="b1-a0", candidate="b1-a1")
+    two = {name: by_id[name] for name in ("b1-a0", "b1-a1")}
+    shared = axes.varying_axes(two.values())
+    assert comparisons.names(pair, two, shared)[0] == by_id["b1-a0"].node
+    unnamed = {name: cell.model_copy(update={"node": None}) for name, cell in two.items()}
+    assert comparisons.names(pair, unnamed, shared)[0] == "this machine"
 
 
 def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_id: dict[str, Cell]) -> None:

@@ -141,6 +141,20 @@ def test_compared_cells_show_the_time_that_they_are_judged_by_and_the_sign_turns
     assert (found.sign.mark, side.judge(new, old, judged.comparisons).sign.mark) == ("▲", "▼")
 
 
+def test_times_of_compared_cells_are_of_one_clock_where_one_verdict_rests_on_processor_time(judged: Document) -> None:
+    calm = busy("c3", 1.1, threads=2)
+    known = [*judged.comparisons, make_comparison("slower", 1.2, candidate="c3", ci_low=1.1, ci_high=1.3)]
+    base, *others = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in (*judged.cells, calm))
+    verdicts = [side.judge(base, other, known) for other in others]
+    assert [verdict.by_processor for verdict in verdicts] == [True, False]
+    for turned in (1, -1):
+        shown = side.rows([base, *others[::turned]], verdicts[::turned])
+        assert all(row.p50.endswith("of CPU time") for row in shown)
+    untimed = calm.model_copy(update={"cpu_p50_ms": None, "cpu_samples_ms": []})
+    last = side.rows([base, others[0], side.Chosen("1:c3", 1, untimed, "")], verdicts)[-1]
+    assert "CPU time" not in last.p50
+
+
 def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     runs = [make_document(busy("c1", ms)) for ms in (1.0, 1.2)]
     (match,) = matches(runs)
