@@ -37,7 +37,7 @@ def _left_open(answer: GateAnswer) -> str:
     """What passed without having been decided; a gate whose time ran out is no proof that nothing changed."""
     found = {check: {finding.candidate for finding in answer.findings if finding.check == check} for check in OPEN}
     told = [
-        f"{len(cells)} {OPEN[check]}, which --fail-on {check} counts as a failure"
+        f"{len(cells)} {OPEN[check]}, which --fail-on {check} would count as a failure"
         for check, cells in found.items()
         if cells
     ]

@@ -94,7 +94,7 @@ def test_a_gate_that_passes_says_what_it_left_undecided() -> None:
     document = _document("undecided")
     said = gate_reports.headline(_judged(document, fail_on=["slower", "parity"]))
     passed = "The gate passed: 1 comparison, no failures"
-    assert said == f"{passed}, but 1 undecided, which --fail-on undecided counts as a failure."
+    assert said == f"{passed}, but 1 undecided, which --fail-on undecided would count as a failure."
     assert gate_reports.headline(_judged(document, fail_on=["undecided"])).startswith("The gate failed: 1 finding")
 
 

@@ -118,7 +118,7 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
     told = [as_comment(answer, document, Asked("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
     assert head(told[0]).startswith(f"`m` {words}")
     assert told[1].splitlines()[0] == "## ✅ onnxfarm gate: passed; outputs differ and were not judged"
-    assert "--fail-on unjudged counts as a failure" in gate_reports.headline(answer)
+    assert "--fail-on unjudged would count as a failure" in gate_reports.headline(answer)
     failed = comment(document, fail_on=("unjudged",))
     assert failed.startswith("### ❌ `encoder.onnx` gives other outputs than its base, which nobody judged")
     assert "--tolerance y=ATOL" in failed
