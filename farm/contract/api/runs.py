@@ -23,7 +23,7 @@ class ProgressOut(Answer):
     """
 
     cells_done: int = Field(description="cells that have ended, whichever way, of those that were not refused")
-    cells_planned: int = Field(description="cells that the run has, without those that were refused")
+    cells_planned: int = Field(description="cells that the run has, without those that were refused unless all were")
     cells: dict[str, int] = Field(description="how many cells are in each state")
     blocks: dict[str, int] = Field(description="how many blocks are in each state")
     rounds: int = Field(description="rounds that were measured")

@@ -237,12 +237,13 @@ class Progress:
 
     @property
     def cells_planned(self) -> int:
-        """How many cells are measured: what was refused never is."""
-        return sum(self.cells.values()) - self.cells.get("refused", 0)
+        """How many cells are measured: what was refused never is. Of a run refused whole, all that were asked for."""
+        asked = sum(self.cells.values())
+        return asked - self.cells.get("refused", 0) or asked
 
     @property
     def cells_ended(self) -> int:
-        return self.cells_planned - self.cells.get("open", 0)
+        return sum(count for status, count in self.cells.items() if status not in ("open", "refused"))
 
     @property
     def words_left(self) -> str:

@@ -74,13 +74,16 @@ def test_a_run_whose_points_were_all_refused_is_refused_at_once_and_everywhere(
     assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.REFUSED)
     assert "0 of 1 cells done, 1 refused" in run.sentence
     assert run.events.filter(kind="run_started").get().text == "Nothing to measure, 1 point refused."
+    told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()
+    assert told["status"] == "refused"
+    # "0/0 cells" stood beside "None of 2 cells was measured"
+    assert (told["progress"]["cells_done"], told["progress"]["cells_planned"]) == (0, 1)
     page = Client()
     page.force_login(member)
     shown = [page.get(address).content.decode() for address in (f"/runs/{run.pk}/", "/runs/", "/models/")]
     for text in shown:
         assert "refused</span>" in text
         assert not re.search(r"(partial|queued|running|finished|measuring)</span>", text)
-    assert api_of(member).get(f"/api/v1/runs/{run.pk}").json()["status"] == "refused"
     assert f"run {run.pk}" in page.get("/runs/?state=refused").content.decode()
 
 
