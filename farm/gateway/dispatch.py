@@ -100,8 +100,8 @@ class Exchange:
         )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
         self._serving: set[asyncio.Task[None]] = set()
-        # what nodes were told of, and when
-        self._named: dict[BlockMessage, float] = {}
+        # what nodes were told of, when, and of which machine they are
+        self._named: dict[BlockMessage, tuple[float, str]] = {}
         self._listener = asyncio.create_task(self._listen())
 
     async def stop(self) -> None:
@@ -239,7 +239,7 @@ class Exchange:
             named = self._lately_named()
             if found in named:
                 return False
-            nodes, passed_over = [waiter.node.pk for waiter in asked], [int(each.block) for each in named]
+            nodes, passed_over = [waiter.node.pk for waiter in asked], {int(each.block): named[each] for each in named}
             taker, is_alive = await self.ask(first_taker, *found, nodes, passed_over=passed_over)
             if not is_alive:
                 return False
@@ -248,17 +248,18 @@ class Exchange:
             chosen = next((w for w in asked if w.node.pk == taker.node_id and not w.offer.done()), None)
             if chosen is not None and chosen in self._waiting.get(queue, {}):
                 about = BlockMessage(str(taker.block), taker.attempt)
-                self._named[about] = time.monotonic()
+                self._named[about] = time.monotonic(), chosen.node.device
                 named_message = message if about == found else replace_block(message, about)
                 chosen.offer.set_result(Offer(queue=queue, message=named_message))
                 # the block of the message itself may still have its turn
                 return about != found
         return True
 
-    def _lately_named(self) -> frozenset[BlockMessage]:
+    def _lately_named(self) -> dict[BlockMessage, str]:
+        """What nodes were told of just now, with the machine of each."""
         now = time.monotonic()
-        self._named = {block: at for block, at in self._named.items() if now - at < NAMED_FOR_S}
-        return frozenset(self._named)
+        self._named = {block: named for block, named in self._named.items() if now - named[0] < NAMED_FOR_S}
+        return {block: device for block, (_, device) in self._named.items()}
 
 
 def split_into_portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:

@@ -4,10 +4,11 @@ Runs that a person asked for come before the farm's own, unless the node's team 
 that came first. Nodes that share a machine measure one after the other, in the same order.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import NamedTuple
 
 from django.db.models import Case, Q, QuerySet, TextField, Value, When
@@ -26,6 +27,7 @@ HOST_TURN = timedelta(seconds=20)
 # so many of the blocks before the one that a message names are looked at
 MAX_LOOKED_THROUGH = 16
 RELATED = ("run__team", "run__version")
+NONE: Mapping[int, str] = MappingProxyType({})
 _RANK = {
     True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)),
     False: Value(0),
@@ -51,13 +53,15 @@ def _asked_of(node: Node) -> Q:
     return mine & (Q(only_node=node.pk) | rung & Q(only_node=None))
 
 
-def first_in_turn(node: Node, block: Block, *, passed_over: Collection[int] = ()) -> Block | None:
+def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NONE) -> Block | None:
     """The block that the node takes in place of this one, which it may claim: the same where none goes before it.
 
-    None while a block of another node on its machine does. `passed_over`: blocks that others were just told of.
+    None while a block of another node on its machine does. `passed_over`: blocks that others were just told
+    of, with their machine; whichever node has the machine first takes the first block there.
     """
+    told = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.neighbours.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
-    rows = queued_for([node, *neighbours]).exclude(pk__in=passed_over).select_related(*RELATED)
+    rows = queued_for([node, *neighbours]).exclude(pk__in=told).select_related(*RELATED)
     for ahead in in_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
         if ahead.pk == block.pk:
             break
@@ -77,10 +81,10 @@ class Taker(NamedTuple):
 
 
 def first_taker(
-    block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Collection[int] = ()
+    block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NONE
 ) -> tuple[Taker | None, bool]:
     """The first of these nodes that may claim the block now, with what it takes in its place where that goes before it;
-    and whether the block is to be had at all. `passed_over`: blocks that others were just told of."""
+    and whether the block is to be had at all. `passed_over`: blocks that others were just told of, by machine."""
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
         return None, False

@@ -65,7 +65,7 @@ def test_of_two_runs_the_one_that_came_first_goes_first_whichever_message_is_rea
     taker, is_there = selectors.first_taker(str(second.pk), second.attempt, [node.pk])
     assert (taker, is_there) == (Taker(node.pk, first.pk, first.attempt), True)
     # who was told of the first just now comes for it
-    assert selectors.first_taker(str(second.pk), 1, [node.pk], passed_over={first.pk})[0].block == second.pk
+    assert selectors.first_taker(str(second.pk), 1, [node.pk], passed_over={first.pk: "another"})[0].block == second.pk
 
 
 def test_a_block_that_its_node_lost_keeps_its_place(node: Node, version: Version, member: User) -> None:
@@ -123,6 +123,16 @@ def test_of_two_nodes_of_one_machine_that_claim_at_once_one_has_its_block(
     won, lost = at_once([lambda node=node, block=block: claim_as(node, block) for node, block in pairs])
     assert (len(won), len(lost)) == (1, 1)
     assert Block.objects.filter(state=BlockState.LEASED).count() == Attempt.objects.count() == 1
+
+
+def test_what_one_node_of_a_machine_was_told_of_is_still_the_first_for_the_other(
+    neighbours: tuple[Node, Node], version: Version, member: User
+) -> None:
+    """While an outside measurement had the machine, one was told of the first block and the other took the second."""
+    first, second = run_of(version, member), run_of(version, member)
+    named = {first.pk: neighbours[0].device}
+    taker, _ = selectors.first_taker(str(second.pk), second.attempt, [neighbours[1].pk], passed_over=named)
+    assert taker == Taker(neighbours[1].pk, first.pk, first.attempt)
 
 
 def test_another_owner_s_node_that_says_the_same_keeps_nobody_from_measuring(
