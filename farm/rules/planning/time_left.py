@@ -88,8 +88,19 @@ class Ahead:
         return self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0)) - begun_s
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
-        """Whether its rounds take much longer than usual here, which is so many times as long as planned."""
-        return (self.stretch or 0.0) >= BUSY * max(1.0, usual)
+        """Whether its rounds, or the one under way, take much longer than usual here, which is so many times as long as
+        planned."""
+        return max(self.stretch or 0.0, self._standing) >= BUSY * max(1.0, usual)
+
+    @property
+    def _standing(self) -> float:
+        """How many times longer than planned what is under way takes by now; 0 where no round need be: where it may be
+        decided, further traces follow."""
+        if self.round_s <= 0 or (self.rounds and self.rounds in self.ends) or self.rounds > self.ends[-1]:
+            return 0.0
+        if self.rounds:
+            return self.since_s / self.round_s
+        return (self.begun_s or 0.0) / (self.once_s + self.round_s)
 
 
 def ends_of(budget: Budget, *, least: int, most: int) -> list[int]:

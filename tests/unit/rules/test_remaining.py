@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,26 @@ def test_a_round_that_hangs_slows_the_pace() -> None:
     hangs = ahead(rounds=3, begun_s=1.0, rounds_s=(10.0, 10.0), since_s=100.0)
     assert (before.pace_s, hangs.pace_s) == (10.0, 40.0)
     assert seconds_left([hangs]) == 160.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_slowed"),
+    [
+        ({"rounds": 5, "rounds_s": (5.0,) * 4, "since_s": 4.0}, False),
+        # one round that stands still is not made up for by those before it
+        ({"rounds": 5, "rounds_s": (5.0,) * 4, "since_s": 8.0}, True),
+        ({"rounds": 1, "since_s": 8.0}, True),
+        ({"begun_s": 24.0}, False),
+        ({"begun_s": 40.0}, True),
+        ({"begun_s": 40.0, "round_s": 0.0}, False),
+        # further traces follow the last round
+        ({"rounds": 8, "rounds_s": (5.0,) * 7, "since_s": 8.0}, False),
+        ({"rounds": 9, "rounds_s": (5.0,) * 8, "since_s": 8.0}, False),
+    ],
+)
+def test_a_round_that_stands_still_is_that_of_a_busy_machine(changes: dict[str, Any], is_slowed: bool) -> None:
+    found = ahead(**changes)
+    assert (found.is_slowed(), found.is_slowed(usual=10.0)) == (is_slowed, False)
 
 
 def test_the_last_rounds_alone_make_the_pace() -> None:
