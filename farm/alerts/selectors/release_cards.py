@@ -24,12 +24,12 @@ from farm.rules.findings.cell_pairs import pair_cells
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.rules.searches.switches import CANDIDATES, remedy
+from farm.runs.models import Block, CellDocument, Run
 from farm.runs.models import Cell as CellRow
-from farm.runs.models import CellDocument, Run
 from farm.runs.models import Comparison as ComparisonRow
 from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
-from farm.runs.states import RunReason, RunState
+from farm.runs.states import BlockState, RunReason, RunState
 
 # newest finished runs, and rounds of watches, that are looked through; runs of each model that are read, and of all
 RUNS, ROUNDS, OF_A_MODEL, OF_ALL = 200, 200, 4, 100
@@ -106,10 +106,11 @@ def card_of(user: Anyone, distribution: str, version: str, *, against: str = "")
     places: dict[int, dict[str, Place]] = defaultdict(dict)
     for model, node in {**measured, **raised}:
         places[model][node] = place_of(measured.get((model, node), ()), raised.get((model, node), ()))
-    waiting = {run.model for run in open_runs}
-    rows = [Row(model, name, places[model], model in waiting) for model, name in names.items()]
+    forecast = Forecast()
+    known_open = _by_node(open_runs, forecast)
+    rows = [Row(model, name, places[model], known_open.get(model, {})) for model, name in names.items()]
     remedies = {found.alert: found.words for found in work_arounds}
-    return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs))
+    return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs, forecast))
 
 
 def alerts_about(runtime: Runtime) -> Q:
@@ -240,9 +241,20 @@ def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[Open
     return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
 
 
-def _ends_at(runs: Iterable[OpenRun]) -> datetime | None:
+def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str, str]]:
+    """By model and node: running where a block of it was begun, else queued where one may be measured. One query."""
+    models = {watched.run: watched.model for watched in runs if watched.run is not None}
+    begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for run, model in models.items():
+        found[model] |= dict.fromkeys(forecast.nodes_ahead_of(run), "queued")
+    for run, node in begun.order_by().values_list("run", "node__name"):
+        found[models[run]][node] = "running"
+    return found
+
+
+def _ends_at(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
     """When all of it is measured, as the queue's one forecast has it."""
-    forecast = Forecast()
     expected = [None if watched.run is None else forecast.of_run(watched.run) for watched in runs]
     ends = [None if times is None else times.ends_s for times in expected]
     if not ends or None in ends:

@@ -86,15 +86,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model, by its number. `places`: by node; `waits`: more of it is being measured."""
+    """One model, by its number. `places`: by node; `open`: what goes on for it or will, by node: running or queued."""
 
     model: int
     name: str
     places: Mapping[str, Place] = field(default_factory=dict)
-    waits: bool = False
+    open: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, node: str) -> Place:
-        return self.places.get(node) or Place(sign_of("running" if self.waits else "not_measured"))
+        return self.places.get(node) or Place(sign_of(self.open.get(node, "not_measured")))
 
     @property
     def worst(self) -> Place | None:

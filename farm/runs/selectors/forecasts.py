@@ -125,6 +125,11 @@ class Forecast:
             return Expected(begins_s, max(span.ends_s for span in known), measured_s, any(map(self._is_slowed, rows)))
         return Expected(None, None, measured_s) if rows else None
 
+    def nodes_ahead_of(self, run_id: int) -> list[str]:
+        """The names of the nodes that may take a block of it that waits."""
+        rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
+        return [node.name for node in self.nodes.values() if any(self._is_for(node, row) for row in rows)]
+
     def next_on(self, node: Node) -> list[tuple[int, Span]]:
         """The blocks that a node may take next, by number, in the order of its machine."""
         waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._is_for(node, row)}

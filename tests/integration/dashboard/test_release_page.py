@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
+from farm.alerts.selectors.release_cards import card_of
 from farm.alerts.states import AlertState
 from farm.fleet.models import Node
 from farm.registry.models import Version
@@ -16,10 +17,15 @@ from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.runs.making import claim, make_node
 
 pytestmark = pytest.mark.django_db
 PAGE, API = "/releases/onnxruntime/1.31.1/", "/api/v1/releases/onnxruntime/1.31.1"
 ONE = {"matrix": {**rows.MATRIX["matrix"], "batch": [1], "precision": ["fp32"]}, "budget": "quick"}
+
+
+def pinned(node: str) -> dict[str, object]:
+    return {**ONE, "matrix": {**ONE["matrix"], "hardware": [f"node:{node}"]}}
 
 
 def test_a_slower_release_leads_with_its_model_and_leads_to_the_cell(signed_in: Client, run: Run) -> None:
@@ -50,6 +56,24 @@ def test_where_nothing_changed_it_says_what_would_have_been_seen(
     told = signed_in.get(API).json()
     assert [one["model"] for one in told["open"]] == ["decoder"]
     assert told["ends_at"] is not None
+
+
+def test_a_model_is_running_only_where_a_block_of_it_was_begun(
+    signed_in: Client, version: Version, node: Node, owner: User, team: Team
+) -> None:
+    """ "running" stood in the column of every node, also for a run that waited."""
+    rows.finished_run(version, node, owner, matrix=ONE, slow={})
+    other = make_node(team, name="bench-2")
+    rows.finished_run(version, other, owner, matrix=pinned("bench-2"), slow={})
+    block = rows.begin_run(rows.make_version(team, owner, name="decoder"), owner, matrix=pinned("bench-2")).blocks.get()
+
+    def found() -> list[str]:
+        (decoder,) = (row for row in card_of(owner, "onnxruntime", "1.31.1").card.rows if row.name == "decoder")
+        return [decoder.at(name).sign.word for name in ("bench-1", "bench-2")]
+
+    assert found() == ["not measured", "queued"]
+    claim(other, block)
+    assert found() == ["not measured", "running"]
 
 
 def test_wrong_outputs_and_lost_placement_have_their_own_colour(

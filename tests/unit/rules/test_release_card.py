@@ -129,7 +129,9 @@ def test_a_slower_prompt_is_no_clean_place() -> None:
 
 def test_where_a_model_was_not_measured_it_says_so() -> None:
     assert Row(1, "encoder").at("pi").sign.word == NOT_MEASURED
-    assert Row(1, "encoder", waits=True).at("pi").sign.word == "running"
+    waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "running"})
+    words = {node: waits.at(node).sign.word for node in ("pi", "bench-1", "another")}
+    assert words == {"pi": "queued", "bench-1": "running", "another": NOT_MEASURED}
     assert row("encoder", measured()).at("bench-1").sign.word == "equal"
 
 
