@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from farm.workshop import orders
 from farm.workshop.child.inspection import inspect
+from farm.workshop.child.traversal import iterate_tensors
 from farm.workshop.inspection import Inspection
 from tests.conftest import MODELS
 from tests.unit.workshop import making
@@ -28,6 +29,14 @@ def copied(name: str, folder: Path) -> Path:
     for path in MODELS.glob(f"{name}.onnx*"):
         (folder / path.name).write_bytes(path.read_bytes())
     return folder
+
+
+def test_an_attribute_holds_a_sparse_tensor_only_where_it_was_given_one() -> None:
+    values, indices = making.weight("v", np.ones(1, np.float32)), making.weight("i", np.zeros(1, np.int64))
+    constant = helper.make_node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, indices, [2]))
+    relu = helper.make_node("LeakyRelu", ["x"], ["y"], alpha=0.5)
+    made = making.model([constant, relu], [making.port("x")], [making.port("y")])
+    assert [tensor.name for tensor in iterate_tensors(made)] == ["v", "i"]
 
 
 @pytest.mark.parametrize("name", MANIFEST)
