@@ -96,12 +96,15 @@ def _item_times(measured: Measured) -> Times:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How many settings do not take part because their outputs do not pass, and the fastest of them."""
+    """How many timed settings do not take part because their outputs do not pass, and the fastest of them."""
 
     count: int
     fastest: Measured
 
 
 def left_out(measured: Iterable[Measured]) -> LeftOut | None:
-    others = [setting for setting in measured if not _is_right(setting.cell)]
-    return LeftOut(len(others), min(others, key=lambda setting: setting.cell.p50_ms or 0.0)) if others else None
+    timed = (setting for setting in measured if setting.cell.p50_ms is not None)
+    others = sorted(
+        (setting for setting in timed if not _is_right(setting.cell)), key=lambda setting: _times(setting)[1]
+    )
+    return LeftOut(len(others), others[0]) if others else None

@@ -90,9 +90,10 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
         measured(name, p50_ms=p50, parity={"verdict": verdict})
         for name, p50, verdict in (("w", 2.0, "fail"), ("x", 8.0, "fail"), ("u", 9.0, "not_measured"))
     )
-    found = left_out([ONE, worse, wrong, unknown])
+    untimed = measured("t", p50_ms=None, p50_ci_ms=None, throughput=None, parity={"verdict": "fail"})
+    found = left_out([ONE, worse, untimed, wrong, unknown])
     assert (found.count, found.fastest) == (3, wrong)
-    assert left_out([ONE]) is None
+    assert left_out([ONE, untimed]) is None
 
 
 def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell() -> None:
