@@ -70,6 +70,12 @@ def test_a_process_that_ends_is_named_with_its_last_words(supervised: Supervisor
         supervised.check()
 
 
+def test_a_process_in_front_that_fails_is_named_although_it_has_no_log(supervised: Supervisor) -> None:
+    supervised.start_in_front(FAILING, environment={}).handle.wait()
+    with pytest.raises(ProcessEndedError, match="The front process ended with status 7; what it said stands above"):
+        supervised.check()
+
+
 def test_a_process_that_is_meant_to_end_may(supervised: Supervisor) -> None:
     supervised.finish(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=80)
     supervised.check()

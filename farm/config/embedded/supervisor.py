@@ -23,6 +23,8 @@ TURN_OF_EACH_S = 1.5
 TURN_S = 0.02
 MAX_LOG_BYTES = 10 * 1024**2
 WORDS_LINES = 3
+# of a process in front, which has no log
+SPOKE = "; what it said stands above."
 
 
 class ProcessEndedError(RuntimeError):
@@ -87,9 +89,10 @@ class Supervisor:
             _bound(started.log)
             ended_well = started.may_end and started.handle.poll() == 0
             if started is not but and not started.is_running and not ended_well:
+                has_log = started.log.exists()
+                said = f": {started.last_words() or 'it said nothing'} (all of it: {started.log})" if has_log else SPOKE
                 raise ProcessEndedError(
-                    f"The {started.name} process ended with status {started.handle.returncode}: "
-                    f"{started.last_words() or 'it said nothing'} (all of it: {started.log})"
+                    f"The {started.name} process ended with status {started.handle.returncode}{said}"
                 )
 
     def start_in_front(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
