@@ -20,6 +20,12 @@ API_ROOT = "/api/"
 CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
 DATABASE_AWAY = "The farm's database is not responding; retry in a few seconds."
+# by SQLSTATE; without one the database was not asked, which is so for NUL
+NOT_STORABLE = {
+    None: "characters that cannot be stored, such as NUL",
+    "22001": "a text that is too long to be stored",
+    "22003": "a number that is out of range",
+}
 BROKEN = "Internal server error; see the farm's log."
 
 
@@ -84,7 +90,9 @@ def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
 
 def not_storable(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
-    return problem_response(422, "The request contains characters that cannot be stored, such as NUL.", code="invalid")
+    state = getattr(raised.__cause__, "sqlstate", None)
+    what = NOT_STORABLE.get(state, "a value that cannot be stored")
+    return problem_response(422, f"The request contains {what}.", code="invalid")
 
 
 def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:

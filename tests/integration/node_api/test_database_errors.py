@@ -1,10 +1,13 @@
 """A database that is away, or that cannot store what it is given: answers in words, no stack trace."""
 
+import json
+
 import pytest
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.testing import TestClient
+from psycopg.errors import DivisionByZero, NumericValueOutOfRange, StringDataRightTruncation
 
 from farm.base import errors
 
@@ -13,6 +16,16 @@ PROBLEMS = [
     (OperationalError("connection refused"), 503, "is not responding"),
     (InterfaceError("connection already closed"), 503, "is not responding"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [(NumericValueOutOfRange(), "a number"), (StringDataRightTruncation(), "a text"), (DivisionByZero(), "a value")],
+)
+def test_what_cannot_be_stored_is_named(raised: Exception, words: str) -> None:
+    problem = DataError("…")
+    problem.__cause__ = raised
+    assert words in json.loads(errors.not_storable(HttpRequest(), problem).content)["detail"]
 
 
 @pytest.mark.parametrize(("problem", "status", "words"), PROBLEMS)
