@@ -10,9 +10,12 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
     """The inputs of a cell; none where inspection did not look at them, or the cell leaves a size open."""
-    sizes = {**model.sizes, **spec.workload.shapes}
-    if isinstance(model.batch, str) and spec.workload.batch is not None:
-        sizes[model.batch] = spec.workload.batch
+    # given inputs have the sizes that they came with, whatever a refused cell asked for
+    is_given = spec.workload.inputs_sha256 is not None
+    sizes = {**spec.workload.shapes, **model.sizes} if is_given else {**model.sizes, **spec.workload.shapes}
+    batch = model.inputs_batch if is_given and model.inputs_batch else spec.workload.batch
+    if isinstance(model.batch, str) and batch is not None:
+        sizes[model.batch] = batch
     if any(isinstance(dim, str) and dim not in sizes for port in model.inputs for dim in port.shape):
         return []
     return [_fed(port, spec.workload, sizes) for port in model.inputs]

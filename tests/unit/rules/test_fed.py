@@ -66,6 +66,10 @@ def test_sizes_of_given_inputs_are_said_and_others_are_refused() -> None:
     assert [(one.shape, one.made_by) for one in cell.inputs] == [([2, 3, 64, 96], "given with the model")]
     assert "--shape" not in words_of(cell)
     assert "--inputs" in words_of(cell)
+    # a refused cell is told with the inputs that it is refused for
+    refused = plan_of({"runtime": "1.31.1", "batch": "1"}, model=make_model(**given)).refused
+    (cell,) = assemble(RunRecord(model=make_model(**given), refused=refused)).cells
+    assert cell.inputs[0].shape == [2, 3, 64, 96]
     refusal = only_refusal(plan_of({"runtime": "1.31.1", "shapes": [{"height": 65}]}, model=make_model(**given)))
     assert refusal.text == "The given inputs have height 64: 65 needs other inputs, or none."
 
