@@ -1,6 +1,7 @@
 """`onnxfarm node …`: join a farm, work for it, look at it, have it started by the system."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,9 +73,10 @@ def enroll(
     if tested is not None:
         print(f"Self-test: {tested.sentence}")
     if enrolled.health == "pending":
-        print("Ask an admin of the farm to compare it and approve the node. Start it then, or now: onnxfarm node start")
+        print("Ask an admin of the farm to compare it and approve the node. Start it then, or now:", end=" ")
     else:
-        print("Start it with: onnxfarm node start")
+        print("Start it with:", end=" ")
+    print(shlex.join(["onnxfarm", "node", "start", *(["--home", str(folder)] if home is not None else [])]))
 
 
 @app.command()
