@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from farm.contract.cells import Budget
 from farm.contract.document import Document
@@ -11,7 +12,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
-from farm.rules.planning.estimates import OUT_OF_TIME
+from farm.rules.planning.estimates import OUT_OF_TIME, OUT_OF_TIME_ALONE, ROUNDS
 from farm.rules.presenting import (
     fusions,
     generation_phases,
@@ -107,7 +108,8 @@ def _measured(document: Document) -> str:
     cells = [cell for cell in document.cells if cell.twin_of is None]
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
-        return cell_sentence(measured[0], document.comparisons)
+        asked = ROUNDS.get(cast(Budget, document.budget), ROUNDS[Budget.QUICK]).least
+        return cell_sentence(measured[0], document.comparisons, asked=asked)
     if not cells:
         return "Nothing was planned."
     if not measured:
@@ -126,8 +128,9 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, to
     return f"{signed(change.word)}{change.unit}: {_statement(comparison, change, cells)}"
 
 
-def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
-    """One cell in words: its latency, or its status with the reason. `comparisons`: with its A/A copy."""
+def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = (), *, asked: int = 0) -> str:
+    """A cell alone in words: its latency, or its status with the reason. `comparisons`: with its A/A copy; `asked`: of
+    how many launches at least."""
     what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
@@ -135,7 +138,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
     is_short = any(OUT_OF_TIME in (pair.reason or "") for pair in comparisons)
-    few = f" That is fewer than were asked for. {OUT_OF_TIME}" if is_short else ""
+    few = f" It has {len(cell.samples_ms)} of at least {asked} launches. {OUT_OF_TIME_ALONE}" if is_short else ""
     few += f" {cell.reason.text}" if cell.reason is not None else ""
     times = Times.of([cell], comparisons)
     if cell.id not in times.by_processor:

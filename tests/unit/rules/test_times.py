@@ -119,8 +119,15 @@ def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
 def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out() -> None:
     late = twin(reason=f"5 rounds decide nothing. {OUT_OF_TIME}")
     for told in (BUSY, CALM):
-        assert sentences.cell_sentence(make_cell(**told), [late]).endswith(OUT_OF_TIME)
-        assert OUT_OF_TIME not in sentences.cell_sentence(make_cell(**told), [twin()])
+        cell = make_cell(**told | {"samples_ms": [2.7] * 5})
+        said, not_late = (
+            sentences.opening(make_document(cell, make_cell("c1.twin", twin_of="c1", **told), comparisons=[pair]))
+            for pair in (late, twin())
+        )
+        assert "It has 5 of at least 8 launches. Time ran out (twice the plan): reduce other load" in said
+        # of a single cell there are no fewer
+        assert "fewer cells" not in said
+        assert "Time ran out" not in not_late
 
 
 def change(name: str, old: float, new: float, **changes: Any) -> MetricChange:
