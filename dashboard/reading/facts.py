@@ -9,6 +9,7 @@ from dashboard import axes
 from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.reasons import CellStatus
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.presenting import parities
 from farm.rules.runtimes import engines, web
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from farm.fleet.models import Node
 
 NO_NODE = "none"
+REFUSED = CellStatus.REFUSED.value
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,10 @@ def _digests(cells: Sequence[Cell]) -> Fact:
     return Fact("Model file digests", ", ".join(_shortened(named, most=4)), is_name=True)
 
 
-def providers(cells: Iterable[Cell]) -> Fact:
-    """Requested against active providers of many cells, a difference said."""
-    pairs = dict.fromkeys((_asked(cell), tuple(cell.active_providers)) for cell in cells if cell.active_providers)
+def providers(cells: Sequence[Cell]) -> Fact:
+    """Requested against active providers of many cells, a difference said; of a refused cell that it was."""
+    ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
+    pairs = dict.fromkeys((_asked(cell), ran[cell.id]) for cell in cells if ran[cell.id])
     texts = [
         names if requested == active else f"{names} → {', '.join(map(titles.provider, active))}"
         for requested, active in pairs
@@ -97,7 +100,7 @@ def of_run(document: Document) -> list[Fact]:
         _digests(cells),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
         Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
-        providers(ran),
+        providers(cells),
         Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
         Fact("Precision", _distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),

@@ -38,6 +38,8 @@ class RunProgress(NamedTuple):
     is_waiting: bool = False
     begins_in_minutes: float | None = None
     is_slowed: bool = False
+    # beside those that are planned
+    refused: int = 0
 
     @property
     def news(self) -> object:
@@ -50,7 +52,8 @@ class RunProgress(NamedTuple):
     @property
     def words(self) -> str:
         """Cells, block and minutes left in one line."""
-        parts = [f"{self.done}/{self.planned} cells"]
+        beside = f" ({self.refused} refused)" if self.refused else ""
+        parts = [f"{self.done}/{self.planned + self.refused} cells{beside}"]
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
@@ -114,6 +117,7 @@ def make_progress(run: RunOut) -> RunProgress:
         is_waiting=bool(progress.waiting),
         begins_in_minutes=progress.begins_in_minutes,
         is_slowed=progress.is_slowed,
+        refused=progress.cells.get("refused", 0),
     )
 
 

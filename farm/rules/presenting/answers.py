@@ -2,7 +2,7 @@
 Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -33,7 +33,8 @@ def answer_of(document: Document) -> Answer:
     found = opening_of(document.comparisons, cells)
     before, told, after = document.sentence.partition(sentences.verdict_line(document))
     others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
-    rest = [before.strip() if told else "", *others, after.strip()]
+    refused = sentences.refused_of(document, found)
+    rest = [before.strip() if told else "", *others, after.removeprefix(f" {refused}").strip()]
     lead = _of_lead(found, cells)
     if found.wrong:
         led = Answer(_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
@@ -42,9 +43,15 @@ def answer_of(document: Document) -> Answer:
     elif lead is None:
         return _of_one_cell(document) or split(document.sentence)
     else:
-        return Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
+        led = Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
+        return _with(led, refused)
     beside = "" if lead is None else _joined(f"{lead.headline} ({lead.because}).", lead.rest)
-    return Answer(led.headline, led.because, _joined(led.rest, beside, *rest))
+    return _with(Answer(led.headline, led.because, _joined(led.rest, beside, *rest)), refused)
+
+
+def _with(answer: Answer, refused: str) -> Answer:
+    """With how many cells were refused in the line under the headline."""
+    return replace(answer, because=" · ".join(filter(None, (answer.because, refused.rstrip(".")))))
 
 
 def split(text: str) -> Answer:

@@ -81,6 +81,7 @@ def opening(document: Document) -> str:
     told = (
         simulated.sentence(document),
         verdict_line(document),
+        refused_of(document, opening_of(document.comparisons, {cell.id: cell for cell in document.cells})),
         fusions.stamp_sentence(document),
         parities.change_sentence(document),
         parities.models_sentence(document),
@@ -88,6 +89,15 @@ def opening(document: Document) -> str:
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     texts = (*told, GLANCE if is_glance else "")
     return " ".join(text for text in texts if text)
+
+
+def refused_of(document: Document, found: Opening) -> str:
+    """How many cells were refused, beside comparisons; where there are none, what was measured says it."""
+    refused = [cell for cell in document.cells if cell.status == "refused"]
+    if not refused or (found.lead is None and not found.left_out):
+        return ""
+    own = sum(cell.twin_of is None for cell in document.cells)
+    return f"{len(refused)} of {counted(own, 'cell')} {'was' if len(refused) == 1 else 'were'} refused."
 
 
 def verdict_line(document: Document) -> str:

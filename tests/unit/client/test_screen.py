@@ -292,7 +292,7 @@ def test_names_from_a_model_are_printed_as_they_are() -> None:
 def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
     class Farm:
         states = iter([(0, "block 1", "running"), (0, "block 1", "running"), (2, "", "finished")])
-        cells = {"done": 1, "cancelled": 1}
+        cells = {"done": 1, "cancelled": 1, "refused": 5}
 
         def call(self, operation: object, *, run: str) -> RunOut:
             done, block, state = next(self.states)
@@ -302,8 +302,9 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
 
     text = io.StringIO()
     follow(Farm(), "7", console=Console(file=text, width=80))
-    # what was cancelled has ended and is not done
-    assert text.getvalue().splitlines() == ["0/2 cells, block 1, time left: about 3 min", "1/2 cells"]
+    # what was cancelled has ended and is not done; what was refused is counted beside the others
+    said = ["0/7 cells (5 refused), block 1, time left: about 3 min", "1/7 cells (5 refused)"]
+    assert text.getvalue().splitlines() == said
 
 
 def test_less_than_a_minute_is_said_so() -> None:

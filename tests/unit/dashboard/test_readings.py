@@ -111,7 +111,7 @@ def test_differences_between_asked_and_ran_are_warned_of_first(document: Documen
 def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> None:
     shown = {fact.name: fact.text for fact in facts.of_run(document)}
     assert shown["ONNX Runtime"] == "1.29.0, 1.31.1, openvino 1.24.1"
-    assert shown["Provider asked → ran"] == "CPU; OpenVINO → OpenVINO, CPU"
+    assert shown["Provider asked → ran"] == "CPU; OpenVINO → OpenVINO, CPU; OpenVINO → refused"
     assert shown["Batch"] == "1, 8"
     assert shown["Timed by"] == "io-binding"
     assert shown["Node"] == "bench-1"

@@ -56,6 +56,18 @@ CASES = {
 }
 
 
+def test_how_many_cells_were_refused_stands_under_the_headline_once():
+    """5 of 8 cells were refused, and the headline was of the other three."""
+    gone = [cell(name, status="refused", p50_ms=None) for name in ("g1", "g2")]
+    found = answer(compared(), cells=(BASE, NEW, *gone))
+    assert found.because.endswith(" · 2 of 4 cells were refused")
+    assert "refused" not in found.rest
+    assert answer(compared(), cells=(BASE, NEW, gone[0])).because.endswith(" · 1 of 3 cells was refused")
+    # where nothing is compared, what was measured says it
+    alone = with_sentence(make_document(BASE, NEW, *gone))
+    assert alone.sentence.count("refused") == 1
+
+
 @pytest.mark.parametrize(("pair", "headline"), CASES.values(), ids=list(CASES))
 def test_a_headline_says_who_is_what_than_whom_with_one_number(pair, headline):
     found = answer(pair)
