@@ -7,6 +7,8 @@ a POSIX shell; what an option cannot carry safely stands in the JSON of `--matri
 import json
 import re
 import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
@@ -51,6 +53,36 @@ def repeat_command(cell: CellSpec, main: str) -> str:
         ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
     )
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
+    return shlex.join(words)
+
+
+def matrix_command(
+    matrix: Mapping[str, Any], cell: CellSpec, main: str, *, packages: Iterable[str], has_calibration: bool
+) -> str:
+    """`onnxfarm bench …` of a whole matrix in plain values, with what one of its cells is given beside the model.
+
+    What was given beside the model is named as farms take it: model.inputs.npz.
+    """
+    stem, declared = main.removesuffix(".onnx"), dict(matrix)
+    # a rule may name a release, and then stands beside them
+    releases = [] if "exclude" in declared else declared.pop("runtime", [])
+    given = {
+        PROGRAM_ENDING: ("--source", cell.recipe.is_program),
+        f".{INPUTS}": ("--inputs", cell.workload.inputs_sha256),
+        f".{PROMPTS}": ("--prompts", scenarios.of_cell(cell).prompts_sha256),
+        f".{CALIBRATION}": ("--calibration", has_calibration),
+    }
+    words = ["onnxfarm", "bench", file_argument(main)]
+    words += ["--ort", ",".join(_named(Runtime.of(release)) for release in releases)] if releases else []
+    words += [word for name in sorted(packages) for word in ("--allow-package", name)]
+    words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
+    words += _pairs(("--seed", cell.workload.seed or None))
+    words += [
+        word
+        for ending, (option, is_given) in given.items()
+        if is_given
+        for word in (option, file_argument(f"{stem}{ending}"))
+    ]
     return shlex.join(words)
 
 

@@ -7,15 +7,17 @@ from typing import Any
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.axes import MATRIX_AXES
-from farm.rules.cells.commands import repeat_command
+from farm.rules.cells.commands import matrix_command
 from farm.rules.cells.readers import read_runtime
 from farm.rules.cells.values import ProviderChoice, Value, format_value, plain_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
+from farm.rules.matrices.settings import Settings
 from farm.rules.planning.refusals import has_hardware
 from farm.rules.planning.resolution import Request, Resolved, Resolver, takes, with_proven
 from farm.rules.runtimes import engines, opsets, plugins, providers, releases
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.wording import titles
 
 # an axis, and the value that its refused point gets there; None: none, so that it is left out
@@ -125,14 +127,21 @@ class WaysOut:
                 continue
             found = Resolver(request).resolve(changed, name=cell.name)
             if found.reason is None and _identity(found) not in self._measured:
-                return self._way(
-                    axis, value, point.values.get(axis), before=cell.spec, after=found.spec, main=request.model.main
-                )
+                way = self._way(axis, value, point.values.get(axis), before=cell.spec, after=found.spec)
+                return way.model_copy(update={"command": self._command(way, found.spec, request.model)})
         return None
 
-    def _way(
-        self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec, main: str
-    ) -> WayOut:
+    def _command(self, way: WayOut, spec: CellSpec, model: ModelFacts) -> str:
+        """The whole matrix with the change, on the machine at hand; empty where that cannot measure it."""
+        if way.axis == "hardware" or engines.engine_of(spec.runtime).is_browser:
+            return ""
+        has_calibration = model.calibration_sha256 is not None
+        plain, usual = _plain_taken(self._matrix, way), Settings().as_plain()
+        plain = plain.pop("matrix") | {key: value for key, value in plain.items() if value != usual.get(key)}
+        packages = self._matrix.allowed
+        return matrix_command(plain, spec, model.main, packages=packages, has_calibration=has_calibration)
+
+    def _way(self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec) -> WayOut:
         """A value that only ever gets refused gives way; one that others are measured with stays beside the new one."""
         said, declared = MATRIX_AXES[axis].of, self._matrix.axes.get(axis, ())
         is_in_use = any(point.values.get(axis) == old for point in self._points)
@@ -145,17 +154,16 @@ class WaysOut:
         else:
             label = f"Take {_words(axis, value)}" + (f" in place of {_words(axis, old)}" if old is not None else "")
             values = [*(other for other in declared if other != old), value]
-        is_here = axis != "hardware" and not engines.engine_of(after.runtime).is_browser
-        return WayOut(
-            label=label,
-            axis=axis,
-            values=tuple(plain_of(each) for each in values if each is not None),
-            command=repeat_command(after, main) if is_here else "",
-        )
+        return WayOut(label=label, axis=axis, values=tuple(plain_of(each) for each in values if each is not None))
 
 
 def taken(matrix: Matrix, way: WayOut) -> Matrix:
-    """The matrix with the change. Rules that exclude a value that is no more go with it. Raises MatrixProblem."""
+    """The matrix with the change. Raises MatrixProblem."""
+    return matrices.parse(_plain_taken(matrix, way), allowed=matrix.allowed)
+
+
+def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
+    """Rules that exclude a value that is no more go with it."""
     plain: dict[str, Any] = matrix.as_plain()
     declared = plain["matrix"]
     declared.pop(way.axis, None)
@@ -163,7 +171,7 @@ def taken(matrix: Matrix, way: WayOut) -> Matrix:
         declared[way.axis] = list(way.values)
     if "exclude" in declared:
         declared["exclude"] = [rule for rule in declared["exclude"] if rule.get(way.axis) in (None, *way.values)]
-    return matrices.parse(plain, allowed=matrix.allowed)
+    return plain
 
 
 def _asked(cell: Resolved, request: Request) -> WayOut | None:

@@ -1,5 +1,6 @@
 """The way out of a refusal: a change of the matrix that planning takes."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,7 +94,38 @@ def test_a_way_out_has_a_label_and_the_command_that_measures_it_here() -> None:
     [way] = ways(plan_of({"runtime": "1.17.0"}, model=NEWER)).values()
     assert way is not None
     assert way.label == "Take 1.32.0 in place of 1.17.0"
-    assert way.command.startswith("onnxfarm bench model.onnx --ort 1.32.0 ")
+    assert way.command == "onnxfarm bench model.onnx --ort 1.32.0"
+
+
+# matrix, model, the command
+COMMANDS: Mapping[str, tuple[dict[str, Any], ModelFacts, str]] = {
+    "a release beside the others": ({"runtime": "1.17.0,1.31.1"}, NEWER, "--ort 1.31.1,1.32.0"),
+    "no batch, the releases kept, the inputs beside the model": (
+        {"runtime": "1.29.0,1.31.1", "batch": "1", "threads": "1,2", "budget": "standard"},
+        make_model(batch="batch", inputs_sha256="c" * 64, inputs_batch=2, calibration_sha256="d" * 64),
+        """--ort 1.29.0,1.31.1 --matrix '{"budget": "standard", "threads": [1, 2]}' --inputs model.inputs.npz """
+        "--calibration model.calibration.npz",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COMMANDS, ids=str)
+def test_the_command_keeps_the_whole_matrix_but_for_the_change(case: str) -> None:
+    """It measured one cell of it, and read a file that there was not."""
+    declared, model, said = COMMANDS[case]
+    way = plan_of(declared, model=model).refused[0].way_out
+    assert way is not None
+    assert way.command == f"onnxfarm bench model.onnx {said}"
+
+
+def test_a_rule_that_names_a_release_stands_beside_the_releases() -> None:
+    rules = {"exclude": [{"runtime": "1.31.1", "batch": 8}]}
+    declared = matrix.parse({"matrix": {"runtime": ["1.17.0", "1.31.1"], "batch": [1, 8], **rules}})
+    way = planner.plan(declared, NEWER).refused[0].way_out
+    assert way is not None
+    words = shlex.split(way.command)
+    assert words[3] == "--matrix"
+    assert matrix.parse(words[4]) == taken(declared, way)
 
 
 def test_a_value_that_others_are_measured_with_stays() -> None:
