@@ -44,7 +44,6 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
 
 
 def channels_of(alert: Alert) -> Iterable[Channel]:
-    """The watch's own channels, or all of the team's where it names none."""
     own = alert.watch.channels.filter(is_active=True)
     return own if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
 

@@ -169,7 +169,6 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
 
 
 def leading_symptom(alert: Alert) -> Symptom | None:
-    """The symptom that is investigated: the first that may have a work-around, else what leads."""
     rows = [row for row in alert.by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 

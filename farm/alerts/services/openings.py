@@ -201,7 +201,6 @@ def _operator(comparison: Comparison | None) -> str:
 
 
 def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str, str]]) -> bool:
-    """Whether a kind of change is in both, by the same operator as far as traces named one."""
     return any(kind == other and (op == by or not (op and by)) for kind, op in found for other, by in known)
 
 
