@@ -206,7 +206,6 @@ class Answer:
 
 
 def _without_body(scope: Scope) -> WSGIRequest:
-    """The request by its headers alone, as far as it is known before its body is read."""
     return WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
 
 

@@ -137,7 +137,6 @@ def variant_file(request: HttpRequest, variant_id: int, name: str) -> FileRespon
 
 
 def _download(stored: BinaryIO, name: str) -> FileResponse:
-    """A file of a model as bytes to keep, which no browser opens by itself."""
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 
