@@ -182,7 +182,6 @@ def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
 
 
 def last_backup() -> AuditEvent | None:
-    """When the farm was last backed up, with what was in it."""
     return AuditEvent.objects.filter(verb=BACKED_UP).first()
 
 

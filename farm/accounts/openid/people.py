@@ -176,7 +176,6 @@ def _set_administrator(user: User, wanted: bool) -> None:
 
 
 def _free_name(wanted: str) -> str:
-    """The name that the provider calls them by; with a number where somebody else here has it, in any letters."""
     candidates = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     return next(name for name in candidates if not User.objects.filter(username__iexact=name).exists())
 
