@@ -141,7 +141,6 @@ class BusyError(RuntimeError):
 
 
 def lock_path() -> Path:
-    """$ONNXFARM_HOST_LOCK, else a file that every user of this host shares."""
     return Path(os.environ.get(ENVIRONMENT_NAME) or Path(tempfile.gettempdir()) / "onnxfarm-measuring.lock")
 
 

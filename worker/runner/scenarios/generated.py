@@ -144,7 +144,6 @@ class Taken(Timed):
         return np.array(self._graph_ns, dtype=np.uint64).reshape(-1, self.new)
 
     def steps(self) -> windows.Durations:
-        """The same without the prompt."""
         return self.graph()[:, 1:]
 
     def outside(self) -> windows.Durations:
