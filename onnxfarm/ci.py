@@ -290,7 +290,6 @@ def _fetch(commit: str) -> int:
 
 
 def _asked(*words: str) -> str:
-    """What git answers; empty where it refuses."""
     done = subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return "" if done.returncode else os.fsdecode(done.stdout)
 

@@ -96,5 +96,4 @@ EXAMPLES = (
 
 
 def find_example(words: str) -> str:
-    """That of a command, or the first of a group."""
     return next(example for example in EXAMPLES if f"{example} ".startswith(f"{words} "))

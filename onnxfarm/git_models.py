@@ -81,7 +81,6 @@ def _write(commit: str, place: Path, *, to: Path, repository: Path, text: str) -
 
 
 def is_lfs_pointer(path: Path) -> bool:
-    """Whether a file stands for what Git LFS keeps elsewhere. Raises OSError."""
     with path.open("rb") as file:
         return file.read(len(_POINTER)) == _POINTER
 

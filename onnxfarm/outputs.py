@@ -48,13 +48,11 @@ def write_privately(text: str, path: Path) -> None:
 
 
 def write_document(document: "Document", path: Path | None) -> None:
-    """Write a document where a file was named."""
     if path is not None:
         write_text(document.to_json() + "\n", path)
 
 
 def write_plain(plain: object, path: Path | None = STDOUT) -> None:
-    """Write plain values as JSON for people and programs, where a file was named."""
     if path is not None:
         write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
 

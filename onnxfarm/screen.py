@@ -167,7 +167,6 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
 
 
 def _text(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
-    """A value under its heading; of the provider also what ran, where that is another."""
     return _provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
 
 

@@ -56,5 +56,4 @@ class Given:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is over."""
         return self.deadline is not None and time.monotonic() > self.deadline

@@ -46,7 +46,6 @@ def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
 
 
 def _width(column: Column) -> int:
-    """Of its texts, or what it folds to, and the gap behind it."""
     natural = max(cell_len(str(text)) for text in (column.header, *column.cells))
     return GAP + (natural if column.no_wrap else min(natural, FOLDED))
 

@@ -28,7 +28,6 @@ class Wanted:
 
     @property
     def is_anything(self) -> bool:
-        """Whether something was asked for that only measuring can do."""
         return self != Wanted(axes=dict.fromkeys(self.axes), home=self.home)
 
 

@@ -32,5 +32,4 @@ def show_rows(
 
 
 def format_minute(moment: datetime) -> str:
-    """`2026-11-25 20:25`."""
     return f"{moment:%Y-%m-%d %H:%M}"

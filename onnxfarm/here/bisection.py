@@ -167,7 +167,6 @@ class Question:
         return StepTaken(**step, minutes=round(minutes, 2), explanation=why)
 
     def _pairs(self, version: str) -> list[Pair]:
-        """What was measured of a release beside the good one."""
         probe = Runtime(distribution=self.good.distribution, version=version)
         return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
 

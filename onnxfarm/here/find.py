@@ -155,7 +155,6 @@ def _key(positions: Any) -> frozenset[tuple[str, int]]:
 
 
 def _cell(spec: CellSpec, session: str) -> Cell:
-    """The cell of a document that it will be, before it is measured."""
     known = {"id": spec.digest, "model_sha256": spec.artifact_sha256, "status": "done"}
     return Cell.model_validate(fields_of(spec, opset=None, session=session) | known)
 

@@ -25,7 +25,6 @@ def default_home() -> Path:
 
 
 def farm_home(given: Path | None) -> Path:
-    """The folder of this machine's farm."""
     return given or Path(os.environ.get(HOME_VARIABLE) or "var")
 
 

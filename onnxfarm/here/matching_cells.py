@@ -127,7 +127,6 @@ def _grouped(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...]
 
 
 def _agree(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
-    """Whether these cells agree in the axes too."""
     return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
@@ -140,7 +139,6 @@ def _is_set(cell: Cell, axis: axes.Axis) -> bool:
 
 
 def _model_file(cell: Cell) -> str:
-    """The model's file as its name suggests it: a document has no path."""
     model = str(cell.get("model") or "MODEL")
     return model if model.endswith(".onnx") else f"{model}.onnx"
 

@@ -92,11 +92,9 @@ class Preparation:
 
     @property
     def all(self) -> list["Preparation"]:
-        """Of each model that is measured."""
         return [self, *(self.beside.all if self.beside else ())]
 
     def makes(self, spec: CellSpec) -> bool:
-        """Whether the cell measures this model."""
         return spec.artifact_sha256 == self.model.bundle.digest
 
     def _of(self, spec: CellSpec) -> "Preparation":

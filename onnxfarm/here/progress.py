@@ -50,7 +50,6 @@ class Estimate:
         self._number, self._began, self._rounds = number, None, []
 
     def begin(self) -> None:
-        """The block's first check begins."""
         if self._began is None:
             self._began = self._clock()
 
@@ -66,7 +65,6 @@ class Estimate:
 
     @property
     def is_slowed(self) -> bool:
-        """Whether other programs lengthen its rounds."""
         return self._is_disturbed and self._number > 0 and self._ahead().is_slowed()
 
     @property
@@ -113,7 +111,6 @@ class Follower:
         self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._left()}")
 
     def begin(self) -> None:
-        """The machine is this block's from now on."""
         self._do("")
 
     def wait(self, sentence: str) -> None:

@@ -47,12 +47,10 @@ class Bench(Protocol):
     """A model on a machine, to be measured with one plan after another."""
 
     @property
-    def name(self) -> str:
-        """The model's."""
+    def name(self) -> str: ...
 
     @property
-    def console(self) -> Console:
-        """Where people are told."""
+    def console(self) -> Console: ...
 
     def plan(self, matrix: Matrix) -> Plan:
         """What would be measured. Raises Usage when the matrix cannot be meant."""
@@ -175,7 +173,6 @@ class Workbench:
 
 
 def reshape_plan(plan: Plan, reshape: Reshape) -> Plan:
-    """The plan with each of its blocks changed."""
     return plan.model_copy(update={"blocks": tuple(reshape(block) for block in plan.blocks)})
 
 

@@ -10,7 +10,6 @@ class Clock:
         self.pauses: list[float] = []
 
     def __call__(self) -> float:
-        """The seconds of now."""
         return self.now
 
     def ns(self) -> int:

@@ -71,7 +71,6 @@ class FakeFarm:
 
     @property
     def url(self) -> str:
-        """The address that a node enrols at."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -94,11 +93,9 @@ class FakeFarm:
         return FileRef(name=name, sha256=digest, bytes=len(content))
 
     def reports(self, block: str) -> list[Report]:
-        """What was reported of a block, in the order in which it came."""
         return list(self._reports.get(block, []))
 
     def asked(self, ending: str) -> list[dict[str, object]]:
-        """The bodies of all questions so far whose address ends so."""
         return [body for address, body in list(self._questions) if address.endswith(ending)]
 
     def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:

@@ -49,7 +49,6 @@ class Answer:
 
     @classmethod
     def of(cls, status: int, value: Mapping[str, object] | None) -> "Answer":
-        """A JSON object, or an empty body for None."""
         return cls(status, b"" if value is None else json.dumps(value).encode())
 
 
@@ -90,8 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+    def log_message(self, format: str, *args: object) -> None: ...
 
     def _serve(self) -> None:
         parts = urlsplit(self.path)

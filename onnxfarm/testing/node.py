@@ -37,7 +37,6 @@ Latency = Callable[[CellSpec, int], float]
 
 
 def always_1_ms(cell: CellSpec, number: int) -> float:
-    """The latency of a FakeNode that was told none."""
     return 1.0
 
 
@@ -155,7 +154,6 @@ class FakeNode:
 
 
 def _spent_s(place: ArmSample) -> float:
-    """Seconds that the inferences of a sample took; 0 where there is none."""
     return place.sample.n * place.sample.mean_ms / 1000.0 if place.sample is not None else 0.0
 
 

@@ -51,7 +51,6 @@ class FakeRuntime:
 
     @property
     def runtime(self) -> Runtime:
-        """Its name, as an order has it."""
         return Runtime(distribution=self.distribution, version=self.version)
 
     def install(self, folder: Path) -> Installed:
