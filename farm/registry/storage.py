@@ -160,7 +160,6 @@ def work_dir() -> Path:
 
 
 def blob_path(*, team_id: int, sha256: str) -> Path:
-    """Where a team's file of that digest lies; it need not exist."""
     return Path(settings.STORE_DIR) / str(team_id) / sha256[:2] / sha256
 
 

@@ -198,7 +198,6 @@ def _as_npz(bench: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
 
 
 def _place(file: ArtifactFile) -> tuple[int, int]:
-    """`test_data_set_1-input_10.pb` by its numbers."""
     folder, _, name = file.name.rpartition("-")
     return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
 

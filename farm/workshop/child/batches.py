@@ -20,7 +20,6 @@ _PICKS = {
 
 
 def are_numbered_names(firsts: Sequence[str]) -> bool:
-    """Whether an exporter that knew no names numbered these."""
     return all(map(_NUMBERED.fullmatch, firsts))
 
 

@@ -26,7 +26,6 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
 
 
 def _is_boxes(port: signature.Port, facts: signature.Signature) -> bool:
-    """Four numbers of each of many, beside an output of what these are."""
     shape = port["shape"] or []
     return len(shape) == 3 and shape[-1] == 4 and shape[1] != 1 and len(facts["outputs"]) > 1
 

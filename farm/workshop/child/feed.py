@@ -188,7 +188,6 @@ def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
 
 
 def _drawn(texts: Mapping[str, str]) -> list[str]:
-    """The inputs that are drawn by seed."""
     return [name for name, text in texts.items() if fills.parse(text).kind in _DRAWN]
 
 

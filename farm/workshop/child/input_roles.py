@@ -56,12 +56,10 @@ def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def is_positions(port: signature.Port) -> bool:
-    """Whether it numbers what another input holds."""
     return is_whole(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
 
 
 def is_length(port: signature.Port) -> bool:
-    """Whether it says how long another input is: one whole number, or one for each row."""
     return is_whole(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
 
 
@@ -200,5 +198,4 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
 
 
 def is_whole(port: signature.Port) -> bool:
-    """Whether it takes whole numbers."""
     return signature.numpy_kind(port) in ("i", "u")

@@ -119,7 +119,6 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
 
 
 def _trees(node: onnx.NodeProto) -> int:
-    """How many decision trees an operator of ai.onnx.ml holds in its attributes."""
     held = {attribute.name: attribute.ints for attribute in node.attribute if node.domain == "ai.onnx.ml"}
     return len(held["tree_roots"]) if "tree_roots" in held else len(set(held.get("nodes_treeids", ())))
 

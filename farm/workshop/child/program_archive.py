@@ -59,7 +59,6 @@ class Archive:
 
 
 def make_problem(name: str, what: str) -> Problem:
-    """A program that cannot be run; `what` follows its name."""
     return Problem("bad_program", f"{printable(name)} {what}.")
 
 

@@ -72,7 +72,6 @@ def store_constants(graph: onnx.GraphProto) -> None:
 
 
 def describe_kept_nodes(names: list[str]) -> list[str]:
-    """What is said of nodes that were kept from the tool."""
     return [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in names]
 
 

@@ -20,7 +20,6 @@ _KINDS = {
 
 
 def is_quantised(model: onnx.ModelProto) -> bool:
-    """Whether any operator computes in, or converts to and from, few bits."""
     return any(node.op_type in _KINDS or node.op_type.startswith("QLinear") for node in traversal.iterate_nodes(model))
 
 

@@ -78,7 +78,6 @@ def outputs_of(model: onnx.ModelProto) -> Ports:
 
 
 def is_optional(value: onnx.ValueInfoProto) -> bool:
-    """Whether a caller may leave an input away."""
     return bool(value.type.WhichOneof("value") == "optional_type")
 
 
@@ -181,7 +180,6 @@ def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
 
 
 def dynamic_dims(ports: Ports) -> list[str]:
-    """Names of dynamic dimensions in the order they appear."""
     return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
 
 

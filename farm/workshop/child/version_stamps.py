@@ -7,7 +7,6 @@ from farm.workshop.child import traversal
 
 
 def opset_of(model: onnx.ModelProto) -> int | None:
-    """The version of the default operator set; None when none is named."""
     versions = [entry.version for entry in model.opset_import if entry.domain in opsets.ONNX_DOMAINS]
     return max(versions, default=None)
 

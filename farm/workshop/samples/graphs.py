@@ -49,7 +49,6 @@ class GraphBuilder:
         return self.add("Add", f"{name}_add", [product, self.weight(f"{name}_bias", bias)])
 
     def conv(self, name: str, inputs: list[str], *, stride: int) -> str:
-        """A 3 × 3 convolution that keeps the size, or divides it by the stride."""
         return self.add("Conv", name, inputs, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
 
     def model(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
