@@ -56,7 +56,6 @@ def make_install_command() -> str:
 
 
 def make_wheel_link() -> str:
-    """The wheel's address with the digest that pip and uv check."""
     wheel = build_farm_wheel()
     return f"{settings.PUBLIC_URL}{INSTALL}{wheel.name}#sha256={wheel.sha256}"
 

@@ -137,12 +137,10 @@ class Node(models.Model):
 
     @property
     def facts(self) -> Facts:
-        """What the machine was at its last hello."""
         return Facts.model_validate(self.facts_json)
 
     @property
     def settings(self) -> NodeSettings:
-        """What the owner set, on top of the defaults."""
         return NodeSettings.model_validate(self.settings_json)
 
     @property
@@ -151,7 +149,6 @@ class Node(models.Model):
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """Proven tags and the owner's own."""
         return tuple(sorted({*self.tags, *self.owner_tags}))
 
     @property
@@ -192,7 +189,6 @@ class Node(models.Model):
 
     @property
     def may_take_blocks(self) -> bool:
-        """Whether a claim may be granted now, as far as the node is concerned."""
         return bool(self.queues)
 
     def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: object) -> NodeEvent:

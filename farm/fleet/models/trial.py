@@ -41,7 +41,6 @@ class Trial(models.Model):
 
     @property
     def title(self) -> str:
-        """What people call the provider."""
         return providers.title(self.provider)
 
     @property

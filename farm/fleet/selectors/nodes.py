@@ -32,7 +32,6 @@ RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
 
 
 def name_of(node: Node | None) -> str:
-    """The name of the node that measured something, also where the node is no more."""
     return node.name if node is not None else "a removed node"
 
 
@@ -116,7 +115,6 @@ def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dic
 
 
 def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
-    """Trials on nodes that the user sees, newest first."""
     nodes = Node.objects.visible_to(user).order_by().values("pk")
     return Trial.objects.filter(node__in=nodes).select_related("node__team", "node__owner", "asked_by", "answered_by")
 
@@ -172,7 +170,6 @@ def lendings_visible_to(user: Anyone) -> QuerySet[Lending]:
 
 
 def lendings_to(user: Anyone) -> QuerySet[Lending]:
-    """Nodes of others that were offered to the user's teams."""
     teams = Team.objects.visible_to(user).values("pk")
     return lendings_visible_to(user).filter(team__in=teams)
 

@@ -36,5 +36,4 @@ def fleet_false_alarms(user: Anyone) -> FalseAlarms | None:
 
 
 def false_alarms(node: Node) -> FalseAlarms | None:
-    """How often the node's newest A/A pairs were called slower or faster; None where it has measured none."""
     return margins.rate_of(node.null_alarms, node.null_pairs)
