@@ -24,7 +24,6 @@ OUTDATED: Final = ("accounts", "0001_initial")
 
 
 def all_models() -> list[type[Model]]:
-    """Every model with a table, those that only join two others too."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model._meta.managed and not model._meta.proxy]
 

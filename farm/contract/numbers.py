@@ -23,5 +23,4 @@ UnixSeconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
 
 
 def is_row_number(text: str) -> bool:
-    """Whether a text may be the number of a row: ASCII digits, and not too many of them."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
