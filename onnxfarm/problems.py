@@ -67,7 +67,7 @@ class Stopped(Problem):
 
 @contextmanager
 def exit_with_problem() -> Iterator[None]:
-    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@main_guard()`.
+    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@exit_with_problem()`.
 
     Any other exception becomes its traceback and INTERNAL.
     """
@@ -85,7 +85,7 @@ def exit_with_problem() -> Iterator[None]:
 
 
 class Commands(typer.Typer):
-    """A group of commands, each under `main_guard`."""
+    """A group of commands, each under `exit_with_problem`."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
         register = super().command(name, **settings)

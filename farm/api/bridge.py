@@ -95,7 +95,7 @@ class Bridge:
                 await self._send_answer(answer, await self._begin(answer, scope, is_slow, sender), receive, send)
 
     async def _take_long_body(self, scope: Scope, receive: Receive, request: WSGIRequest, sender: User | None) -> Body:
-        """The whole body of a request. Raises refusals, before much is read where that is known, and HungUp."""
+        """The whole body of a request. Raises refusals, early where that is known, and ClientGoneError."""
         length = declared_length(scope)
         if sender is None:
             raise make_too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)

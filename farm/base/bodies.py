@@ -81,7 +81,7 @@ def check_length(scope: Scope, *, max_bytes: int) -> None:
 
 
 async def read_body(receive: Receive, *, max_bytes: int, max_s: float) -> bytes:
-    """The whole body in memory. Raises TooLarge as soon as it is, TooSlow, and HungUp."""
+    """The whole body in memory. Raises TooLarge as soon as it is, TooSlow, and ClientGoneError."""
     body = bytearray()
     async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=PACE):
         body += piece
@@ -98,7 +98,7 @@ async def spool_body(
     keeps_part: bool = False,
     pace: Pace = PACE,
 ) -> Body:
-    """The whole body, a long one in a temporary file of `folder`. Raises TooLarge and TooSlow as soon as it is; HungUp.
+    """The whole body, a long one in a temporary file of `folder`. Raises TooLarge, TooSlow, ClientGoneError.
 
     `check_room` is called in a thread with the bytes so far before each piece is written, and may raise a refusal.
     `keeps_part`: what came before the client hung up is a body too.

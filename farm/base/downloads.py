@@ -19,7 +19,7 @@ class DownloadError(Exception):
 
 
 def download_page(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
-    """A page and its media type. No redirect is followed. Raises DownloadProblem."""
+    """A page and its media type. No redirect is followed. Raises DownloadError."""
     try:
         with _client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
             _refuse_unless_ok(response, address)
@@ -42,7 +42,7 @@ def download_file(
     within_s: float,
     may_follow: Callable[[str], bool],
 ) -> None:
-    """Writes the file of this digest. Raises OSError, DownloadProblem, for a redirect that `may_follow` refuses too."""
+    """Writes the file of this digest. Raises OSError, DownloadError, for a redirect that `may_follow` refuses too."""
     seen, size = hashlib.sha256(), 0
     try:
         with (

@@ -31,7 +31,7 @@ class Group(Generic[Entry]):
     """A table that packages may add to.
 
     `name`: of the entry points. `shape`: what an entry is. `called`: what one is in a sentence. `checked`: the entry as
-    it is taken, beside those that were taken before it; raises EntryProblem.
+    it is taken, beside those that were taken before it; raises EntryError.
     """
 
     name: str

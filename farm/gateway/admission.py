@@ -60,7 +60,7 @@ class Admission:
         self._inside: dict[Hashable, int] = {}
 
     async def node(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
-        """The number of the node that asks. Raises UnknownNode, and TooMany for a stranger who asks too often."""
+        """The number of the node that asks. Raises UnknownNodeError, and TooMany for a stranger who asks too often."""
         secret = secret_of(scope)
         known = self.known(secret)
         return known if known is not None else (await self.ask_node(scope, secret, ask)).pk

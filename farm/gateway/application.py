@@ -208,7 +208,7 @@ class Gateway:
 
 
 def _endpoint(scope: Scope) -> Endpoint:
-    """What is at the request's address. Raises Missing, WrongMethod."""
+    """What is at the request's address. Raises Missing, WrongMethodError."""
     there = endpoints_at(scope["path"])
     if not there:
         raise Missing(SERVED_HERE)

@@ -68,7 +68,7 @@ def run_function(
 
 
 def _forked(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
-    """The same in a fork of the server that has the modules. Raises ServerGone when it is gone, for whatever reason."""
+    """The same in a fork of the server that has the modules. Raises ServerGoneError where it is gone."""
     try:
         return parent.watch_child(
             lambda given, reply: server.start(order, stdin=given, reply=reply),

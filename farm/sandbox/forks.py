@@ -76,7 +76,7 @@ class ForkServer:
         return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> Forked:
-        """A child that does the order. Raises ServerGone."""
+        """A child that does the order. Raises ServerGoneError."""
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
             readers = []
             writers = []
@@ -90,7 +90,7 @@ class ForkServer:
         return Forked(self, pid, stdout=readers[0], stderr=readers[1])
 
     def ask(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
-        """Sends one order and waits for its answer. Raises ServerGone."""
+        """Sends one order and waits for its answer. Raises ServerGoneError."""
         message = json.dumps(order).encode()
         if len(message) > MAX_BYTES:
             raise ServerGoneError(f"The policy names too many paths: {len(message):,} bytes of them.")

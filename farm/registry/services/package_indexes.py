@@ -45,7 +45,7 @@ def list_index_versions(index: PackageIndex, distribution: str, *, timeout_s: fl
     """The versions that an index offers now of a build of ONNX Runtime, and what is wrong with them in one sentence.
 
     A file keeps the sha256 that it had at first: one that has another later is not offered. Raises IndexProblem,
-    DownloadProblem.
+    DownloadError.
     """
     if distribution not in BUILDS_ALONE:
         return (), ""

@@ -110,7 +110,7 @@ def wait_for_approval(
 ) -> messages.SecretGrant:
     """The secret to start with; waits while the node is pending or the farm is away.
 
-    Raises StoppedError when `stop` is set meanwhile, and Rejected when the farm will not have this node (retired).
+    Raises StoppedError when `stop` is set meanwhile, and RejectedError when the farm will not have this node (retired).
     """
     grant = home.secret()
     if grant is not None and not is_due(grant):

@@ -103,7 +103,7 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Closes open connections; a request in flight in another thread ends as Unavailable."""
+        """Closes open connections; a request in flight in another thread ends as UnavailableError."""
         self._client.close()
 
     def use_secret(self, secret: str) -> None:
@@ -129,7 +129,7 @@ class Gateway:
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def standing(self) -> messages.Welcome:
-        """What the farm says of this node now. Raises Rejected on a farm of before 23 November 2026."""
+        """What the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
         return _parsed(self._send("GET", "standing"), messages.Welcome)
 
     def message(self, *, wait_s: float) -> messages.Offer | None:
@@ -188,7 +188,7 @@ class Gateway:
             raise UnavailableError(_words(problem)) from problem
 
     def _is_renewed(self, shown: dict[str, str]) -> bool:
-        """Whether there is another secret now than the one that was shown. Raises Unavailable."""
+        """Whether there is another secret now than the one that was shown. Raises UnavailableError."""
         with self._renewing:
             if self._headers() != shown:
                 return True

@@ -48,13 +48,13 @@ class Outbox:
     def send(self, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
         """Keeps the report and sends it until it is answered, with growing pauses.
 
-        Raises Stale or Rejected (the farm answered no: nothing is kept), Refused (kept), GivenUpError once
-        `is_cancelled` (kept).
+        Raises LeaseLostError or RejectedError (the farm said no: nothing is kept), NodeUnknownError (kept), and
+        GivenUpError once `is_cancelled` (kept).
         """
         return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
-        """Sends what an earlier agent left behind, oldest first; gives how many were answered. Raises Refused."""
+        """Sends what an earlier agent left, oldest first; returns how many were answered. Raises NodeUnknownError."""
         answered = 0
         for path in sorted(self._folder.glob("*.json")):
             spooled = _read(path)

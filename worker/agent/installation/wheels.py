@@ -31,7 +31,7 @@ class WheelError(ValueError):
 
 
 def import_wheel(path: Path, folder: Path) -> Runtime:
-    """The runtime that a wheel is, kept in a folder for installing. Raises WheelProblem."""
+    """The runtime that a wheel is, kept in a folder for installing. Raises WheelError."""
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
         with path.open("rb") as file:
@@ -51,7 +51,7 @@ def import_wheel(path: Path, folder: Path) -> Runtime:
 
 
 def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
-    """Keeps the fitting one of a runtime's wheels for installing. Raises WheelProblem, OSError."""
+    """Keeps the fitting one of a runtime's wheels for installing. Raises WheelError, OSError."""
     place = folder / f"{runtime.distribution}-{runtime.version}"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".", dir=place) as draft:
@@ -64,7 +64,7 @@ def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
 
 
 def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
-    """The wheel among these that fits this machine best, downloaded. Raises WheelProblem."""
+    """The wheel among these that fits this machine best, downloaded. Raises WheelError."""
     own = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(own)}
     platforms = {tag.platform for tag in own}

@@ -97,7 +97,7 @@ def read_during(
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
-    """The meter of what the cell runs on. Raises Unreadable."""
+    """The meter of what the cell runs on. Raises EnergyUnreadableError."""
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
     if meter == "processor":
@@ -109,7 +109,7 @@ def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -
 
 
 def processor_meter(powercap: Path = POWERCAP) -> Meter:
-    """All processor packages together, by RAPL. Raises Unreadable."""
+    """All processor packages together, by RAPL. Raises EnergyUnreadableError."""
     # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
     packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
@@ -141,7 +141,7 @@ class _Counter:
 
 
 def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
-    """The energy counter of an NVIDIA device, Volta and newer, by the driver's own library. Raises Unreadable."""
+    """The energy counter of an NVIDIA device, Volta and newer, by the driver. Raises EnergyUnreadableError."""
     try:
         nvml = ctypes.CDLL(library)
         handle, count = ctypes.c_void_p(), ctypes.c_ulonglong()

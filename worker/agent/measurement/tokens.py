@@ -29,7 +29,7 @@ def write_token_ids(
 ) -> Path:
     """The file of token ids, an array for each text under its name (`.npz`, of a child: not looked at yet).
 
-    `stage` is the staged runner, `work` an empty folder. Raises TokensFailedError.
+    `stage` is the staged runner, `work` an empty folder. Raises TokenizationError.
     """
     asked, made = work / _TEXTS, work / _IDS
     asked.write_text(json.dumps(texts))
