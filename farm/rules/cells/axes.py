@@ -56,7 +56,6 @@ def format_sizes(sizes: Mapping[str, int]) -> str:
 
 
 def runtime_sort_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
-    """Sorts runtimes by distribution, then by version number: 1.9 before 1.31."""
     distribution, version = runtime.distribution, runtime.version
     return (distribution != distributions.DEFAULT_DISTRIBUTION, distribution, release_order(version), version)
 

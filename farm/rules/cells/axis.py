@@ -104,7 +104,6 @@ class Axis:
 
 
 def declare_from_kind(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> Declared:
-    """An axis whose values are of this kind."""
     return Declared(name, partial(kind.read, name), kind.schema, of)
 
 

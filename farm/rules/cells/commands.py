@@ -114,7 +114,6 @@ def diverge_command(
 
 
 def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
-    """`onnxfarm bisect …` between two releases, by the short name of a provider."""
     return shlex.join(["onnxfarm", "bisect", file_argument(main), "--good", good, "--bad", bad, "--provider", provider])
 
 

@@ -6,7 +6,6 @@ from farm.rules.wording.numbers import MIB
 
 
 def is_growing(growth: Figure) -> bool:
-    """Whether every launch that could be says so: the interval lies above what comes and goes."""
     return growth.low is not None and growth.low > MIN_GROWTH
 
 

@@ -30,7 +30,6 @@ def describe_cell(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] 
 
 
 def workload_label(cell: Cell, *, without: str = "") -> str:
-    """What a cell is measured with, apart from its model and runtime: `CPU, fp32, batch 8, 1 thread`."""
     return describe_cell(cell, WORKLOAD, without=(without,))
 
 

@@ -136,7 +136,6 @@ GROUP = Group("onnxfarm.metrics", Measure, "metric", _checked)
 
 
 def metrics_of_no_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:
-    """Those that belong to no scenario, as entries of the table."""
     for metric in (measure.metric for measure in measures):
         yield metric if metric.judging is None else replace(metric, judging=replace(metric.judging, kinds=()))
 

@@ -82,7 +82,6 @@ class Outside(Scenario):
 
     @property
     def text(self) -> str:
-        """Without what goes without saying."""
         return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._changed)])
 
     @property

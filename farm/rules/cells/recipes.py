@@ -118,7 +118,6 @@ def variant_options(recipe: Recipe) -> dict[str, str]:
 
 
 def format_precision(precision: str, options: Mapping[str, str]) -> str:
-    """The precision with its options as a command line takes them."""
     parts = [name if value == "true" else f"{name}={value.replace(',', '+')}" for name, value in options.items()]
     return ":".join([precision, *parts])
 

@@ -44,7 +44,6 @@ class Sampler:
         return words + (f", temperature {self.temperature:g}" if self.temperature != 1.0 else "")
 
     def as_order(self) -> dict[str, object]:
-        """What a runner is told; nothing for the likeliest."""
         return {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws else {}
 
 

@@ -83,12 +83,10 @@ class Scenario:
 
     @property
     def along_axis(self) -> str:
-        """The text along the axis of scenarios."""
         return self.text
 
     @property
     def short(self) -> str:
-        """The same where there is little room."""
         return self.along_axis
 
     @property
@@ -133,7 +131,6 @@ class Scenario:
 
     @property
     def prompts_sha256(self) -> str:
-        """Digest of the file of prompts that it is given; empty without."""
         return ""
 
     def at_once(self, work: Workload) -> int:

@@ -26,7 +26,6 @@ class Single(Scenario):
         return {"kind": "closed" if work.concurrency > 1 else SINGLE}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """None: every runtime runs it."""
         yield from ()
 
 

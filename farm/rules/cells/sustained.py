@@ -28,7 +28,6 @@ class Throttling:
 
 
 def point_seconds(total_s: float) -> float:
-    """Seconds of one point: a minute, and of curves under six minutes a sixth."""
     return min(POINT_S, total_s / MIN_POINTS)
 
 

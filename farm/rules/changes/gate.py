@@ -142,7 +142,6 @@ def _is_within(pair: Pair, max_slowdown: float) -> bool:
 
 
 def _slowdown(comparison: Comparison, pair: Pair) -> float:
-    """The candidate's time divided by the baseline's, of an item where their batches differ."""
     told = change_between(comparison, pair.old, pair.new)
     return 1 / told.ratio if told.quantity == "items" and told.ratio else comparison.ratio or inf
 
@@ -183,7 +182,6 @@ def point_label(cell: Cell) -> str:
 
 
 def setting_label(old: Cell, new: Cell) -> str:
-    """A pair by what both sides share: the runtime too, where two models are compared."""
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
@@ -233,7 +231,6 @@ def text_of(beside: EngineParity) -> str:
 
 
 def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:
-    """Outputs of another model that differ, and nobody said how close they should come."""
     return [beside for beside in new.engines if beside.cell == old.id and beside.unjudged]
 
 

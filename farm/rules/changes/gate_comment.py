@@ -139,12 +139,10 @@ def _beside(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _named(name: str) -> str:
-    """In a headline a name is one word, whatever is in it."""
     return as_code("_".join(name.split())[:MAX_NAME])
 
 
 def _loses_accuracy(row: Row) -> bool:
-    """Whether labelled data surely show it, against the row's own base."""
     judged = row.new.accuracy
     return judged is not None and judged.baseline == row.old.id and is_loss_shown(judged)
 

@@ -80,7 +80,6 @@ class Place:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every point was judged, and nothing stands against it."""
         return self.detectable is not None and not self.kind and self.sign.tone != "bad"
 
 
@@ -102,7 +101,6 @@ class Row:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it was measured, and nothing was found on any node."""
         return bool(self.places) and all(place.is_clean for place in self.places.values())
 
 

@@ -155,7 +155,6 @@ def p50_ms(order: Order, side: str) -> float:
 
 
 def outputs_of(side: str) -> Path:
-    """Where a side's last process leaves its outputs."""
     return HERE / f".outputs-{side}.npz"
 
 

@@ -258,7 +258,6 @@ def _part(case: Case) -> Document:
 
 
 def _as_span(text: object) -> str:
-    """What the node says of itself, as a code span."""
     return as_code(str(text)) if text else "not known"
 
 

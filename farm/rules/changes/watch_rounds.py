@@ -214,7 +214,6 @@ def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Findi
 
 
 def worst(findings: Collection[Finding]) -> Finding:
-    """The finding to open with: wrong before failed before slower, then the larger change."""
     return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 

@@ -43,7 +43,6 @@ class Comparison:
 
 
 def not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Comparison:
-    """The same figures without a verdict, because more differs than what was to be compared."""
     return replace(comparison, verdict="not comparable", rounds_needed=None, reason=" ".join(reasons))
 
 

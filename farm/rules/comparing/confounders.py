@@ -23,7 +23,6 @@ def confounders(old: Mapping[str, object], new: Mapping[str, object]) -> list[st
 
 
 def is_other_hardware(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Whether both sides state what they ran on, and it is not the same."""
     stated = [name for name in HARDWARE_FACTS if old.get(name) is not None and new.get(name) is not None]
     return any(old[name] != new[name] for name in stated)
 

@@ -57,7 +57,6 @@ def interval(row: Floats, level: float) -> tuple[float, float]:
 
 
 def rejects(row: Floats, change: float, *, level: float) -> bool:
-    """Whether the sign-flip test of row − change says at 1 − level that this is not the change."""
     return sign_flip_p(row - change) <= 1.0 - level
 
 
@@ -84,7 +83,6 @@ def _end(row: Floats, level: float) -> float:
 
 
 def _score(row: Floats, change: float) -> float:
-    """The normal score of the chance of a sum as large as that of row − change: nearly straight in the change."""
     return float(special.ndtri(min(_tail(_units(row - change)), 1.0 - 1e-12)))
 
 

@@ -147,6 +147,5 @@ def judged_items(figures: tuple[float, float, float], *, margin: float) -> Items
 
 
 def _widened(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
-    """An interval at a higher level: each end so many times as far from the ratio, on the log scale."""
     middle, low, high = (log(figure) for figure in figures)
     return exp(middle - times * (middle - low)), exp(middle + times * (high - middle))

@@ -21,7 +21,6 @@ DECIMALS = 12
 
 
 def logarithms(samples: Floats) -> Floats:
-    """ln(sample), element by element, from positive samples."""
     return np.asarray(np.round(np.log(samples), DECIMALS), dtype=np.float64)
 
 
@@ -31,7 +30,6 @@ def log_edge(margin: float) -> float:
 
 
 def log_ratios(old: Floats, new: Floats) -> Floats:
-    """ln(new / old), element by element, from positive samples in any one unit."""
     return np.asarray(np.round(np.log(new) - np.log(old), DECIMALS), dtype=np.float64)
 
 

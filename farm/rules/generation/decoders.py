@@ -69,7 +69,6 @@ class Decoder:
     total: str = ""
 
     def sentence(self) -> str:
-        """`a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000`."""
         words = f"a decoder with past: {_many(self.layers, 'layer')}, {_many(self.heads, 'head')} of {self.width:,}"
         return words + (f", vocabulary {self.vocabulary:,}" if self.vocabulary is not None else "")
 
@@ -120,7 +119,6 @@ def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
 
 
 def is_position_input(name: str) -> bool:
-    """Whether an input of this name counts the places of tokens."""
     return _ROLES["positions"][0].match(name) is not None
 
 
@@ -129,7 +127,6 @@ def has_grouped_attention(operators: Iterable[str]) -> bool:
 
 
 def is_mask_input(name: str) -> bool:
-    """Whether an input of this name says which places are attended to."""
     return _ROLES["mask"][0].match(name) is not None
 
 

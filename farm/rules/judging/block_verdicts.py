@@ -148,7 +148,6 @@ class BlockJudge:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the node said that its last round was the last that fits what was promised."""
         return bool(self.evidence.rounds) and self.evidence.rounds[max(self.evidence.rounds)].is_last
 
     def paired(self, planned: PlannedComparison) -> Paired:
@@ -259,7 +258,6 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
 
 
 def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
-    """The same for a block, which may be told to replace none; `max_rounds` in place of its own."""
     most = block.max_rounds if max_rounds is None else max_rounds
     return most_rounds(most) if block.is_replacing else most
 
@@ -289,7 +287,6 @@ def _asked_first(judged: Judged) -> tuple[int, bool, float]:
 
 
 def _looks(figures: Comparison, obstacle: str) -> str:
-    """How often a comparison was looked at, where somebody asked for more rounds than planned."""
     return "" if obstacle else look_levels.sentence(figures.rounds_used)
 
 

@@ -90,7 +90,6 @@ class Evidence:
     def of_rounds(
         self, baseline: int, candidate: int, *, read: Callable[[Sample], float | None], numbers: Collection[int]
     ) -> list[tuple[float, float]]:
-        """The same of these rounds, as far as both launches say it."""
         olds, news = (self._values_of(arm, read, with_disturbed=True) for arm in (baseline, candidate))
         return [(olds[number], news[number]) for number in sorted(numbers) if number in olds and number in news]
 

@@ -50,7 +50,6 @@ def headline_of(judged: Judged) -> Metric:
 
 
 def _is_measured(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
-    """Whether arms can be compared, and this scenario's launches mean the metric by that name."""
     kind = scenarios.of_cell(judge.block.arms[judged.planned.candidate].spec).kind
     return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
 

@@ -53,7 +53,6 @@ class Matrix(Settings):
 
     @property
     def is_tracing_rounds(self) -> bool:
-        """Whether operators get verdicts: where that is said, and else in `precise`; `glance` compares nothing."""
         wanted = self.budget is Budget.PRECISE if self.operators is None else self.operators
         return wanted and self.budget is not Budget.GLANCE
 

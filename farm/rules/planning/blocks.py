@@ -93,11 +93,9 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
 
 
 def _pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """The numbers of every two whose keys are equal, the earlier one first."""
     for numbers in group_by(range(len(keys)), keys.__getitem__).values():
         yield from combinations(numbers, 2)
 
 
 def _is_added_twin(arm: Arm, arms: Sequence[Arm]) -> bool:
-    """Whether the arm was added to repeat another, rather than asked for by the matrix."""
     return arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions

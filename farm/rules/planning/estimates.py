@@ -84,7 +84,6 @@ def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool
 def arm_seconds(
     budget: Budget, latency_ms: float | None, *, rounds: int | None = None, is_tracing: bool = False
 ) -> float:
-    """Wall-clock of one arm: its check, its first trace and its usual number of rounds."""
     each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
     return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
 
@@ -100,7 +99,6 @@ def engine_launch_s(cells: Iterable[CellSpec]) -> float:
 
 
 def engine_once_s(cells: Iterable[CellSpec]) -> float:
-    """The same of their checks, where programs are compiled."""
     cells = list(cells)
     return engine_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 

@@ -23,7 +23,6 @@ class NullPairs:
         return is_eighth or self.is_first_day(nodes)
 
     def is_first_day(self, nodes: Sequence[NodeOffer]) -> bool:
-        """Whether one of the nodes is so new that each of its blocks carries a pair."""
         return any(node.is_first_day for node in nodes)
 
     def note(self, nodes: Sequence[NodeOffer], *, has_pair: bool) -> None:
@@ -34,5 +33,4 @@ class NullPairs:
 
 
 def _since(node: NodeOffer) -> float:
-    """Blocks since the node's last pair; one that never had any is due."""
     return float(NULL_PAIR_EVERY if node.blocks_since_pair is None else node.blocks_since_pair)

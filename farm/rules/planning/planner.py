@@ -205,7 +205,6 @@ def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
 
 
 def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
-    """The nodes that take each of these cells; None where no fleet was asked."""
     different = {cell.nodes for cell in cells if cell.nodes is not None}
     return frozenset.intersection(*different) if different else None
 

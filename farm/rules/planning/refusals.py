@@ -99,7 +99,6 @@ def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _is_unlisted(spec: CellSpec) -> bool:
-    """Whether its package is allowed by name alone: its numbers need not be ONNX Runtime's."""
     return not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None
 
 

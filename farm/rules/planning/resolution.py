@@ -199,12 +199,10 @@ def takes(node: NodeOffer, spec: CellSpec) -> bool:
 
 
 def may_try(node: NodeOffer, spec: CellSpec) -> bool:
-    """Whether the node would take the cell, and may try its provider, had it proven that."""
     return spec.provider in node.may_try and takes(with_proven(node, spec.provider), spec)
 
 
 def with_proven(node: NodeOffer, provider: str) -> NodeOffer:
-    """The node once the provider has executed on it, which brings the provider's tag."""
     tags = node.tags | {providers.provider_of(provider).tag}
     return node.model_copy(update={"providers": node.providers | {provider}, "tags": tags})
 
@@ -248,7 +246,6 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
 
 
 def _usual_tag(entry: providers.Provider, options: Mapping[str, str], request: Request) -> str:
-    """The provider's tag; without a fleet that of a simulator where this machine can only have one."""
     here = request.machine.tags if request.machine is not None and request.fleet is None else frozenset()
     return entry.simulated_tag if entry.simulated_on & here else providers.tag_for(entry, options)
 
@@ -314,7 +311,6 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
 
 
 def _fills_of(request: Request) -> dict[str, str]:
-    """How inputs are made: as asked, else as inspection chose, the usual numbers of their type left unsaid."""
     chosen = {port.name: port.fill for port in request.model.inputs if port.fill != fills.default_fill(port.dtype)}
     return dict(sorted({**chosen, **request.inputs}.items()))
 

@@ -55,7 +55,6 @@ def _with(answer: Answer, refused: str) -> Answer:
 
 
 def split(text: str) -> Answer:
-    """The first sentence leads."""
     first, _, rest = text.partition(". ")
     return Answer(f"{first}." if rest else text, "", rest)
 

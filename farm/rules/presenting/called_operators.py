@@ -56,7 +56,6 @@ def type_times(changed: TypeChange) -> str:
 
 
 def note_of_traces(comparison: Comparison) -> str:
-    """That its operators' times, which are of the clock, were traced beside other programs; empty otherwise."""
     return "traced while other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
 
 

@@ -29,7 +29,6 @@ class Generation:
 
 
 def has_generation_times(cell: Cell) -> bool:
-    """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
     return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prompt_ms(cell))
 
 
@@ -51,7 +50,6 @@ def generation_of(cell: Cell, times: Times) -> Generation:
 
 
 def first_token_ms(cell: Cell, times: Times) -> float:
-    """Until the first token, by the same clock."""
     figures = cell.figures
     return figures[TTFT_CPU if cell.id in times.by_processor and TTFT_CPU in figures else TTFT].value
 

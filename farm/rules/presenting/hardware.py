@@ -53,7 +53,6 @@ class Measured:
 
     @property
     def tag(self) -> str:
-        """The hardware tag that its provider runs on; of a provider without an entry, what the cell asked for."""
         entry = providers.find(self.cell.provider)
         return self.cell.hardware if entry is None else providers.tag_for(entry, self.cell.provider_options)
 
@@ -159,7 +158,6 @@ def targets(
 
 
 def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
-    """The targets of one version; of the newest that was measured where none is named."""
     newest = max((row.version for row in found), default=0) if wanted is None else wanted
     return [row for row in found if row.version == newest]
 

@@ -144,5 +144,4 @@ def _targets(number: int) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number without needless digits: `20`, `0.5`, `1,250` is `1250`."""
     return f"{value:g}" if abs(value) < 1000 else plain(value)

@@ -67,13 +67,11 @@ class Opening:
 
     @property
     def axis(self) -> str:
-        """The one axis that a page is about; empty where nothing was compared."""
         found = self.lead or next(iter(self.left_out), None)
         return "" if found is None else found.axis
 
     @property
     def is_elsewhere_first(self) -> bool:
-        """Whether what ran elsewhere is told before the comparison that leads."""
         return bool(self.elsewhere) and (self.lead is None or self.lead.kind > LOST_PLACEMENT)
 
 
@@ -176,7 +174,6 @@ class Lead(Message):
 
     @property
     def change(self) -> Change:
-        """The same as a change; of one without a verdict, of latency."""
         quantity = self.quantity if self.quantity in get_args(Quantity) else "latency"
         return Change(cast(Quantity, quantity), cast(Word, self.verdict), self.ratio, self.low, self.high)
 
@@ -201,7 +198,6 @@ def lead_of(document: Document) -> Lead:
 
 
 def _marked(verdict: str, some: Sequence[Cell], own: Sequence[Cell], *, reason: str = "") -> Lead:
-    """A run of which some cells have to be known of before any figure."""
     where = f"{len(some)} of {counted(len(own), 'cell')}"
     return Lead(verdict=verdict, step=named(some, own), where=where, reason=reason)
 

@@ -51,7 +51,6 @@ class Line:
 
     @property
     def details(self) -> str:
-        """Quantity, interval, rounds, and why values are missing: what a line opens to."""
         known = [self.quantity, f"95 % interval {self.change.interval}" if self.change.figures else ""]
         return "; ".join(part for part in (*known, numbers.counted(self.rounds, "round"), self.why) if part)
 

@@ -12,7 +12,6 @@ _WORD_JOINER = "\u2060"
 
 
 def as_text(text: str) -> str:
-    """The text with its marks escaped, in one line."""
     return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(plain_text(text).split())))
 
 

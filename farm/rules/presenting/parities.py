@@ -73,7 +73,6 @@ def against(found: doc_cells.Parity) -> str:
 
 
 def is_other_precision(cell: doc_cells.Cell) -> bool:
-    """Whether the provider says that it executed another precision than the one asked for."""
     return cell.executed_precision not in (None, "", cell.precision, cell.uploaded)
 
 

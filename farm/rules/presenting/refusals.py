@@ -35,7 +35,6 @@ def ways_in_words(alike: Sequence[WithReason]) -> list[str]:
 
 
 def in_words(reason: Reason) -> str:
-    """A reason that ends a command."""
     return f"{reason.text} {_more(reason)}"
 
 

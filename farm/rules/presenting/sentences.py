@@ -253,7 +253,6 @@ def _of_lead(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[
 
 
 def _capital(text: str) -> str:
-    """`Batch 8 runs …`; names such as `int8-dynamic` stay as they are written."""
     first = text.partition(" ")[0]
     return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 

@@ -36,7 +36,6 @@ def csv_of(document: Document) -> str:
 
 
 def rows_of(document: Document) -> list[dict[str, object]]:
-    """A row a cell with the same columns, as other formats take them."""
     rows = (dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 

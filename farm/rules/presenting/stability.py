@@ -35,7 +35,6 @@ def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str
 
 
 def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
-    """Whether more rounds are any use: not where all that is undecided stays so whatever their number."""
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
     return not undecided or any(pair.ratio is None or pair.rounds_needed is not None for pair in undecided)
 

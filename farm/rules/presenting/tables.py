@@ -86,7 +86,6 @@ class Column(Generic[Row]):
 
     @property
     def unordered(self) -> "Column[Row]":
-        """The column where the whole list is shown, which the browser sorts."""
         return replace(self, order="")
 
 
@@ -115,17 +114,14 @@ class Table:
 
     @classmethod
     def of(cls, id: str, caption: str, columns: Sequence[Column[Row]], rows: Iterable[Row]) -> "Table":
-        """A table of rows of any kind, by its columns."""
         lines = [tuple(column.entry(row) for column in columns) for row in rows]
         return cls(id, caption, [column.head for column in columns], lines)
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the server sorts it: of a longer list the browser has one page alone."""
         return any(head.order for head in self.heads)
 
     def keyed(self, keys: Iterable[object], *, box: str = "") -> "Table":
-        """The table with a name for each row; with `box`, rows can be chosen."""
         return replace(self, keys=[str(key) for key in keys], box=box)
 
     def first(self, most: int) -> "Table":
@@ -169,5 +165,4 @@ def counted(number: int) -> Entry:
 
 
 def moment(at: datetime | None) -> Entry:
-    """A moment; `not yet` for none."""
     return Entry("not yet") if at is None else Entry(f"{at:%Y-%m-%d %H:%M} UTC", at.timestamp(), at=at)

@@ -109,7 +109,6 @@ class Times:
         return heading_of(text, [self.is_processor(name, cell) for cell in known], is_p50=name == JUDGED.name)
 
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
-        """What the times of these cells are called together, where those by the clock are called `clock`."""
         return title_of([cell.id in self.by_processor for cell in cells], clock)
 
     def words(self, cell: Cell) -> str:
@@ -138,19 +137,16 @@ def heading_of(text: str, by_processor: Sequence[bool], *, is_p50: bool = False)
 
 
 def items_words(cell: Cell, *, is_processor: bool) -> str:
-    """`890 items/s`; `890 items/s of CPU time`, where the time that is told of the cell is that."""
     is_of_it = is_processor and items_of_processor_time(cell) is not None
     return f"{items_of(cell)} items/s{' of CPU time' if is_of_it else ''}"
 
 
 def items_text(cell: Cell, comparisons: Iterable[Comparison]) -> str:
-    """A cell's items per second in words, by the verdicts that stand beside it."""
     times = Times.of([cell], comparisons)
     return items_words(times.with_compared_time(cell), is_processor=cell.id in times.by_processor)
 
 
 def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
-    """A cell's latency in words, by the verdicts that stand beside it."""
     return Times.of([cell], comparisons).words(cell)
 
 

@@ -43,7 +43,6 @@ class Graph:
             self._above.append(_joined(self._above[at] | 1 << at for at in makers if at < len(self._above)))
 
     def maker(self, tensor: str) -> GraphNode | None:
-        """The node that makes a tensor; None for inputs and stored tensors."""
         place = self._maker.get(tensor)
         return None if place is None else self.nodes[place]
 

@@ -35,7 +35,6 @@ class Preset:
 
     @property
     def bound(self) -> str:
-        """The element-wise part in words; what somebody gave is absolute."""
         return f"atol {self.atol:g}{'' if self.name == OWN else ' × scale'} + rtol {self.rtol:g}"
 
     @property
@@ -77,7 +76,6 @@ class Judgement:
     is_unjudged: bool = field(default=False, compare=False)
 
     def compared_with(self, other: str) -> "Judgement":
-        """The same where something else than the reference was compared with."""
         return replace(self, text=self.text.replace("the reference", other))
 
 
@@ -129,7 +127,6 @@ def judge(
 
 
 def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
-    """The preset of an output whose type may have fewer digits than the numbers that it was made of."""
     return max(preset, _TYPES.get(dtype, preset), key=_WIDTH.index) if preset in _WIDTH else preset
 
 
@@ -177,7 +174,6 @@ def _is_same(output: OutputParity) -> bool:
 
 
 def _is_void(output: OutputParity) -> bool:
-    """Whether it and its reference hold nothing but NaN, which agrees with anything."""
     return output.shape == output.reference_shape and 0 < output.elements == output.nan_count and not output.violations
 
 
@@ -225,7 +221,6 @@ def _disagreement(output: OutputParity, share: float, wanted: float) -> str | No
 
 
 def _short_of(value: float, limit: float, *, decimals: int = 4) -> str:
-    """A value below its limit, with as many decimals as it takes to be below it as written."""
     texts = (f"{value:.{places}f}" for places in range(decimals, MAX_PLACES))
     return next((text for text in texts if float(text) < limit), repr(value))
 

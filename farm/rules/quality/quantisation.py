@@ -43,7 +43,6 @@ class Stayed:
     time_share: float
 
     def sentence(self) -> str:
-        """“7 of 11 Conv stayed FP32, 62 % of the time.”"""
         share = f"{100 * self.time_share:.0f} %"
         return f"{len(self.in_float)} of {self.ran} {self.family} stayed FP32, {share} of the time."
 

@@ -29,7 +29,6 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_tested(comparison: Comparison) -> bool:
-    """Whether a comparison is one of the hypotheses among which verdicts have to hold."""
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 

@@ -51,7 +51,6 @@ def _agreeing(found: Attribution, judged: Judged) -> Attribution:
 
 
 def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
-    """The same of the prompt, where launches generate: from the traces that both arms have of the same trace round."""
     prompts_of = judge.evidence.prompts_of
     return _attribute_shared(prompts_of(judged.planned.baseline), prompts_of(judged.planned.candidate))
 
@@ -62,7 +61,6 @@ def _attribute_shared(old: Mapping[int, TraceReport], new: Mapping[int, TraceRep
 
 
 def listed(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
-    """The changes as a document has them, the largest first."""
     called = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
     return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))]
 

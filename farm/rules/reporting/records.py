@@ -51,5 +51,4 @@ class RunRecord:
     url: str | None = None
 
     def model_of(self, spec: CellSpec) -> ModelFacts:
-        """The model that a cell measures."""
         return next((model for model in self.beside if model.bundle_sha256 == spec.artifact_sha256), self.model)

@@ -97,7 +97,6 @@ def compatibility_rows(
 
 
 def oldest_loading(rows: Sequence[Row]) -> str | None:
-    """The oldest release that loads the model as it is; None when none does."""
     return next((row.version for row in rows if row.loads), None)
 
 

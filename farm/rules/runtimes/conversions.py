@@ -25,5 +25,4 @@ class OpsetReach(Message):
 
 
 def sentence(why: str, *, current: int | None, wanted: int) -> str:
-    """“Opset 17 cannot be converted to 9: no adapter leads to an older version of Clip. Export …”"""
     return f"Opset {current} cannot be converted to {wanted}: {why}. Export the model with opset {wanted} instead."

@@ -120,7 +120,6 @@ def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
 
 
 def build_of(distribution: str) -> Build:
-    """How a build of ONNX Runtime is installed; one that is not on the list with all that it depends on."""
     return _BUILDS.get(distribution) or Build(distribution)
 
 

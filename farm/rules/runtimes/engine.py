@@ -65,7 +65,6 @@ class Engine:
         return f"{self.title} {runtime.version}"
 
     def installed_as(self, runtime: Runtime) -> Runtime:
-        """What is installed of a runtime, whatever is done with it."""
         return runtime
 
     def install_hint(self, core: Runtime) -> str:

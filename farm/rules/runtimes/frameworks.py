@@ -90,13 +90,11 @@ def is_compiled(runtime: Runtime) -> bool:
 
 
 def installed_as(runtime: Runtime) -> Runtime:
-    """What is installed of a runtime: the release, whatever is done with it."""
     release = runtime.version.partition("+")[0]
     return runtime.model_copy(update={"version": release}) if is_framework(runtime) else runtime
 
 
 def describe_version(version: str) -> str:
-    """A runtime's version in a sentence, with what is done."""
     release, _, local = version.partition("+")
     return f"PyTorch {release} ({'torch.compile' if local == COMPILED else 'eager'})"
 

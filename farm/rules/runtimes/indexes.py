@@ -38,7 +38,6 @@ def split_index(version: str) -> tuple[str, str]:
 
 
 def describe_version(version: str) -> str:
-    """`1.33.0.dev1 from nightly`; a version of the usual index as it is."""
     own, index = split_index(version)
     return f"{own} from {index}" if index else version
 

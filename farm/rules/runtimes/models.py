@@ -60,7 +60,6 @@ class GenaiFacts(Message):
 
     @property
     def words(self) -> str:
-        """`llama, vocabulary 1,000, context 512, no tokenizer`."""
         tokenizer = "with a tokenizer" if self.has_tokenizer else "no tokenizer"
         return f"{self.type}, vocabulary {self.vocabulary:,}, context {self.context:,}, {tokenizer}"
 
@@ -73,7 +72,6 @@ class ContextFacts(Message):
 
     @property
     def words(self) -> str:
-        """`context 512 (the 512 rows of wpe, which Gather reads by position)`."""
         return f"context {self.tokens:,} ({self.where})"
 
 

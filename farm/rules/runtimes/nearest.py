@@ -7,7 +7,6 @@ MAX_SHOWN = 60
 
 
 def nearest_word(word: str, valid: Iterable[str]) -> str | None:
-    """The valid word that looks most like this one, or None when none is close."""
     found = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None
 

@@ -87,7 +87,6 @@ def is_newer_than_table(runtime_version: str) -> bool:
 
 
 def higher_limits(first: Loads, second: Loads) -> Loads:
-    """Of two answers the higher, number by number."""
     return Loads(opset=max(first.opset, second.opset), ir=max(first.ir, second.ir), ml=max(first.ml, second.ml))
 
 
@@ -103,7 +102,6 @@ def ir_of_opset(opset: int) -> int:
 
 
 def is_custom(domain: str) -> bool:
-    """Whether operators of this domain come from outside ONNX and ONNX Runtime."""
     return domain not in RUNTIME_DOMAINS
 
 

@@ -21,17 +21,14 @@ def is_pair(version: str) -> bool:
 
 
 def changing_packages(distribution: str, version: str) -> tuple[str, ...]:
-    """The distributions whose releases change such a runtime."""
     return (distribution, CORE) if is_pair(version) else (distribution,)
 
 
 def cores_within(releases: SpecifierSet | None, cores: Iterable[str]) -> list[str]:
-    """The releases of ONNX Runtime that a range takes; None takes all."""
     return [core for core in cores if releases is None or releases.contains(core, prereleases=True)]
 
 
 def newest_pair(reference: str, *, owns: Iterable[str], cores: Iterable[str]) -> str:
-    """The newest of both packages, neither older than in the pair `reference`."""
     own, core = split_pair(reference)
     return join_pair(max([own, *owns], key=release_order), max([core, *cores], key=release_order))
 

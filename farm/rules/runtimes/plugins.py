@@ -32,13 +32,11 @@ def join_pair(version: str, core: str) -> str:
 
 
 def format_runtime(runtime: Runtime) -> str:
-    """A runtime as people write it: `NAME==0.2.0+onnxruntime==1.30.0`."""
     own, core = split_pair(runtime.version)
     return f"{runtime.distribution}=={own}+{PLAIN.package}=={core}" if core else str(runtime)
 
 
 def describe_version(version: str) -> str:
-    """A runtime's version in a sentence: `0.2.0 on ONNX Runtime 1.30.0` where both are named."""
     own, core = split_pair(version)
     return f"{own} on ONNX Runtime {core}" if core else indexes.describe_version(own)
 
@@ -52,7 +50,6 @@ def moved_from(old: str, new: str) -> str:
 
 
 def third_party_plugin(distribution: str) -> Plugin | None:
-    """The plug-in of other people that the table knows by this package."""
     found = _OF.get(distribution)
     return found[0] if found is not None and found[0].beside else None
 

@@ -136,5 +136,4 @@ class Provider:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every package that carries this provider, builds before plug-ins."""
         return (*self.distributions, *(plugin.package for plugin in self.plugins))

@@ -107,22 +107,18 @@ def check_options(provider: Provider, options: Mapping[str, str]) -> None:
 
 
 def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that are passed: the provider's defaults, overridden by those of the matrix."""
     return {**provider.defaults, **options}
 
 
 def session_options(provider: Provider, cell: CellSpec) -> dict[str, str]:
-    """A cell's options as its session gets them: with its threads where the provider would take every core."""
     name = (plugins.plugin_of(cell.runtime) or provider).threads_option
     return {**({name: str(cell.session.threads)} if name else {}), **cell.provider_options}
 
 
 def tag_for(provider: Provider, options: Mapping[str, str]) -> str:
-    """The hardware tag that a node needs: the provider's own, with the device where the options choose another one."""
     device = options.get("device_type", "").partition(".")[0].lower()
     return f"{provider.tag}-{device}" if device in {"gpu", "npu"} else provider.tag
 
 
 def requested_list(provider: Provider) -> tuple[str, ...]:
-    """What a session is asked for, in order: the provider, then the CPU for what it does not take."""
     return (provider.name,) if provider is CPU else (provider.name, CPU.name)

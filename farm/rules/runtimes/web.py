@@ -100,7 +100,6 @@ def pins_of(version: str) -> Mapping[str, str]:
 
 
 def is_unpinned(runtime: Runtime) -> bool:
-    """Whether the registry alone vouches for what browsers load of `onnxruntime-web==…`."""
     return runtime.distribution == DISTRIBUTION and not pins_of(runtime.version)
 
 

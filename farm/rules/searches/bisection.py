@@ -48,7 +48,6 @@ class Answer:
 
     @property
     def is_monotone(self) -> bool:
-        """False when it was bad, then fixed, then bad again."""
         return len(self.turns) == 1
 
     def sentence(self, what: str = "bad") -> str:

@@ -104,6 +104,5 @@ def _place_of(cell: Cell) -> tuple[tuple[str, str], Runtime]:
 
 
 def _infra(document: Document) -> tuple[str, ...]:
-    """Why cells could not be measured where the machine, not the model or its runtime, is to blame."""
     reasons = [cell.reason for cell in document.cells if cell.reason is not None]
     return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watch_rounds.INFRA_CODES))

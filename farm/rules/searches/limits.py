@@ -113,7 +113,6 @@ class Limits:
 
 
 def is_disturbed(cell: Cell) -> bool:
-    """Whether other programs took a part of so many launches that the clock says little."""
     return cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
 
 

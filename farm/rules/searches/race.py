@@ -203,7 +203,6 @@ class Race(Search[Measured, Outcome]):
         return self.blocks[-1].leader([each.digest for each in among]) if self.blocks else None
 
     def _is_first(self, contender: Contender) -> bool:
-        """Whether it is the first of all, which stands in every block as long as it runs."""
         gone = self.gone.get(contender.digest)
         return contender is self.contenders[0] and (gone is None or gone.why != "failed")
 

@@ -72,7 +72,6 @@ class Search(ABC, Generic[Outcome, Result]):
         return cast(Outcome, measured)
 
     def is_undecided(self, outcome: Outcome) -> bool:
-        """Whether more rounds of the same may tell."""
         return False
 
     @abstractmethod
@@ -80,15 +79,13 @@ class Search(ABC, Generic[Outcome, Result]):
         """Note an outcome. Raises SearchProblem."""
 
     @abstractmethod
-    def answer(self) -> Result:
-        """What is known now."""
+    def answer(self) -> Result: ...
 
 
 class Bench(Protocol[Outcome]):
     """Where experiments are measured while one waits."""
 
-    def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """The outcome, as the search reads it."""
+    def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome: ...
 
 
 def carry_out(search: Search[Outcome, Result], bench: Bench[Outcome]) -> Result:

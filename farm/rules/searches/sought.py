@@ -53,8 +53,7 @@ class Sought(Protocol):
     @property
     def series(self) -> str: ...
     @property
-    def ratio(self) -> float | None:
-        """How large it is, where it is a ratio."""
+    def ratio(self) -> float | None: ...
 
     @property
     def words(self) -> tuple[str, str]:
@@ -204,7 +203,6 @@ def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> 
 
 
 def _why_not(pair: Pair | None, doubts: Sequence[str] = ()) -> str:
-    """Why a release cannot be judged: how a side ended, or else a doubt."""
     endings = [] if pair is None else [cell.reason.text for cell in (pair.new, pair.old) if cell.reason is not None]
     return [*endings, *doubts, "It was not compared."][0]
 

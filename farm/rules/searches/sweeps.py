@@ -64,7 +64,6 @@ class Turn:
     explanation: str = ""
 
     def words(self) -> str:
-        """`24 % slower in 1.31.0`."""
         return f"{change(self.ratio, self.low, self.high)} in {self.after}"
 
 

@@ -90,7 +90,6 @@ class Trial:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether it may be offered: a decided gain, and outputs that still agree."""
         return self.comparison.verdict == "faster" and self.keeps_parity and self.undone >= WORTHWHILE
 
 

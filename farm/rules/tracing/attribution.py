@@ -78,7 +78,6 @@ class NodeChange:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the traces disagree about its direction."""
         return self.change_low_us is not None and self.change_low_us < 0 < (self.change_high_us or 0.0)
 
 
@@ -194,7 +193,6 @@ def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
 
 
 def largest_share(changes: Iterable[Change]) -> TypeChange | None:
-    """The operator type with the largest share of the whole change; None where no shares are known."""
     shared = [change for change in group_by_type(changes) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)
 

@@ -43,7 +43,6 @@ Histogram = Counter[Kernel]
 
 
 def count_kernels(executed: Iterable[Executed]) -> Histogram:
-    """How many executed nodes each operator has on each provider, copies left out."""
     return Counter(Kernel(execution.provider, execution.op_type) for execution in computing_nodes(executed))
 
 

@@ -56,7 +56,6 @@ def map_executed(
 
 
 def mapped_share(origins: Sequence[Origin]) -> float | None:
-    """Share of executed nodes that lead back to the model; None for an empty trace."""
     return sum(origin.node is not None for origin in origins) / len(origins) if origins else None
 
 

@@ -65,7 +65,6 @@ def _medians_us(pairs: Sequence[Pair]) -> tuple[float, float]:
 
 
 def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparison]:
-    """By one look at all rounds, or at the most that a look takes."""
     rounds = max(look for look in PLANNED_LOOKS if look <= len(blocks[0]))
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 

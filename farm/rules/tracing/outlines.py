@@ -68,7 +68,6 @@ def _dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
 
 
 def _is_int64(tensor: memoryview) -> bool:
-    """Whether nothing else is said of its type, however often it is said."""
     return {bytes(body) for number, _, _, body in _fields(tensor) if number == 2} == {INT64}
 
 

@@ -27,7 +27,6 @@ P = ParamSpec("P")
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number: anything else is shown as words."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -68,7 +67,6 @@ def _has_digits(text: str) -> bool:
 
 
 def half_width(interval: Interval | None) -> float | None:
-    """Half of an interval's width; None for no interval."""
     return (interval[1] - interval[0]) / 2 if interval is not None else None
 
 
@@ -117,7 +115,6 @@ def _sized(ratio: float, low: float | None, high: float | None, *, as_factor: bo
 
 
 def _factors_between(low: float, high: float) -> float:
-    """How far apart two factors are; of a loss and a gain both ways from none."""
     is_both_ways = (low - 1) * (high - 1) < 0
     return _factor(low) + _factor(high) - 2 if is_both_ways else abs(_factor(high) - _factor(low))
 
@@ -187,7 +184,6 @@ def format_explained_part(part: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction that somebody chose, such as a margin or a level: `2 %`, `97.5 %`."""
     return f"{100 * fraction:.3g} %"
 
 
@@ -277,7 +273,6 @@ def scientific(value: float) -> str:
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """`1 cell`, `8 cells`."""
     return f"{fixed(number, 0)} {singular if number == 1 else plural or singular + 's'}"
 
 

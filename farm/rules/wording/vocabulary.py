@@ -121,12 +121,10 @@ STATES = {
 
 
 def sign_of(word: str) -> Sign:
-    """The sign of a verdict or state; an unknown one is shown as it is."""
     return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")
 
 
 def signed(word: str) -> str:
-    """A verdict or status with its sign in front; `done` has none."""
     return word if word == "done" else f"{sign_of(word).mark} {word}"
 
 
@@ -135,7 +133,6 @@ def is_change(word: str | None) -> bool:
 
 
 def rank(word: str) -> int:
-    """Where a verdict stands in a list: losses, gains, then the others in their order."""
     return _RANKS.get(word, len(VERDICTS))
 
 
