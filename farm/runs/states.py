@@ -133,5 +133,4 @@ ACTIVITIES = (
 
 
 def activity_of(states: Collection[str]) -> str:
-    """What goes on in an open run, by the states of its blocks; `running` in the moment when none of them is open."""
     return next((word for state, word in ACTIVITIES if state in states), RunState.RUNNING.value)

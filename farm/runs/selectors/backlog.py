@@ -110,7 +110,6 @@ def counts() -> list[Family]:
 
 
 def oldest_queued_s() -> float:
-    """Seconds that the block which has waited longest for a node has been queued; 0 when none is."""
     return _oldest_s(BlockState.QUEUED, "queued_at")
 
 

@@ -107,7 +107,6 @@ def gone_compiled(run: Run, name: str) -> str:
 
 
 def compiled_name(cell: doc_cells.Cell) -> str:
-    """The name of its file: the model's, its precision and the provider's, as file systems and uploads take it."""
     parts = [cell.model or "model", cell.uploaded or cell.precision, providers.provider_of(cell.provider).short, "ctx"]
     return _UNSAFE.sub("-", "-".join(part for part in parts if part))[:120] + ".onnx"
 

@@ -27,7 +27,6 @@ def minutes_today(team: Team) -> float:
 
 
 def teams_without_minutes() -> list[int]:
-    """Teams that have had all of their minutes today. Asked whenever a node is offered a block: two queries."""
     limits = dict(Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes"))
     return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)] if limits else []
 

@@ -117,7 +117,6 @@ def timings_of(run_id: int) -> QuerySet[Report]:
 
 
 def traces_due(team: Team, *, days: int, at: datetime) -> QuerySet[Trace]:
-    """Raw traces of runs that were over for so long; of a run of several months ago there may be none any more."""
     return Trace.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
 
 
@@ -135,7 +134,6 @@ def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
 
 
 def removed_timings(run: Run) -> str:
-    """What is said in place of raw timings that retention removed; empty where they are there."""
     return _removed(run, "raw timings", run.timings_removed_at)
 
 

@@ -232,7 +232,6 @@ class Progress:
 
     @property
     def status(self) -> str:
-        """How it ended, else what goes on in it: the word of `shown_states`."""
         return self.outcome or self.state if self.is_finished else activity_of(self.blocks)
 
     @property

@@ -101,7 +101,6 @@ def _given(known: Sequence[ModelFacts]) -> dict[str, object]:
 
 
 def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
-    """The labelled data that every cell of the run is judged on: its own version's, else of one beside it."""
     return next((data for version in versions[::-1] if (data := evaluation_of(version)) and data.order), None)
 
 

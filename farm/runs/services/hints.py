@@ -81,7 +81,6 @@ def _is_late(block: Block) -> bool:
 
 
 def wake_neighbours(node: Node) -> None:
-    """The other nodes of a machine look for their blocks once the transaction that ended one on it is committed."""
     for key in node.neighbours.values_list("pk", flat=True):
         transaction.on_commit(partial(broker.notify, node_queue(str(key))))
 

@@ -293,7 +293,6 @@ def _not_offered(arm: ArmOrder) -> str:
 
 
 def _held_s(attempt: Attempt) -> float:
-    """Seconds since the claim: by the monotonic clock, or by the other where the machine has booted since."""
     seconds = clocks.now().since(attempt.began_at_s, attempt.began_boot)
     return (timezone.now() - attempt.claimed_at).total_seconds() if seconds is None else seconds
 

@@ -141,7 +141,6 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
 
 
 def _nulls_of(block: Block, judge: BlockJudge) -> list[NullEstimate]:
-    """A/A pairs are what the node's own noise is known by, whether they were added or asked for."""
     found = judge.judged(judge.twins)
     return [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
 
