@@ -87,7 +87,6 @@ def place_of(name: str) -> Place:
 
 
 def contents(document: Document) -> list[Section]:
-    """The headings below the title, to two levels."""
     return [section for section in document.sections if section.level in (2, 3)]
 
 
@@ -169,5 +168,4 @@ def _rows() -> Iterator[tuple[str | float, ...]]:
 
 
 def _marked(text: str) -> SafeString:
-    """A text of the index as HTML, with what was found marked."""
     return mark_safe(escape(text).replace(BEGIN, "<mark>").replace(END, "</mark>"))

@@ -108,7 +108,6 @@ def document(name: str) -> Document | None:
 
 
 def attachment(name: str) -> Path | None:
-    """A picture or an example that documents link to, or None where there is none (the wheel brings no pictures)."""
     return root() / name if name in _attachments() else None
 
 
@@ -134,13 +133,11 @@ def terms(code: Path = ROOT) -> dict[str, Term]:
 
 
 def title_of(name: str) -> str:
-    """The document's own title; its name where there is none."""
     shown = document(name)
     return shown.title if shown else name
 
 
 def address(name: str, anchor: str = "") -> str:
-    """Where a document is shown."""
     page = reverse("dashboard:docs") if name == FIRST else reverse("dashboard:document", args=(name,))
     return page + (f"#{anchor}" if anchor else "")
 
@@ -156,7 +153,6 @@ def slug(title: str) -> str:
 
 
 def _anchor_of_words(words: str) -> str:
-    """The anchor of a row of words.md, by the first of the words that it explains."""
     return f"word-{slug(words.partition(',')[0])}"
 
 
@@ -193,7 +189,6 @@ def _listed(tokens: Sequence[Token]) -> tuple[str, str]:
 
 
 def _plain(token: Token) -> str:
-    """What an inline token says, without its marks."""
     return "".join(" " if child.type == "softbreak" else child.content for child in token.children or ())
 
 

@@ -22,7 +22,6 @@ _INTERVAL = re.compile(rf"({_END}(?:–| to ){_END}\s(?:%|ms|µs|s|MB|MiB))")
 
 
 def sign(drawn: Sign) -> SafeString:
-    """A sign and its word."""
     tone, mark, word = escape(drawn.tone), escape(drawn.mark), escape(drawn.word)
     return mark_safe(f'<span class="sign {tone}"><b aria-hidden="true">{mark}</b> {word}</span>')
 
@@ -38,7 +37,6 @@ def unbroken(text: str) -> SafeString:
 
 
 def rows(table: Table) -> SafeString:
-    """What stands in a table's body: a row a line, its first entry as the row's head."""
     names = table.keys or [""] * len(table.rows)
     return mark_safe("\n".join(_row(table, key, row) for key, row in zip(names, table.rows, strict=True)))
 
@@ -103,7 +101,6 @@ def _cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
 
 
 def _box(table: Table, key: str, name: str) -> str:
-    """The box that chooses a row; its form stands below the table."""
     field = f'name="{escape(table.box)}" value="{escape(key)}" form="{table.id}-chosen"'
     return f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(name)}"> '
 

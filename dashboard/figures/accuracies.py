@@ -26,12 +26,10 @@ def interval(accuracy: Accuracy | None) -> str:
 
 
 def title(accuracy: Accuracy) -> str:
-    """What its metric is called."""
     return accuracy_metrics.metric_of(accuracy).title
 
 
 def entry(cell: Cell) -> Entry:
-    """The accuracy as an entry of a table, sorted by its value."""
     accuracy = cell.accuracy
     return Entry(value(accuracy), accuracy.value if accuracy else None, soft=interval(accuracy))
 

@@ -29,7 +29,6 @@ class Bar:
 
 
 def drawable(cells: Sequence[Cell]) -> list[Metric]:
-    """The metrics that bars can show: less or more is better, and bar of the cells has a figure."""
     known = [metric for metric in METRICS if metric.title and metric.better]
     return [metric for metric in known if any(metric.value(cell) is not None for cell in cells)]
 

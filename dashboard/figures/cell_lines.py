@@ -45,11 +45,9 @@ class CellLines:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nothing to tell cells apart by."""
         return len(self.cells) == 1
 
     def name(self, cell: Cell) -> str:
-        """What tells the cell apart from the others."""
         return axes.name_of(cell, self._along) if self._along else titles.runtime(cell.runtime)
 
     def figure(
@@ -106,11 +104,9 @@ class CellLines:
         )
 
     def rows(self, of: Callable[[Cell], Iterable[Row]]) -> list[Placed[Row]]:
-        """The rows of every cell, one after another."""
         return [Placed(cell, row) for cell in self.cells for row in of(cell)]
 
     def columns(self, columns: Iterable[Column[Row]]) -> tuple[Column[Placed[Row]], ...]:
-        """The columns of a cell's table, behind the cell's name where there are several."""
         own = [_moved(column) for column in columns]
         return tuple(own) if self.is_alone else (Column("Cell", self._named), *own)
 

@@ -38,7 +38,6 @@ class Series:
 
     @property
     def is_grey(self) -> bool:
-        """Whether it is one of those without a colour of their own."""
         return self.colour == OTHER.removeprefix("@")
 
 
@@ -143,7 +142,6 @@ class Figure:
 
     @property
     def greys(self) -> list[Series]:
-        """Those of the key that have no colour of their own, where there are more series than colours."""
         return [entry for entry in self.key if entry.is_grey] if len(self.key) > SLOTS else []
 
     @cached_property
@@ -215,7 +213,6 @@ def right(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 
 def rounded(value: float, decimals: int = 0) -> Entry:
-    """A figure with so many decimals, sortable by itself."""
     return Entry(numbers.fixed(value, decimals), value)
 
 
@@ -256,7 +253,6 @@ def spread(values: Sequence[float], *, most: int) -> list[int]:
 
 
 def start_of(name: str, *, most: int) -> str:
-    """The first letters of a long name."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

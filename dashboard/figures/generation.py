@@ -125,7 +125,6 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
 
 
 def differ_in_prompts(cells: Sequence[Cell]) -> bool:
-    """Whether there is a length to draw over."""
     return len({_prompt(cell) for cell in cells}) > 1
 
 

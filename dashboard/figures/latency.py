@@ -75,7 +75,6 @@ def _summary(cells: Sequence[Cell], titled: str) -> str:
 
 
 def _colours(runtimes: Sequence[Runtime]) -> list[str]:
-    """Of many releases the oldest and the newest ones in colour, the others in grey."""
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
     return [colours.runtime(runtime) if runtime in coloured else colours.GREY for runtime in runtimes]
 

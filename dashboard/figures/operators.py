@@ -37,7 +37,6 @@ def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
 
 
 def of_runtimes(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
-    """The sides of which only the releases are known."""
     first, second = (Side(titles.runtime(runtime), colours.runtime(runtime)) for runtime in (baseline, candidate))
     return _apart(first, second)
 

@@ -48,7 +48,6 @@ class Judged:
 
     @property
     def goodness(self) -> float:
-        """The accuracy; an error with its sign turned."""
         return self.value if self.accuracy.higher_is_better else -self.value
 
     @property
@@ -68,7 +67,6 @@ class Judged:
 
     @property
     def time(self) -> str:
-        """Its latency; where that is processor time, it says so."""
         latency = numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)
         return f"{latency} of CPU time" if self.is_processor else latency
 
@@ -205,7 +203,6 @@ def _target_points(judged: Sequence[Judged], target: str, place: int) -> theme.J
 
 
 def target_of(measured: Measured) -> str:
-    """The target of a setting: a node with its tag."""
     return f"{measured.node} ({measured.tag})"
 
 

@@ -32,23 +32,19 @@ class Named:
 
     @property
     def change(self) -> Change:
-        """Its word, ratio and interval, of latency or of items per second."""
         bare = self.comparison
         return self.line.change if self.line else Change("latency", bare.verdict, bare.ratio, bare.ci_low, bare.ci_high)
 
     @property
     def quantity(self) -> str:
-        """What changed, as an axis says it."""
         return (self.line.quantity if self.line else "latency").removeprefix("p50 ")
 
     @property
     def caveat(self) -> str:
-        """What a verdict must not be read without."""
         return "wrong outputs" if self.line is not None and self.line.is_wrong else ""
 
     @property
     def name(self) -> str:
-        """The whole name."""
         return f"{self.where}: {self.step}" if self.step else self.where
 
 
@@ -94,13 +90,11 @@ def ratios(named: Sequence[Named]) -> Figure:
 
 
 def _step(named: Sequence[Named]) -> str:
-    """The step that all comparisons share; empty where they differ."""
     steps = {row.step for row in named}
     return f" {next(iter(steps))}" if len(steps) == 1 else ""
 
 
 def _label(row: Named, drawn: Sequence[Named]) -> str:
-    """What tells a comparison apart from the others that are drawn."""
     return row.where if _step(drawn) else row.name
 
 

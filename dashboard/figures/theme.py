@@ -51,13 +51,11 @@ FASTER = (0.98, 0.95, 0.9, 0.8, 0.67, 0.5, 0.33, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 def verdict_colour(word: str) -> str:
-    """A verdict's colour."""
     tone = sign_of(word).tone
     return SOFT if tone == "quiet" else f"@{tone}"
 
 
 def verdict_mark(word: str) -> str:
-    """A verdict's mark in a chart."""
     return _MARKS[sign_of(word).mark]
 
 
@@ -98,7 +96,6 @@ def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
 
 
 def row_layout(rows: int, xaxis: Json, **more: object) -> Json:
-    """The layout of bars from left to right, a row each, the first at the top."""
     return layout(height=row_height(rows), xaxis=xaxis, yaxis=named_rows(), **{"bargap": 0.35, **more})
 
 
@@ -108,7 +105,6 @@ def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
 
 
 def categories(names: Sequence[str]) -> Json:
-    """Places side by side in the order of their names."""
     return {"type": "category", "categoryarray": [*names], "range": [-0.5, len(names) - 0.5]}
 
 
@@ -121,13 +117,11 @@ def named_rows(names: Sequence[str] = ()) -> Json:
 
 
 def numbered_rows(texts: Sequence[str]) -> Json:
-    """Rows by their numbers, the first at the top, each with its text beside it."""
     ticks = {"tickvals": list(range(len(texts))), "ticktext": [*texts], "range": [len(texts) - 0.5, -0.5]}
     return axis("", **ticks, showgrid=False, zeroline=False)
 
 
 def bars(x: Iterable[float], y: Iterable[object], *, hover: str, **more: object) -> Json:
-    """Bars from left to right, each in the row that `y` names."""
     return {"type": "bar", "orientation": "h", "x": [*x], "y": [*y], "hovertemplate": f"{hover}<extra></extra>", **more}
 
 
@@ -140,7 +134,6 @@ def points(x: Iterable[object], y: Iterable[object], *, hover: str = "", mode: s
 def line(
     x: Iterable[object], y: Iterable[object], colour: str, *, hover: str, mark: str = "", dash: str = "", **more: object
 ) -> Json:
-    """A line with its points."""
     marker = {"color": colour, "size": 7, **({"symbol": mark} if mark else {})}
     return points(x, y, mode="lines+markers", hover=hover, line=pen(colour, 1.5, dash), marker=marker, **more)
 
@@ -169,7 +162,6 @@ def dots(
 
 
 def behind_bars(texts: Iterable[str]) -> Json:
-    """What is written behind bars."""
     small = {"size": 11, "color": SOFT}
     return {"text": [*texts], "textposition": "outside", "cliponaxis": False, "textfont": small}
 
@@ -180,7 +172,6 @@ def rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: floa
 
 
 def band(along: Literal["x", "y"], low: float, high: float, *, percent: int) -> Json:
-    """A ground between two values of x or y, so dark."""
     return {**_across(along, low, high), "type": "rect", "line": {"width": 0}, "fillcolor": f"{INK}/{percent}"}
 
 

@@ -70,7 +70,6 @@ def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[
 
 
 def _with_gaps(line: Sequence[Cell], batches: Sequence[int]) -> list[Cell | None]:
-    """The line's cells by batch; None where other lines have a batch that this one was not measured with."""
     by_batch = {cell.batch: cell for cell in line}
     return [by_batch.get(batch) for batch in batches]
 

@@ -60,12 +60,10 @@ class Line:
         return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
 
     def interval(self, spot: Spot) -> str:
-        """Between which changes it lies."""
         return numbers.change_interval(spot.low, spot.high, ratio=spot.ratio, words=self.words)
 
     @property
     def key(self) -> str:
-        """How the address names it."""
         return key_of(self.series, self.node)
 
 
@@ -78,7 +76,6 @@ class Across:
     rounds: Mapping[int, Spot]
 
     def x(self, spot: Spot) -> str:
-        """Where a value stands."""
         return str(spot.version) if self.releases else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
     def with_gaps(self, line: "Line", places: Sequence[int]) -> list[tuple[str, int | None, Spot | None]]:
@@ -96,12 +93,10 @@ class Across:
 
 
 def key_of(series: str, node: str) -> str:
-    """How the address names a series on a node."""
     return f"{series[:12]}@{node}"
 
 
 def shift_words(line: Line, shift: Shift) -> str:
-    """A level shift by its size and the release it came with."""
     return f"{numbers.change(shift.ratio, 0.98, 1.02, words=line.words)} with {line.spots[shift.place].version}"
 
 
@@ -203,7 +198,6 @@ def _axis(releases: Sequence[str], moments: Sequence[datetime]) -> theme.Json:
 
 
 def _reached(lines: Sequence[Line]) -> list[float]:
-    """Every value, and the ends of the whiskers that are drawn."""
     whiskers = [(spot.low, spot.high) for line in lines if _has_whiskers(line) for spot in line.spots]
     return theme.ends(whiskers, *(spot.ratio for line in lines for spot in line.spots))
 
@@ -253,7 +247,6 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
 
 
 def _links(line: Line, places: Sequence[int | None]) -> list[str]:
-    """Where a click leads: to the alert that a value raised, else to the run that measured it."""
     alerts = {mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}
     return ["" if place is None else alerts.get(place) or _run(line.spots[place].run) for place in places]
 

@@ -39,12 +39,10 @@ EVENT_SIGNS = {"opened": "open", "reopened": "open", "explained": "answered", "w
 
 
 def state_of(alert: "Alert") -> str:
-    """The alert's state; `snoozed` for an unsettled one that is silent."""
     return "snoozed" if alert.state in ("open", "acknowledged") and alert.is_snoozed else str(alert.state)
 
 
 def kinds_of(alert: "Alert") -> list[str]:
-    """What kinds of change it has, the gravest first; those that are still there, unless none is."""
     return sorted({symptom.kind for symptom in _left(alert)}, key=rank)
 
 
@@ -54,7 +52,6 @@ def because(alert: "Alert") -> str:
 
 
 def lead_of(alert: "Alert") -> Lead:
-    """The figures of the change that leads; those of none where it has no figures."""
     return Lead() if alert.lead is None else _figures(alert.lead)
 
 

@@ -128,7 +128,6 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
 
 
 def _alike(others: int) -> str:
-    """How many settings the launches do not tell apart from the best one."""
     return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others else ""
 
 

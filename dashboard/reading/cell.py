@@ -153,7 +153,6 @@ def inputs(cell: Cell) -> Table:
 
 
 def providers(cell: Cell) -> Table:
-    """Executed nodes per provider, by time and by count."""
     parts = sorted(cell.providers, key=lambda part: -part.time_share)
     return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
 

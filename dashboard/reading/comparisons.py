@@ -87,7 +87,6 @@ COLUMNS: tuple[Column[Named], ...] = (
 
 
 def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
-    """The axes along which cells were compared, runtimes first, A/A twins last."""
     return sorted({comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_rank(axis)))
 
 
@@ -99,7 +98,6 @@ def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
 
 
 def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
-    """The axis that the page is about; empty where nothing was compared."""
     return opening_of(comparisons, cells).axis
 
 

@@ -145,7 +145,6 @@ def of_cell(cell: Cell) -> list[Fact]:
 
 
 def _own_axes(cell: Cell) -> list[Fact]:
-    """Settings that go without saying unless they are set."""
     own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
     return [Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)]
 

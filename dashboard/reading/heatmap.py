@@ -44,7 +44,6 @@ class Metric:
 
 
 def _colour(name: str, place: str, *, label: str = "") -> Metric:
-    """A metric under the short name that addresses have for it."""
     metric = MEASURED[place]
     return Metric(name, place, label or metric.title, metric.value, partial(metric_with_unit, metric))
 
@@ -109,12 +108,10 @@ class HeatMap:
 
     @property
     def is_compact(self) -> bool:
-        """Whether fields are drawn small, because there are many columns."""
         return len(self.columns) >= COMPACT_FROM
 
     @property
     def is_of_items(self) -> bool:
-        """Whether its fields are items per second, as batches are compared by."""
         return self.metric.name == "verdict" and self.column_axis.name == "batch"
 
     @property
@@ -149,7 +146,6 @@ class Layout:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is shown part by part."""
         return len(self.rows) * len(self.heads) > MOST_FIELDS and len(self.rows) > FEWEST_ROWS
 
 
@@ -172,12 +168,10 @@ class Grid:
 
     @property
     def is_of_items(self) -> bool:
-        """Whether its columns are batches, which are compared by items per second."""
         return self.column_axis.name == "batch"
 
     @cached_property
     def baselines(self) -> frozenset[str]:
-        """The cells that others are compared with along the columns."""
         pairs = (pair for some in self.compared.values() for pair in some)
         return frozenset(pair.baseline for pair in pairs if pair.axis == self.column_axis.name)
 
@@ -297,7 +291,6 @@ def _column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
 
 
 def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
-    """The smallest and the largest value, as fields show them; none where the map is coloured by verdicts."""
     known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
     return [metric.write(cells[place]) for _, place in (known[0], known[-1])] if known else []
 

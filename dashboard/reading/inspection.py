@@ -123,7 +123,6 @@ def guesses(found: "Inspected | None") -> list[Fact]:
 
 
 def _sizes(feed: "Feed") -> str:
-    """The sizes that inspection chose; why it found none."""
     return feed.problem or " ".join(f"{name}={size}" for name, size in feed.sizes.items())
 
 

@@ -33,12 +33,10 @@ FATES = frozenset(CellStatus) - {CellStatus.DONE}
 
 
 def lead_of(run: "Run | None") -> Lead:
-    """The figures that a run leads with; none of a run that is not concluded."""
     return Lead.model_validate(run.lead) if run is not None and run.lead else NOTHING
 
 
 def verdict(lead: Lead) -> Entry:
-    """The leading verdict with its sign."""
     return verdict_entry(lead.verdict) if lead.verdict else Entry()
 
 
@@ -83,7 +81,6 @@ def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
 
 
 def moment(at: datetime) -> Entry:
-    """A moment as lists show it."""
     return Entry(at=at, value=at.timestamp())
 
 

@@ -35,7 +35,6 @@ class Step:
 
 
 def steps(user: "User") -> list[Step]:
-    """In the order in which they are done."""
     return [_address(), _mail(), _backup(), _sign_in(), _node(user)]
 
 

@@ -106,7 +106,6 @@ class Judged:
 
     @property
     def is_sure(self) -> bool:
-        """Whether its interval leaves out that nothing changed."""
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
@@ -268,7 +267,6 @@ class Line:
         return len(set(self.texts)) > 1
 
     def holds(self, wanted: str) -> bool:
-        """Whether the row has all of these words."""
         text = " ".join((self.name, *self.texts)).lower()
         return all(word in text for word in wanted.lower().split())
 

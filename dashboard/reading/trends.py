@@ -73,7 +73,6 @@ def by_release(
 
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:
-    """The metrics of these names that a chart may be about, in the order of the table."""
     known = set(names)
     return [metric for metric in METRICS if metric.name in known]
 
@@ -195,12 +194,10 @@ def last_change(line: Line) -> Entry:
 
 
 def last_interval(line: Line) -> str:
-    """Between which changes the newest value lies."""
     return line.interval(line.spots[-1])
 
 
 def shifts_words(line: Line, *, most: int) -> str:
-    """The level shifts, the first ones by name."""
     return numbers.listed([shift_words(line, shift) for shift in line.shifts], most=most) or "none"
 
 

@@ -231,10 +231,8 @@ def _runs(one: "WatchRound") -> Entry:
 
 
 def kinds() -> list[tuple[str, Sign]]:
-    """Kinds of change that a rule may name, with their signs."""
     return [(key, kind.title) for key, kind in KINDS.items()]
 
 
 def noisy_kinds() -> str:
-    """Those that a fresh block has to show again, listed."""
     return numbers.listed([kind.title.word for kind in KINDS.values() if kind.is_noisy])

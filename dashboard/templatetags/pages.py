@@ -42,13 +42,11 @@ register.filter("place", places.place_of)
 
 @register.filter
 def sign(word: str | None) -> SafeString:
-    """A verdict or state as its sign and word."""
     return markup.sign(sign_of(str(word or "not measured")))
 
 
 @register.filter
 def unlisted(value: object) -> str:
-    """A fact as people write it: of a list its items, with commas."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -62,7 +60,6 @@ def when(at: datetime | None) -> str | SafeString:
 
 @register.filter
 def elapsed(since: datetime) -> SafeString:
-    """How long something has gone on, which counts on."""
     return markup.elapsed(since, timezone.now())
 
 
@@ -108,14 +105,12 @@ def terms(*names: str) -> str | SafeString:
 @register.filter
 @stringfilter
 def provider(name: str) -> str:
-    """An execution provider's short name."""
     return titles.provider(name)
 
 
 @register.filter
 @stringfilter
 def runtime(requirement: str) -> str:
-    """A runtime's short name."""
     return titles.runtime(Runtime.of(requirement))
 
 
@@ -166,7 +161,6 @@ TABS = {
 
 @register.simple_tag(takes_context=True)
 def settings_links(context: template.Context) -> SafeString:
-    """The menu of the settings."""
     request = context["request"]
     return _links(request.path, {**(FARM_SECTIONS if request.user.is_superuser else {}), **SECTIONS})
 

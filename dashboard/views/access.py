@@ -28,12 +28,10 @@ def page(view: View[P]) -> View[P]:
 
 
 def action(view: View[P]) -> View[P]:
-    """What such a person orders: POST alone."""
     return _guarded(require_POST(view))
 
 
 def form_page(view: View[P]) -> View[P]:
-    """A page with a form that is posted to itself."""
     return _guarded(require_http_methods(["GET", "HEAD", "POST"])(view))
 
 
@@ -51,7 +49,6 @@ def _guarded(view: View[P]) -> View[P]:
 
 
 def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-    """The page of a refusal, with its own status."""
     name = "404.html" if isinstance(refusal, Missing) else "dashboard/refused.html"
     return render(request, name, {"refusal": refusal}, status=refusal.status)
 

@@ -139,7 +139,6 @@ def provider_of(alert: "Alert") -> str:
 
 
 def comparison_of(symptom: "Symptom") -> Comparison | None:
-    """The measured comparison that a symptom rests on; None where it rests on something else."""
     return Comparison.model_validate(symptom.comparison) if symptom.comparison else None
 
 
@@ -166,12 +165,10 @@ def _place(alert: "Alert", symptom: "Symptom") -> str:
 
 
 def _short_label(alert: "Alert", symptom: "Symptom") -> str:
-    """The series without the model's name, which the page has said."""
     return str(symptom.label).removeprefix(f"{alert.model.name}, ")
 
 
 def address_of(symptom: "Symptom") -> str:
-    """The page of the cell that showed it; empty when its run was removed."""
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
@@ -202,13 +199,11 @@ def evidence(alert: "Alert") -> Table:
 
 
 def is_by_processor_time(symptom: "Symptom") -> bool:
-    """Whether its verdict rests on processor time, because the machine was busy."""
     comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
     return comparison is not None and is_by_processor(comparison)
 
 
 def _line(symptom: "Symptom") -> Line | None:
-    """The comparison of latency that a symptom rests on, as a line."""
     comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
     return None if comparison is None else line_of(comparison, {})
 
@@ -315,7 +310,6 @@ def _switch(candidate: Candidate) -> str:
 
 @page
 def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
-    """One alert: what changed, since when, through what, what undoes it, and what was done about it."""
     return shown(request, selectors.alert(person(request), alert_id))
 
 
@@ -360,12 +354,10 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
 
 
 def bisect_command(row: "Alert") -> str:
-    """The bisection as it is asked for in a terminal."""
     return commands.bisect_command(row.version.artifact.main, good=row.good, bad=row.bad, provider=provider_of(row))
 
 
 def _ratios(row: "Alert") -> Figure | None:
-    """All compared series on one axis, where there are several."""
     rows = named(row)
     return ratios.ratios(rows) if len(rows) > 1 else None
 

@@ -87,13 +87,11 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
 
 
 def _is_about_accuracy(document: Document) -> bool:
-    """Whether the page opens with accuracy: several variants of one runtime were judged on labelled data."""
     judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
     return len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
 
 
 def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    """Accuracy against latency and bytes; of quantised cells also what their traces say they ran."""
     return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
 
 

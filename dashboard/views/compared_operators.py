@@ -123,7 +123,6 @@ def _of_pairs(group: Group, known: Comparison) -> Group:
 
 
 def marked(made: Sequence[Group], cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> list[Group]:
-    """The groups with what moved. A cell that was not traced moved nowhere."""
     return [replace(group, moved=_moved(group, cells, paired)) for group in made]
 
 
@@ -292,7 +291,6 @@ MOST_SEARCHED = 100
 
 
 def view_of(request: HttpRequest, chosen: list[Chosen]) -> str:
-    """Which of these views the address asks for; empty for none, and where there are not two cells."""
     view = request.GET.get("view", "")
     return view if view in VIEWS and len(chosen) > 1 else ""
 

@@ -146,7 +146,6 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
 
 
 def parameters(request: HttpRequest) -> list[tuple[str, str]]:
-    """Parameters of the address that the page's forms leave as they are."""
     return [(name, value) for name in KEPT for value in request.GET.getlist(name) if value]
 
 

@@ -70,7 +70,6 @@ def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
 
 
 def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
-    """Every question that was asked about a cell, newest first."""
     known = {cell.id: cell for cell in cells}
     return [_answer(row, known) for row in reversed(list(rows))]
 

@@ -49,12 +49,10 @@ class Choice:
 
 
 def choices(cells: Sequence[TracedCell]) -> list[Choice]:
-    """Cells to choose from, newest run first."""
     return [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells]
 
 
 def key_of(cell: TracedCell) -> str:
-    """`12:c5`."""
     return f"{cell.run_id}:{cell.name}"
 
 

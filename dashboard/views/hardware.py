@@ -169,12 +169,10 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
 
 
 def _of(one: Target, entry: Callable[[Measured], Entry]) -> Entry:
-    """What stands of the best setting; nothing where there is none."""
     return Entry() if one.best is None else entry(one.best)
 
 
 def _where(one: Target) -> str:
-    """Of a tag over several nodes, which of them has the best setting."""
     return f"best on {one.best.node}" if one.best and len(one.nodes) > 1 else ""
 
 
@@ -189,7 +187,6 @@ def _setting(one: Target, address: Address) -> Entry:
 
 
 def _time(one: Target, *, says: bool) -> Entry:
-    """`says`: whether it is processor time."""
     by = ", CPU time"
     return _of(one, lambda best: _latency(best, soft=f"{_spread(best)}{by if says and best.is_processor else ''}"))
 
@@ -211,7 +208,6 @@ def loss_entry(one: Measured) -> Entry:
 
 
 def _left_out(one: Target) -> str:
-    """How many of the settings were left out."""
     return f"{sum(one.left_out.values())} left out" if one.left_out else ""
 
 
@@ -257,5 +253,4 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def address_of(one: Measured) -> str:
-    """The page of the cell that a setting was measured as."""
     return reverse("dashboard:cell", args=[one.run, one.cell.id])

@@ -85,7 +85,6 @@ def _alerts(user: "User") -> Table:
 
 
 def headline(alerts: int) -> str:
-    """What needs the reader."""
     need = "needs" if alerts == 1 else "need"
     return f"{numbers.counted(alerts, 'open alert')} {need} you" if alerts else "Nothing needs you"
 
@@ -98,7 +97,6 @@ def measured(runs: int, searches: int) -> str:
 
 
 def fleet(*, online: int, nodes: int) -> str:
-    """How many nodes are there."""
     return f"{online} of {numbers.counted(nodes, 'node')} online" if nodes else "no node has joined yet"
 
 

@@ -68,7 +68,6 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
 
     @property
     def count_words(self) -> str:
-        """`1,234`, or `more than 1,000`."""
         return f"{self.count:,}" if self.count <= self._most else f"more than {self._most:,}"
 
 
@@ -83,7 +82,6 @@ def _with(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
 
 
 def part_of(request: HttpRequest) -> int:
-    """Which part of a large map the address asks for; the first one where it asks for none."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
@@ -94,7 +92,6 @@ def numbered(given: QueryDict, name: str, *, most: int) -> list[int]:
 
 
 def searched(request: HttpRequest) -> str:
-    """What was typed into the search field, fit for a query."""
     return request.GET.get("q", "").replace("\x00", "").strip()[:100]
 
 
@@ -137,12 +134,10 @@ class Listing(Generic[Row]):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether the address leaves any row out."""
         return bool(self.words) or any(filter_.value for filter_ in self.filters)
 
     @property
     def has_acts(self) -> bool:
-        """Whether rows have buttons, which need a form to belong to."""
         return any(entry.act is not None for row in self.table.rows for entry in row)
 
 

@@ -50,7 +50,6 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 
 def labels_of(text: str) -> list[str]:
-    """Labels as they are typed, with commas between."""
     return [label.strip() for label in text.split(",") if label.strip()]
 
 
@@ -135,7 +134,6 @@ def _chosen(request: HttpRequest, rows: list["Model"]) -> HttpResponse:
 
 
 def _after(model: "Model") -> HttpResponseBase:
-    """The page of a model that is still there, where it can be restored; else the list."""
     is_there = type(model).objects.filter(pk=model.pk).exists() if model.pk else False
     return redirect("dashboard:model", model_id=model.pk) if is_there else redirect("dashboard:models")
 

@@ -60,7 +60,6 @@ class Line:
 
     @property
     def lead(self) -> Lead:
-        """What its newest finished run leads with."""
         return runs.lead_of(self.ended)
 
 
@@ -208,7 +207,6 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
 
 @page
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
-    """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
     return shown(request, selectors.model(person(request), model_id))
 
 
@@ -263,13 +261,11 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
 
 
 def _goes(model: "Model", version: "Version | None") -> dict[str, object]:
-    """What deleting the model, or the version that is shown, would take away."""
     of_version = what_goes(selectors.estimate_removal(model, version=version)) if version else ""
     return {"what_goes": what_goes(selectors.estimate_removal(model)), "version_goes": of_version}
 
 
 def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
-    """The best settings within the budget that the address names."""
     version, settings = measured_settings(person(request), model)
     return best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
 
@@ -317,7 +313,6 @@ def _variants(version: "Version | None") -> Table | None:
 
 
 def _chosen(versions: list["Version"], wanted: str) -> "Version | None":
-    """The version the address names by its number, else the newest, of no branch where there is one."""
     newest = next((v for v in versions if not v.branch), versions[0] if versions else None)
     return next((v for v in versions if str(v.number) == wanted), newest)
 

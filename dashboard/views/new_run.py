@@ -163,7 +163,6 @@ def summary(plan: Plan) -> str:
 
 
 def waiting(points: int, *, is_begun: bool) -> str:
-    """What the page says while a large plan is made."""
     size = numbers.counted(points, "point")
     return f"Planning {size}; the plan appears here in a moment." if is_begun else f"{size} wait to be planned."
 

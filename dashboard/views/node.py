@@ -154,12 +154,10 @@ def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
 
 
 def names(text: str, *, sep: str | None = None) -> list[str]:
-    """The names in a field, with spaces or `sep` between."""
     return [name.strip() for name in text.split(sep) if name.strip()]
 
 
 def field_of(refusal: Refusal) -> str:
-    """The field that a refusal speaks of; the first when it names none."""
     field = FIELD_OF_CODE.get(refusal.code, refusal.code)
     return field if field in FIELDS else FIELDS[0]
 
@@ -176,7 +174,6 @@ def _typed_number(given: Shown, field: str) -> float:
 
 @page
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
-    """One node: facts, proven tags, runtimes, noise floor and log."""
     return node_page(request, selectors.node(person(request), node_id))
 
 

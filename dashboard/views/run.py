@@ -188,7 +188,6 @@ def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
 
 
 def _is_large(request: HttpRequest, context: Shown) -> bool:
-    """Whether the tables come when they are scrolled to."""
     return len(context["around"].cells) > pieces.MOST_CELLS and request.GET.get("tables") != "yes"
 
 
@@ -241,7 +240,6 @@ def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, ob
 
 
 def _again(like: Mapping[str, object], cell_id: str) -> str:
-    """Where a run of one cell alone begins."""
     return f"{reverse('dashboard:new_run')}?{urlencode({**like, 'cell': cell_id})}"
 
 

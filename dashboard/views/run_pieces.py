@@ -134,7 +134,6 @@ def held(request: HttpRequest) -> dict[str, str]:
 
 
 def newer(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
-    """Those that the page has in another state."""
     return [section for section in sections if have.get(section.name) != section.at]
 
 
@@ -155,12 +154,10 @@ class Whole:
 
 
 def at_revision(row: "Run") -> tuple[object, ...]:
-    """What tells a run at one revision from every other."""
     return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
 def whole(row: "Run") -> Whole:
-    """The run at this revision."""
     return cached("large", "whole", *at_revision(row), make=lambda: _whole(row))
 
 

@@ -137,7 +137,6 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
 
 
 def _of_alert(one: "Raised") -> Sign:
-    """The sign of the alert's state, with the model that it is about."""
     sign = sign_of(one.state)
     return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
 
@@ -181,7 +180,6 @@ def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> 
 
 
 def chosen(wanted: str, known: Sequence[str]) -> str:
-    """The distribution that the address names; the first one where there is none of that name."""
     return wanted if wanted in known else known[0]
 
 

@@ -104,7 +104,6 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
-    """When the last backup was made, and how to make one and go back to it."""
     _must_administer(request, "its backups")
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup()})
 
@@ -218,7 +217,6 @@ def _must_administer(request: HttpRequest, what: str) -> None:
 
 @page
 def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
-    """One channel with its messages."""
     return _shown(request, channel_selectors.channel(person(request), channel_id))
 
 

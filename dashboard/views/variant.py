@@ -245,7 +245,6 @@ ACCURACY = Number["Measured"]("accuracy", lambda one: accuracies.entry(one.cell)
 
 
 def table(measured: Sequence["Measured"]) -> Table:
-    """A cell a row. Accuracy stands in it where the model came with labelled data."""
     columns = [*COLUMNS, ACCURACY] if any(setting.cell.accuracy is not None for setting in measured) else COLUMNS
     return Table.of("measured", "Measured cells of this variant", columns, measured)
 

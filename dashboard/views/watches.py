@@ -162,7 +162,6 @@ def _fraction(name: str, text: str) -> float:
 
 
 def field_of(refusal: Refusal) -> str:
-    """The field that a refusal speaks of; the name's, which is the first, when it names none."""
     return FIELD_OF_CODE.get(refusal.code) or (refusal.code if refusal.code in (*LIMITS, "kinds") else "name")
 
 
@@ -185,7 +184,6 @@ def watches(request: HttpRequest) -> HttpResponse:
 
 @page
 def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
-    """One watch: what came out last, its long series, its alerts and its rounds."""
     return _shown(request, selectors.watch(person(request), watch_id))
 
 
@@ -270,7 +268,6 @@ def _settings(given: Typed) -> Settings:
 
 
 def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
-    """Those of the rows that were ticked; what nobody may see is not among them."""
     return list(rows.filter(pk__in=[int(text) for text in ids if is_row_number(text)]))
 
 
