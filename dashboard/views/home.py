@@ -2,7 +2,7 @@
 waits."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -15,18 +15,15 @@ from dashboard.reading import runs as run_reading
 from dashboard.reading.facts import Fact
 from dashboard.views.access import page, person
 from farm.accounts.selectors import invitations_of
-from farm.alerts.selectors.pages import alert_counts, alerts_in, events_since, releases_since
+from farm.alerts.selectors.pages import alert_counts, alerts_in, releases_since
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
-from farm.registry.selectors import versions_visible_to
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
-from farm.runs.selectors import runs_listed
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
 from farm.runs.selectors.runs import idle_moment_of, shown_states
-from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -37,8 +34,6 @@ if TYPE_CHECKING:
 WEEK = timedelta(days=7)
 NODES = 12
 ALERTS = 5
-# of each sort of change
-CHANGES = 6
 # what the list of alerts on this page leaves to that of all
 ALERT_COLUMNS = ("Alert", "Kind", "change", "Model", "What", "Began", "Opened")
 
@@ -114,20 +109,3 @@ def _chip(node: "Node") -> Fact:
     state = node.state if node.health == NodeHealth.ACTIVE else node.health
     tags = ", ".join(sorted(node.tags)) or "no tags"
     return Fact(tags, node.name, href=reverse("dashboard:node", args=[node.pk]), state=state)
-
-
-def changes_since(user: "User", moment: datetime) -> list[alert_reading.Change]:
-    """What happened after a moment, newest first; of each sort the newest few."""
-    finished = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment)
-    runs = finished.exclude(reason__in=FARM_MADE).order_by("-finished_at")
-    versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None).defer("inspection")
-    nodes = nodes_listed(user).filter(created_at__gte=moment).order_by("-pk")
-    return alert_reading.newest_first(
-        [
-            *map(alert_reading.of_alert, events_since(user, moment)[:CHANGES]),
-            *map(alert_reading.of_run, runs[:CHANGES]),
-            *map(alert_reading.of_version, versions[:CHANGES]),
-            *map(alert_reading.of_node, nodes[:CHANGES]),
-            *(alert_reading.of_release(*row) for row in releases_since(moment)),
-        ]
-    )

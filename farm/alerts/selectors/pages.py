@@ -10,9 +10,9 @@ from django.db.models.functions import Concat, RowNumber
 from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
-from farm.alerts.models import Alert, AlertEvent, IndexLook, Point, Release, Symptom, Watch, WatchRound
+from farm.alerts.models import Alert, IndexLook, Point, Release, Symptom, Watch, WatchRound
 from farm.alerts.selectors.alerts import alerts_visible_to, with_progress
-from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+from farm.alerts.states import OPEN_ALERTS, AlertState
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
 
@@ -51,16 +51,6 @@ LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 # figures of a symptom's comparison, as lists show them
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
-# what somebody who was away wants to hear of
-NOTABLE = (
-    AlertEventKind.OPENED,
-    AlertEventKind.REOPENED,
-    AlertEventKind.EXPLAINED,
-    AlertEventKind.RESOLVED,
-    AlertEventKind.INVALID,
-    AlertEventKind.INFRA,
-    AlertEventKind.WOKEN,
-)
 
 
 def _conditions() -> dict[str, Q]:
@@ -238,11 +228,6 @@ def watched_among(models: Iterable[Model]) -> dict[int, int]:
 
 def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
     return points(watch, round__version__model=model)
-
-
-def events_since(user: Anyone, moment: datetime) -> QuerySet[AlertEvent]:
-    rows = AlertEvent.objects.filter(alert__in=Alert.objects.visible_to(user), kind__in=NOTABLE, at__gte=moment)
-    return rows.select_related("alert").order_by("-pk")
 
 
 def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
