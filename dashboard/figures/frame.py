@@ -64,7 +64,7 @@ class Scale:
     def _places(self) -> dict[str, float]:
         return {name: float(place) for place, name in enumerate(self.names)}
 
-    @property
+    @cached_property
     def ticks(self) -> list[tuple[float, str]]:
         steps = () if self.names else self.axis.get("tickvals") or theme.steps(*self.ends)
         texts = self.names or self.axis.get("ticktext") or theme.texts(steps)

@@ -51,14 +51,15 @@ def home(request: HttpRequest) -> HttpResponse:
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
     nodes = list(nodes_listed(user).order_by("-state", "name")[:NODES])
-    news = run_reading.news(newest_ended(user), since=timezone.now() - WEEK)
+    week = timezone.now() - WEEK
+    news = run_reading.news(newest_ended(user), since=week)
     context = {
         "invitations": list(invitations_of(user)),
         "alert_count": counts["open"],
         "alert_table": _alerts(user) if counts["open"] else None,
         "alerts_shown": ALERTS,
         "news": news,
-        "releases": [alert_reading.of_release(*row) for row in releases_since(timezone.now() - WEEK)],
+        "releases": [alert_reading.of_release(*row) for row in releases_since(week)],
         "open_runs": opened,
         "open_count": open_count,
         "waits": waits([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
