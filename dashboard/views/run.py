@@ -173,15 +173,10 @@ def _origin(row: "Run") -> dict[str, object] | None:
 def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
     """How far it is, how long it has taken, and what is left at the pace of its rounds."""
     progress = selectors.progress(row, moment=moment)
-    refused = progress.cells.get("refused")
-    parts = [
-        f"{progress.cells_ended} of {numbers.counted(progress.cells_planned, 'cell')} ended",
-        *([f"{refused} refused"] if refused else []),
-        f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured",
-    ]
+    rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
         "percent": round(100 * progress.share),
-        "words": "; ".join(parts),
+        "words": f"{progress.counts.words}; {rounds}",
         "since": ("started", progress.started_at) if progress.started_at else ("submitted", progress.created_at),
         "left": progress.words_left,
     }

@@ -233,8 +233,8 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
         progress=shaped(
             ProgressOut,
             progress,
-            cells_done=progress.cells_ended,
-            cells_planned=progress.cells_planned,
+            cells_done=progress.counts.ended,
+            cells_planned=progress.counts.planned,
             block=progress.words,
             waiting=progress.moment.still,
             is_slowed=progress.moment.is_slowed,

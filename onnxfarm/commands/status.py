@@ -39,9 +39,9 @@ def status(
                 follow(client, run, console=Console(stderr=True))
             asked = client.ask(operations.RUN, run=run)
             answer, found = asked.plain, asked.shape
-            sentence = f" {found.sentence}" if found.sentence else ""
-            standing = make_progress(found).words
-            show = f"Run {found.id}: {run_status(found)}, {standing}.{sentence}\n{found.url}"
+            # where the sentence is not the same count
+            said = dict.fromkeys((f"{make_progress(found).words}.", found.sentence))
+            show = f"Run {found.id}: {run_status(found)}, {' '.join(filter(None, said))}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from farm.contract.api.runs import RunOut
 from farm.contract.document import SCHEMA, Document
 from farm.rules.planning.time_left import words_left
+from farm.rules.presenting.cell_counts import CellCounts
 from onnxfarm.problems import Infrastructure, TimedOut
 from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
@@ -26,11 +27,10 @@ Show = Callable[["RunProgress"], None]
 
 
 class RunProgress(NamedTuple):
-    """How far a run is; `share` of its work, 0–1. `minutes_left` is None while nobody can tell, and counts from when
-    what the run waits for is over."""
+    """How far a run is: `cells` in words; `share` of its work, 0–1. `minutes_left` is None while nobody can tell, and
+    counts from when what the run waits for is over."""
 
-    done: int
-    planned: int
+    cells: str
     share: float
     block: str
     minutes_left: float | None
@@ -38,8 +38,6 @@ class RunProgress(NamedTuple):
     is_waiting: bool = False
     begins_in_minutes: float | None = None
     is_slowed: bool = False
-    # beside those that are planned
-    refused: int = 0
 
     @property
     def news(self) -> object:
@@ -47,13 +45,12 @@ class RunProgress(NamedTuple):
         where, _, doing = self.block.partition("; ")
         doing_now = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
         # a node that says which round it measures says it once a round
-        return self.done, where.rpartition(", ")[0] if doing else where, doing_now
+        return self.cells, where.rpartition(", ")[0] if doing else where, doing_now
 
     @property
     def words(self) -> str:
         """Cells, block and minutes left in one line."""
-        beside = f" ({self.refused} refused)" if self.refused else ""
-        parts = [f"{self.done}/{self.planned + self.refused} cells{beside}"]
+        parts = [self.cells]
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
@@ -105,19 +102,16 @@ def run_status(run: RunOut) -> str:
 
 def make_progress(run: RunOut) -> RunProgress:
     """How far a run is, from the API's answer."""
-    progress, is_finished = run.progress, run.state == "finished"
+    progress = run.progress
     return RunProgress(
-        # a cell that was cancelled has ended, and is not done
-        done=progress.cells.get("done", 0) if is_finished else progress.cells_done,
-        planned=progress.cells_planned,
+        cells=CellCounts(progress.cells).words,
         share=progress.share,
         block=progress.block,
         minutes_left=progress.minutes_left,
-        is_finished=is_finished,
+        is_finished=run.state == "finished",
         is_waiting=bool(progress.waiting),
         begins_in_minutes=progress.begins_in_minutes,
         is_slowed=progress.is_slowed,
-        refused=progress.cells.get("refused", 0),
     )
 
 

@@ -17,6 +17,7 @@ from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_of
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import words_left
+from farm.rules.presenting.cell_counts import OPEN, CellCounts
 from farm.rules.presenting.idle_reasons import Waiting, idle_reason
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
@@ -235,14 +236,8 @@ class Progress:
         return self.outcome or self.state if self.is_finished else activity_of(self.blocks)
 
     @property
-    def cells_planned(self) -> int:
-        """How many cells are measured: what was refused never is. Of a run refused whole, all that were asked for."""
-        asked = sum(self.cells.values())
-        return asked - self.cells.get("refused", 0) or asked
-
-    @property
-    def cells_ended(self) -> int:
-        return sum(count for status, count in self.cells.items() if status not in ("open", "refused"))
+    def counts(self) -> CellCounts:
+        return CellCounts(self.cells)
 
     @property
     def words_left(self) -> str:
@@ -330,7 +325,7 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
         sentence=run.sentence,
         headline=run.headline,
         revision=run.revision,
-        cells={status or "open": count for status, count in cells.items()},
+        cells={status or OPEN: count for status, count in cells.items()},
         blocks=states,
         rounds=sum(rounds for _, rounds, _ in blocks),
         # rounds that replace dropped pairs may come on top of those the budget has

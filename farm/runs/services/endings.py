@@ -15,6 +15,7 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.services import count_block_failure
 from farm.registry.services import remove_unused
+from farm.rules.presenting.cell_counts import OPEN, CellCounts
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
 from farm.runs.services.hints import hint_on_commit, wake_neighbours
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
@@ -56,12 +57,12 @@ def finish_run_if_over(run: Run) -> bool:
     """
     if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
         return False
-    statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
+    statuses = Counter(status or OPEN for status in run.cells.order_by().values_list("status", flat=True))
     outcome, sentence = _outcome(run, statuses)
     if not run.finish(outcome, sentence):
         return False
     # who cancelled it is in the log already
-    run.log(EventKind.RUN_FINISHED, _cells_in_words(statuses), outcome=outcome)
+    run.log(EventKind.RUN_FINISHED, f"{CellCounts(statuses).words}.", outcome=outcome)
     return True
 
 
@@ -73,14 +74,8 @@ def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
     outcome = RunOutcome.COMPLETE if statuses.keys() <= set(ANSWERED) else RunOutcome.PARTIAL
     if statuses.keys() == {CellStatus.REFUSED}:
         outcome = RunOutcome.REFUSED
-    return outcome, _cells_in_words(statuses)
-
-
-def _cells_in_words(statuses: Counter[str]) -> str:
-    """What became of the cells; of verdicts the headline alone speaks, by its axis, quantity and level."""
-    total = statuses.total()
-    others = ", ".join(f"{count} {status or 'open'}" for status, count in statuses.items() if status != CellStatus.DONE)
-    return f"{statuses[CellStatus.DONE]} of {total} cells done{f', {others}' if others else ''}."
+    # of verdicts the headline alone speaks, by its axis, quantity and level
+    return outcome, f"{CellCounts(statuses).words}."
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:

@@ -40,9 +40,9 @@ def map_of(client: Client, run: Run) -> str:
 
 def test_nothing_has_ended_before_anything_began(signed_in: Client, half: Run, owner: User) -> None:
     words = page_of(signed_in, half)
-    assert "0 of 8 cells ended; 8 refused; 0 of 8 rounds measured" in words
+    assert "0 of 8 cells ended, 8 refused; 0 of 8 rounds measured" in words
     told = selectors.progress(half)
-    assert (told.cells_ended, told.cells_planned) == (0, 8)
+    assert (told.counts.ended, told.counts.planned) == (0, 8)
     assert [(run.pk, ended, planned) for run, ended, planned in open_runs(owner)] == [(half.pk, 0, 8)]
     assert "0 of 8" in words_of(signed_in.get("/"))
 

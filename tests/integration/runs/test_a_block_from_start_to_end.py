@@ -72,7 +72,7 @@ def test_a_run_whose_points_were_all_refused_is_refused_at_once_and_everywhere(
     )
     assert [cell.status for cell in run.cells.all()] == ["refused"]
     assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.REFUSED)
-    assert "0 of 1 cells done, 1 refused" in run.sentence
+    assert "0 of 1 cell done, 1 refused" in run.sentence
     assert run.events.filter(kind="run_started").get().text == "Nothing to measure, 1 point refused."
     told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()
     assert told["status"] == "refused"
@@ -184,6 +184,11 @@ def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node, lease: Lease)
     progress = selectors.progress(run)
     assert (progress.rounds, progress.rounds_most, progress.blocks) == (3, 8, {"leased": 1})
     assert progress.share == pytest.approx(3 / 8)
+    # rounds that replace dropped pairs come on top of those of the budget, here and beside the block
+    run.blocks.update(rounds=9)
+    later, (block,) = selectors.progress(run), selectors.runs.busy_blocks(run)
+    assert (later.rounds, later.rounds_most) == (block.rounds, block.rounds_most) == (9, 9)
+    run.blocks.update(rounds=3)
     assert selectors.document(run).cells == []
     assert selectors.revision(run) != selectors.revision(
         Run.objects.create(team=run.team, version=run.version, matrix={})

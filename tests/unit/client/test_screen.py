@@ -291,33 +291,35 @@ def test_names_from_a_model_are_printed_as_they_are() -> None:
 
 def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
     class Farm:
-        states = iter([(0, "block 1", "running"), (0, "block 1", "running"), (2, "", "finished")])
-        cells = {"done": 1, "cancelled": 1, "refused": 5}
+        states = iter([({"open": 2}, "block 1", "running")] * 2 + [({"done": 1, "cancelled": 1}, "", "finished")])
 
         def call(self, operation: object, *, run: str) -> RunOut:
-            done, block, state = next(self.states)
-            counts = {"cells_done": done, "cells_planned": 2, "cells": self.cells}
-            progress = plain(ProgressOut, **counts, block=block, minutes_left=3.2)
+            cells, block, state = next(self.states)
+            progress = plain(ProgressOut, cells={**cells, "refused": 5}, block=block, minutes_left=3.2)
             return answer(RunOut, id=run, state=state, progress=progress)
 
     text = io.StringIO()
     follow(Farm(), "7", console=Console(file=text, width=80))
     # what was cancelled has ended and is not done; what was refused is counted beside the others
-    said = ["0/7 cells (5 refused), block 1, time left: about 3 min", "1/7 cells (5 refused)"]
+    said = [
+        "0 of 2 cells ended, 5 refused, block 1, time left: about 3 min",
+        "1 of 2 cells done, 5 refused, 1 cancelled",
+    ]
     assert text.getvalue().splitlines() == said
 
 
 def test_less_than_a_minute_is_said_so() -> None:
-    assert RunProgress(1, 2, 0.5, "", 0.2, False).words == "1/2 cells, time left: about 10 s"
+    assert RunProgress("1 cell", 0.5, "", 0.2, False).words == "1 cell, time left: about 10 s"
 
 
 def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
-    assert RunProgress(0, 2, 0.0, "vm: It waits.", 1.2, False).words == "0/2 cells, vm: It waits, time left: about 70 s"
+    standing = RunProgress("no cell", 0.0, "vm: It waits.", 1.2, False)
+    assert standing.words == "no cell, vm: It waits, time left: about 70 s"
 
 
 def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
     def at(block: str, *, is_waiting: bool = False) -> object:
-        return RunProgress(0, 2, 0.0, block, None, False, is_waiting).news
+        return RunProgress("", 0.0, block, None, False, is_waiting).news
 
     place = "1 of 1 block being measured, 3 of 8 rounds; "
     assert at(f"{place}vm: round 4: onnxruntime==1.31.1, fp32, arm 0") == at(
@@ -335,7 +337,7 @@ def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
     text, moment = io.StringIO(), [0.0]
     say = log_lines(Console(file=text, width=80), clock=lambda: moment[0])
     waits = RunProgress(
-        0, 2, 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0
+        "", 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0
     )
     for second in range(130):
         moment[0] = 100.0 + second
@@ -345,7 +347,7 @@ def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
 
 
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
-    waits = RunProgress(0, 2, 0.0, "0 of 8 rounds; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
+    waits = RunProgress("", 0.0, "0 of 8 rounds; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
     assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")
 
 

@@ -27,7 +27,7 @@ class Farm:
     def call(self, operation: object, *, run: int) -> RunOut:
         self.asked.append(run)
         block = "1 of 1 block being measured, 3 of 8 rounds"
-        progress = plain(ProgressOut, cells_done=0, cells_planned=2, block=block, minutes_left=0.5)
+        progress = plain(ProgressOut, cells={"open": 2}, block=block, minutes_left=0.5)
         return answer(RunOut, id=run, state="running", progress=progress)
 
 
@@ -38,7 +38,7 @@ def test_a_watch_that_is_waited_for_says_how_far_its_run_is(capsys: pytest.Captu
     assert capsys.readouterr().err.splitlines() == [
         "Round 1: waiting",
         "Round 1: measuring",
-        "0/2 cells, 1 of 1 block being measured, 3 of 8 rounds, time left: about 30 s",
+        "0 of 2 cells ended, 1 of 1 block being measured, 3 of 8 rounds, time left: about 30 s",
         "Round 1: confirming",
         "Round 1: judged: [red]14 %[/red] slower",
     ]
