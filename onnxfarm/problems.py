@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -27,6 +27,9 @@ from typer.models import CommandFunctionType
 
 from farm.contract.texts import escape_line_breaks
 from onnxfarm.gate_process import INTERNAL
+
+if TYPE_CHECKING:
+    from farm.contract.document import Document
 
 
 class Problem(Exception):
@@ -63,6 +66,11 @@ class Stopped(Problem):
     """Somebody pressed Ctrl-C, or ended it."""
 
     exit_code = 130
+
+    def __init__(self, text: str, measured: "Document | None" = None) -> None:
+        super().__init__(text)
+        # the document of what was measured until then
+        self.measured = measured
 
 
 @contextmanager

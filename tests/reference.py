@@ -89,7 +89,13 @@ def commands() -> Iterator[str]:
         "Commands that measure print a table and take `--json FILE` beside it (`-` is stdout). "
         "Commands that answer print JSON by a bare `--json`."
     )
-    kinds = [problems.GateFailed, problems.Usage, problems.Infrastructure, problems.TimedOut, problems.Stopped]
+    kinds: list[type[problems.Problem]] = [
+        problems.GateFailed,
+        problems.Usage,
+        problems.Infrastructure,
+        problems.TimedOut,
+        problems.Stopped,
+    ]
     codes = [(_code(kind.exit_code), (kind.__doc__ or "").strip()) for kind in kinds]
     yield "## Exit codes"
     rows = [("`0`", "Every planned cell is done, or what was asked for was done."), *codes]

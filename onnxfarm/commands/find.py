@@ -147,7 +147,7 @@ def _found(space: Matrix, question: "Question", given: _Given, *, console: Conso
     folder = given.save and make_folder(given.save, option="--save")
     late_at = time.monotonic() + 60.0 * LATE * question.minutes
     with workbench.open_workbench(
-        given.subject, home=given.home, console=console, is_late=lambda: time.monotonic() > late_at
+        given.subject, home=given.home, console=console, is_late=lambda: bench.clock() > late_at
     ) as bench:
         if given.calibration is not None:
             bench.calibrate(given.calibration)

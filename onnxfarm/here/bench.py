@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower, follow_blocks
 from onnxfarm.here.release_index import WHEELS
-from onnxfarm.problems import Infrastructure
+from onnxfarm.problems import Infrastructure, Stopped
 from worker.agent.execution import execute_block
 from worker.agent.installation.cache import ArtifactCache
 from worker.agent.installation.environment import JudgeFile, NodeEnvironment
@@ -92,6 +93,12 @@ class Run:
     # a function of the user's that judges in place of a recipe
     judge: JudgeFile | None = None
     _facts: Facts | None = field(default=None, init=False)
+    _waited_s: float = field(default=0.0, init=False)
+    _waiting_since: float | None = field(default=None, init=False)
+
+    def clock(self) -> float:
+        """Seconds, which stand still while another measurement has the machine."""
+        return (self._waiting_since or time.monotonic()) - self._waited_s
 
     def measure(self, plan: Plan) -> Document:
         """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""
@@ -103,7 +110,8 @@ class Run:
                 if self.is_cancelled():
                     break
                 follower.start_block(block, number=number)
-                records.append(self._measure_block(block, follower=follower))
+                with contextlib.suppress(Stopped):
+                    records.append(self._measure_block(block, follower=follower))
         facts = self._facts or read_facts(busy_window_s=0)
         return documents.assemble(
             RunRecord(
@@ -161,14 +169,19 @@ class Run:
 
     @contextlib.contextmanager
     def _machine(self, follower: Follower) -> Iterator[None]:
-        """One measurement at a time, whoever owns it."""
+        """One measurement at a time, whoever owns it. Raises Infrastructure, and Stopped while it is waited for."""
+        self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(
                 patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.wait
             ):
+                self._waited_s += time.monotonic() - self._waiting_since
+                self._waiting_since = None
                 follower.begin()
                 yield
         except host_lock.BusyError as problem:
+            if self.is_cancelled():
+                raise Stopped("Stopped before the end.") from problem
             raise Infrastructure(f"{problem} Try again when it has ended.") from problem
 
 

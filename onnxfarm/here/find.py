@@ -1,6 +1,5 @@
 """A race on this machine: its settings from a plan, its blocks with every pair compared, and its end in time."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -44,7 +43,6 @@ class Question:
     limits: Limits = field(default_factory=Limits)
     minutes: float = 10.0
     save: Callable[[CellSpec], Path] | None = None
-    clock: Callable[[], float] = time.monotonic
 
 
 def count_physical_cores() -> int:
@@ -55,7 +53,7 @@ def count_physical_cores() -> int:
 
 def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     """The document of what was found. Raises Usage for a space without two settings that run, Infrastructure."""
-    began = question.clock()
+    began = bench.clock()
     plan = bench.plan(space)
     contenders, refused = split_contenders(plan, space, question.goal)
     _check(contenders, refused)
@@ -63,7 +61,7 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     print_lines(f"{counted(len(contenders), 'setting')} in the space{cannot}.", console=bench.console)
 
     def left_s() -> float:
-        return 60.0 * question.minutes - (question.clock() - began)
+        return 60.0 * question.minutes - (bench.clock() - began)
 
     def fits(matrix: Matrix) -> bool:
         blocks = bench.plan(matrix).blocks
@@ -79,13 +77,15 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     is_stopped = False
     try:
         carry_out(race, Track(bench, left_s))
-    except Stopped:
+    except Stopped as stopped:
         is_stopped = left_s() > 0.0
+        if stopped.measured is not None:
+            race.interrupt(stopped.measured)
     path = question.path
     if question.save is not None and (first := race.answer().found[:1]):
         specs = {arm.spec.digest: arm.spec for block in plan.blocks for arm in block.arms}
         path = str(question.save(specs[first[0].digest]))
-    minutes = (question.clock() - began) / 60.0
+    minutes = (bench.clock() - began) / 60.0
     asked = found.Asked(bench.name, question.path, path, minutes, refused, is_stopped)
     return found.document_of(race, asked)
 

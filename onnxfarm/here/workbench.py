@@ -52,11 +52,14 @@ class Bench(Protocol):
     @property
     def console(self) -> Console: ...
 
+    def clock(self) -> float:
+        """Seconds, which stand still while another measurement has the machine."""
+
     def plan(self, matrix: Matrix) -> Plan:
         """What would be measured. Raises Usage when the matrix cannot be meant."""
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan, perhaps a reshaped one. Raises Infrastructure when it was stopped or the machine is taken."""
+        """Measure a plan, perhaps a reshaped one. Raises Stopped, and Infrastructure when the machine is taken."""
 
 
 @dataclass
@@ -76,6 +79,9 @@ class Workbench:
     @property
     def console(self) -> Console:
         return self.template.console
+
+    def clock(self) -> float:
+        return self.template.clock()
 
     def plan(self, matrix: Matrix) -> Plan:
         bench_given.check_against_model(matrix, self.given, model=self.template.preparation.model)
@@ -168,7 +174,7 @@ class Workbench:
         document = self.template.measure(plan)
         self.with_null_pair = False
         if self.template.is_cancelled():
-            raise Stopped("Stopped before the end.")
+            raise Stopped("Stopped before the end.", document)
         return document
 
 

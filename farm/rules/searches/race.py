@@ -12,6 +12,7 @@ from typing import Literal
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget
+from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import MIN_MEMORY
@@ -156,6 +157,15 @@ class Race(Search[Measured, Outcome]):
         self._queue = [each for each in self._queue if each.digest not in cells and each.digest not in self.gone]
         if not self.is_final:
             self._shut_out(standing)
+
+    def interrupt(self, document: Document) -> None:
+        """Note what was measured of a block that was stopped. Single rounds say less than a whole block before."""
+        standing = Standing.of(document, self.goal)
+        if standing.freedom or (standing.cells and not self.blocks):
+            self.blocks.append(standing)
+            done = {each.digest: each for each in self.contenders if each.digest in standing.cells}
+            for digest, contender in done.items():
+                self._note(contender, standing.cells[digest], standing)
 
     def _note(self, contender: Contender, cell: Cell, standing: Standing) -> None:
         before = self.cells.get(contender.digest)

@@ -1,5 +1,6 @@
 """A workbench whose latencies follow from the cell, with noise from a seed: the same plans, judges and documents."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,7 @@ class MadeUpBench:
     releases: tuple[str, ...] = ()
     measured: list[list[str]] = field(default_factory=list)
     console: Console = field(default_factory=lambda: Console(quiet=True))
+    clock: Callable[[], float] = time.monotonic
     name: str = "encoder"
     model: ModelFacts = field(default_factory=make_model)
 

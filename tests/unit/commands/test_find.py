@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import threading
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 import onnxruntime
@@ -16,10 +18,16 @@ from farm.contract.cells import CellSpec
 from farm.contract.document_find import Found, json_schema
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
+from onnxfarm.here.bench import Home, Run
+from onnxfarm.here.bundle import LocalFiles
+from onnxfarm.here.orders import Preparation
+from onnxfarm.here.progress import Follower
 from onnxfarm.problems import Stopped
 from tests.conftest import MODELS
 from tests.unit.commands.conftest import Call, Write, refused
 from tests.unit.commands.made_up import MadeUpBench
+from tests.unit.rules.making import make_model
+from worker.agent.machine import host_lock
 
 MODEL = MODELS / "relu_op13_ir7.onnx"
 pytestmark = pytest.mark.usefixtures("package_index")
@@ -154,6 +162,41 @@ def test_sizes_and_times_have_units() -> None:
     assert command._amount("1 GiB", "--max-memory", command._SIZES, "") == 2**30
     assert command._amount("0.5 s", "--max-p50", command._TIMES, "") == 500.0
     assert command._amount("97 %", "--min-accuracy", command._SHARES, "") == pytest.approx(0.97)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
+    preparation = cast(Preparation, None)
+    return Run(Home(tmp_path), tmp_path, LocalFiles(), make_model(), preparation, Console(quiet=True))
+
+
+def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Run) -> None:
+    began, holding = run.clock(), threading.Event()
+
+    def hold() -> None:
+        with host_lock.hold_machine(patience_s=0):
+            holding.set()
+            time.sleep(1.0)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait()
+    asked = time.monotonic()
+    with run._machine(Follower([], console=run.console, bar=None)):
+        assert time.monotonic() - asked > 0.5
+        assert run.clock() - began < 0.5
+    thread.join()
+    before = run.clock()
+    time.sleep(0.01)
+    assert run.clock() > before, "it goes on where it stood"
+
+
+def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Run) -> None:
+    run.is_cancelled = lambda: True
+    waiting = run._machine(Follower([], console=run.console, bar=None))
+    with host_lock.hold_machine(patience_s=0), pytest.raises(Stopped), waiting:
+        pass
 
 
 def test_goals_are_those_of_the_document() -> None:

@@ -45,6 +45,7 @@ def machine(times: Mapping[int, float], **how: Any) -> MadeUpBench:
 
 
 def raced(bench: MadeUpBench, over: Matrix, goal: Any = "latency", **how: Any) -> Found:
+    bench.clock = how.pop("clock", bench.clock)
     limits = Limits(**{name: how.pop(name) for name in [*how] if name in Limits.__dataclass_fields__})
     return find.run_race(bench, over, find.Question("model.onnx", goal, limits, **how))
 
@@ -317,3 +318,23 @@ def test_ctrl_c_keeps_what_is_known(blocks: int, said: str) -> None:
     assert found.is_stopped
     assert found.sentence.startswith("Stopped before the end.")
     assert said in found.sentence
+
+
+@pytest.mark.parametrize(("blocks", "rounds", "launches"), [(0, 1, 3), (0, 2, 6), (1, 1, 6), (1, 5, 16)])
+def test_ctrl_c_keeps_the_block_that_it_stopped_unless_the_one_before_says_more(
+    blocks: int, rounds: int, launches: int
+) -> None:
+    bench = machine({4: 1.0, 1: 1.01, 2: 1.4})
+    measure = bench.measure
+
+    def stopped(plan: Any) -> Any:
+        if len(bench.measured) < blocks:
+            return measure(plan)
+        bench.rounds = rounds
+        raise Stopped("Stopped before the end.", measure(plan))
+
+    bench.measure = stopped  # type: ignore[method-assign]
+    found = raced(bench, space(threads=[4, 1, 2]))
+    assert found.sentence.startswith("Stopped before the end. Best so far, not decided: 4 threads")
+    assert found.launches == launches
+    assert not found.is_final

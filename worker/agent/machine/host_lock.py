@@ -130,7 +130,7 @@ def _name(holder: psutil.Process) -> str:
         words = []
     if "worker.node" in words or ("onnxfarm" in words and "node" in words):
         return "An agent of a farm"
-    for command in ("bench", "gate", "sweep", "bisect", "evaluate", "diverge", "conformance"):
+    for command in ("bench", "gate", "compare", "find", "sweep", "bisect", "evaluate", "diverge", "conformance"):
         if command in words:
             return f"`onnxfarm {command}`"
     return "Another program"
