@@ -51,7 +51,9 @@ const open = async () => {
     await wanted(bytes.byteLength);
     say("Drawing the graph …");
     tell("theme", { dark: isDark() });
-    tell("open", { name: frame.dataset.name, model: bytes, operators: await operators.text(), notes }, [bytes]);
+    // the table's first row is the node with most time, or with the largest change
+    const [node] = rows.keys();
+    tell("open", { name: frame.dataset.name, model: bytes, operators: await operators.text(), notes, node }, [bytes]);
   } catch (error) {
     say(`The graph cannot be drawn: ${error.message}`);
   }

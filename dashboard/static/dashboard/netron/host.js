@@ -1,6 +1,6 @@
 // The host that Netron's own viewer runs in, in place of the wheel's browser.js: it asks no server for anything, keeps
 // nothing, and sends nothing. Everything comes from the page around this sandboxed frame, and goes there, as messages:
-//   in:  hello · open {name, model, operators, notes, dark} · theme {dark} · do {what} · show {node}
+//   in:  hello · open {name, model, operators, notes, node} · theme {dark} · do {what} · show {node}
 //   out: ready · drawn {nodes} · picked {node} · file {name, blob} · problem {text}
 import * as base from "./base.js";
 import * as grapher from "./grapher.js";
@@ -114,7 +114,12 @@ viewer.showNodeProperties = (node, source) => {
   return showProperties(node, source);
 };
 
-const open = async ({ name, model, operators, notes: given }) => {
+const show = ({ node: label }) => {
+  const node = nodes.get(label);
+  if (node && viewer.target) viewer.target.scrollTo(viewer.target.select([node]));
+};
+
+const open = async ({ name, model, operators, notes: given, node }) => {
   notes = given;
   host.assets.set("onnx-metadata.json", operators);
   const context = {
@@ -134,6 +139,7 @@ const open = async ({ name, model, operators, notes: given }) => {
   )));
   document.title = name;
   viewer.show(null);
+  show({ node });
   tell("drawn", { nodes: viewer.activeTarget?.nodes?.length ?? 0 });
 };
 
@@ -141,10 +147,7 @@ const ORDERS = {
   hello: () => tell("ready"),
   theme: ({ dark }) => paint(dark),
   open,
-  show({ node: label }) {
-    const node = nodes.get(label);
-    if (node && viewer.target) viewer.target.scrollTo(viewer.target.select([node]));
-  },
+  show,
   do({ what }) {
     if (what === "find") return viewer.find();
     const isPicture = what === "png" || what === "svg";
