@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
 from farm.alerts.states import AlertState
+from farm.fleet.models import Node
 from farm.registry.models import Version
 from tests.acceptance.browser.conftest import PHONE, Opening, explore
 from tests.integration.alerts.driving import make_watch, offer
@@ -75,6 +76,18 @@ def test_a_key_opens_the_form_for_snoozing(opened: Opening, watch: Watch, versio
     page.fill("#snooze input[name=release]", "1.32.0")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("Snoozed until release 1.32.0. No notifications until then.")
+
+
+def test_the_text_of_an_issue_is_read_and_copied(opened: Opening, watch: Watch, version: Version, person: User) -> None:
+    alert = watching.bare_alert(watch, version)
+    alert.symptoms.update(run=rows.finished_run(version, Node.objects.get(), person), cell="c5")
+    page = opened(f"/alerts/{alert.pk}/")
+    page.click("#report summary")
+    expect(page.locator("#issue")).to_contain_text("### Describe the issue")
+    page.click("#report details button.copy")
+    expect(page.locator("#report details button.copy")).to_have_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("# [Performance]")
+    page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
 def test_the_list_of_alerts_fits_a_laptop(opened: Opening, watch: Watch, version: Version, person: User) -> None:
