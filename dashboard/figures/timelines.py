@@ -219,7 +219,7 @@ def _table(trace: Timeline) -> Table:
         Number("itself, µs", lambda span: written(span.self_us, _us)),
         Number(
             "share",
-            lambda span: Entry(numbers.share(span.self_us / (trace.duration_us or 1)), span.self_us),
+            lambda span: written(span.self_us / (trace.duration_us or 1), numbers.share),
             note="of the inference",
         ),
     )

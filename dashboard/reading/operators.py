@@ -106,7 +106,7 @@ def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[
 
     def share(one: OperatorTime) -> Entry:
         part = one.time_us / whole if whole else None
-        return Entry(numbers.share(part), one.time_us, share=part or 0.0)
+        return Entry(numbers.share(part), part, share=part or 0.0)
 
     return Number(head, lambda one: written(one.time_us)), Number("share", share)
 

@@ -177,6 +177,7 @@ def test_a_picture_needs_no_script_and_plotly_takes_its_place_without_a_shift(
     still.goto(f"/runs/{finished.pk}/?chart=operators")
     expect(still.locator(".plot rect").first).to_be_visible()
     expect(still.locator("[data-explore]").first).to_be_hidden()
+    expect(still.locator("figure table").first).to_be_visible()
     bare.close()
     for size in (LAPTOP, PHONE):
         page = opened(f"/runs/{finished.pk}/?chart=operators", size=size)
@@ -271,6 +272,20 @@ def test_a_copy_button_copies(opened: Opening) -> None:
     page.click("button[data-copy]")
     expect(page.locator("button[data-copy]")).to_have_text("copied")
     assert page.evaluate("navigator.clipboard.readText()") == "onnxfarm submit model.onnx --wait"
+
+
+def test_copied_cells_paste_into_a_spreadsheet_as_numbers(opened: Opening, finished: Run) -> None:
+    page = opened(f"/runs/{finished.pk}/cells/c5/")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#metrics tbody'))")
+    page.keyboard.press("Control+c")
+    copied = [line.split("\t") for line in page.evaluate("navigator.clipboard.readText()").split("\n")]
+    assert {line[0]: float(line[1]) for line in copied if line[0] in ("p50", "throughput", "peak memory")} == {
+        "p50": 0.617, "throughput": 1620, "peak memory": 91,
+    }  # fmt: skip
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#operators tbody'))")
+    page.keyboard.press("Control+c")
+    shares = [line.split("\t")[4] for line in page.evaluate("navigator.clipboard.readText()").split("\n")]
+    assert shares == ["34 %", "23 %", "22 %", "21 %"]
 
 
 def test_a_server_that_goes_away_is_said_and_recovers(opened: Opening, version: Version, node: Node, person: User):

@@ -63,6 +63,26 @@ const prepareAll = () => {
 prepareAll();
 document.addEventListener("htmx:load", prepareAll);
 
+// Copied cells paste into a spreadsheet as numbers: without units, thin spaces and the sign of typography.
+const FIGURE = /^[+-]?\d[\d.]*(e[+-]?\d+)?( ?%)?/;
+const plain = (text) => text.trim().replaceAll("\u202f", "").replaceAll("\u2212", "-");
+const figure = (cell) => {
+  const text = plain(cell.innerText), [found] = text.match(FIGURE) ?? [];
+  if (!cell.classList.contains("n") || found === text) return text;
+  const { value } = cell.dataset;
+  return value && !Number.isNaN(Number(value)) ? value : found ?? text;
+};
+
+document.addEventListener("copy", (event) => {
+  const selection = getSelection(), table = selection.anchorNode?.parentElement?.closest("table");
+  if (!table || selection.isCollapsed) return;
+  const chosen = [...table.rows].filter((row) => !row.hidden && selection.containsNode(row, true))
+    .map((row) => [...row.cells].filter((cell) => selection.containsNode(cell, true)));
+  const rows = chosen.flat().length > 1 ? chosen.map((cells) => cells.map(figure)) : [[plain(selection.toString())]];
+  event.clipboardData.setData("text/plain", rows.map((row) => row.join("\t")).join("\n"));
+  event.preventDefault();
+});
+
 // A field marked `data-filter` hides the rows of the table it names that do not hold all of its words.
 document.addEventListener("input", (event) => {
   const table = document.getElementById(event.target.dataset?.filter ?? "");
