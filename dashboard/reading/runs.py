@@ -167,21 +167,28 @@ NEWS: tuple[Column[Told], ...] = (
 MAX_NEWS = 12
 
 
-def news(ended: Iterable["Ended"], *, since: datetime) -> News:
-    """What became of each model since a moment. `ended`: the newest run first."""
-    newest: dict[int, Ended] = {}
+def news(ended: Sequence["Ended"], *, since: datetime) -> News:
+    """What became of each model since a moment. `ended`: the newest run first.
+
+    One precision beside another is no news: only what a release or a version of the model changed is.
+    """
+    newest: dict[int, tuple[Ended, Lead]] = {}
     for row in ended:
-        newest.setdefault(row.model, row)
-    recent = [(row, Lead.model_validate(row.lead)) for row in newest.values() if row.at >= since]
+        lead = Lead.model_validate(row.lead)
+        if lead.axis in NEWS_AXES:
+            newest.setdefault(row.model, (row, lead))
+    recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
     ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
     worse = sum(not lead.change.is_gain for _, lead in told)
     counts = f"{worse} worse, {len(told) - worse} better since last week" if recent else ""
-    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), counts, bool(newest))
+    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), counts, bool(ended))
 
 
 # of news, in this order; what has settled is none
 SETTLED = 4
+# what leads along no axis is wrong outputs, or ran elsewhere
+NEWS_AXES = ("", "runtime", "model")
 
 
 def _gravity(lead: Lead) -> tuple[int, float]:

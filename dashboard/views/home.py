@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from dashboard import markup
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import runs as run_reading
 from dashboard.reading.facts import Fact
@@ -108,5 +109,5 @@ def waits(queued: "Sequence[Run]") -> str:
 
 def _chip(node: "Node") -> Fact:
     state = node.state if node.health == NodeHealth.ACTIVE else node.health
-    tags = ", ".join(sorted(node.tags)) or "no tags"
-    return Fact(tags, node.name, href=reverse("dashboard:node", args=[node.pk]), state=state)
+    href = reverse("dashboard:node", args=[node.pk])
+    return Fact(markup.hardware_tags(node), node.name, href=href, state=state)

@@ -152,10 +152,10 @@ def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:
 class Lead(Message):
     """What the leading comparison comes to (farm.rules.comparing.quantities.Change), and how sure that is.
 
-    `step`: what is compared, `1.29.0 → 1.31.1`; `where`: with what both were measured. A run that compares nothing
-    has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell stand beside
-    it, of processor time where `quantity` says so. A run that measured nothing has the fate of its cells as its
-    verdict, one with wrong outputs or providers that did not start has those, and its `step` names the settings.
+    `step`: what is compared, `1.29.0 → 1.31.1`, along `axis`; `where`: with what both were measured. A run that
+    compares nothing has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell
+    stand beside it, of processor time where `quantity` says so. A run that measured nothing has the fate of its cells
+    as its verdict, one with wrong outputs or providers that did not start has those, and its `step` names the settings.
     """
 
     verdict: str = ""
@@ -166,6 +166,7 @@ class Lead(Message):
     level: float | None = None
     rounds: int = 0
     reason: str = ""
+    axis: str = ""
     step: str = ""
     where: str = ""
     node: str = ""
@@ -214,6 +215,7 @@ def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
         level=comparison.ci_level,
         rounds=comparison.rounds,
         reason=comparison.reason or "",
+        axis=comparison.axis,
         step=f"{_side(comparison.axis, baseline)} → {_side(comparison.axis, candidate)}",
         where=label.workload_label(candidate, without=comparison.axis),
         node=candidate.node or "",

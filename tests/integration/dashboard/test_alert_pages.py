@@ -30,6 +30,15 @@ def alert(watch: Watch, version: Version) -> Alert:
     return watching.bare_alert(watch, version)
 
 
+def test_an_alert_opens_with_few_words_and_tells_the_rest_below(signed_in: Client, alert: Alert) -> None:
+    measured = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8, "verdict": "slower"}
+    alert.symptoms.update(comparison={**measured, "baseline": "c1", "candidate": "c2", "margin": 0.02})
+    shown = opening(alert)
+    assert shown.headline == f"{alert.model.name}: {alert.bad} is 24 % slower than {alert.good}"
+    assert shown.because.startswith(f"ONNX Runtime {alert.bad} runs {alert.model.name} (")
+    assert shown.headline in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+
+
 def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
     response = signed_in.get("/alerts/")
     assert "No open alert" in assert_is_page(response)

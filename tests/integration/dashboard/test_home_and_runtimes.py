@@ -52,6 +52,16 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
 
 
+def test_one_precision_beside_another_is_no_news(signed_in: Client, version: Version, node: Node, owner: User) -> None:
+    """INT8 is slower than FP32 on this machine: nothing became worse."""
+    both = {"matrix": {"runtime": ["1.31.1"], "batch": [1], "precision": ["fp32", "fp16"]}, "budget": "quick"}
+    run = rows.finished_run(version, node, owner, matrix=both, slow={"fp16": 1.5})
+    assert run.lead["axis"] == "precision"
+    text = signed_in.get("/").content.decode()
+    assert 'id="news"' not in text
+    assert "No runs yet" not in text
+
+
 def test_a_release_of_this_week_leads_to_its_card(signed_in: Client) -> None:
     offer("1.31.1")
     assert 'href="/releases/onnxruntime/1.31.1/"' in signed_in.get("/").content.decode()

@@ -81,6 +81,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
         "notes stand beside the verdict",
     ),
     (r"/alerts/\d/", r"^SkipLayerNormalization .* changes most: ", "it says what explains the change"),
+    (r"/alerts/\d/", r"slower than|more is left\.$", "it opens with few words; all of these follow in one line"),
     (
         r"/alerts/1/",
         r"^(/layers\.0/attention/MatMul|180|179|−0\.988|−2\.84 to \+5\.23|−0\.4 %)$",
