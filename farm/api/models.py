@@ -21,7 +21,7 @@ from farm.contract.api.registry import (
     VersionOut,
 )
 from farm.registry import selectors, services
-from farm.registry.models import Artifact, EvaluationData, Model, Version
+from farm.registry.models import EvaluationData, Model, Version
 from farm.rules.quality.evaluation import recipe_text
 
 router = Router(tags=["registry"])
@@ -173,6 +173,13 @@ def _model(shape: type[AnyModel], model: Model, **more: object) -> AnyModel:
 def version_out(version: Version) -> VersionOut:
     """A version as the API tells of it."""
     model, artifact, evaluation = version.model, version.artifact, selectors.evaluation_of(version)
+    calibration = None
+    if artifact.calibration or artifact.calibration_problem:
+        calibration = CalibrationOut(
+            samples=artifact.calibration_samples,
+            sha256=artifact.calibration and artifact.calibration.sha256,
+            problem=artifact.calibration_problem or None,
+        )
     return shaped(
         VersionOut,
         version,
@@ -183,7 +190,7 @@ def version_out(version: Version) -> VersionOut:
         bytes=artifact.bytes,
         files=[shaped(FileOut, file, sha256=file.blob.sha256, bytes=file.blob.bytes) for file in artifact.files.all()],
         evaluation=evaluation and _evaluation(evaluation),
-        calibration=_calibration(artifact),
+        calibration=calibration,
         uploaded_by=name_of(version.uploaded_by),
     )
 
@@ -198,10 +205,3 @@ def _evaluation(data: EvaluationData) -> EvaluationOut:
         bytes=data.given.bytes,
         output=data.output or None,
     )
-
-
-def _calibration(artifact: Artifact) -> CalibrationOut | None:
-    given, problem = artifact.calibration, artifact.calibration_problem or None
-    if given is None and problem is None:
-        return None
-    return CalibrationOut(samples=artifact.calibration_samples, sha256=given and given.sha256, problem=problem)

@@ -140,17 +140,16 @@ def _entry_points(project: Mapping[str, Any]) -> bytes:
 def _written(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:
     folder = f"{NAME}-{version}.dist-info"
     whole = {**files, f"{folder}/WHEEL": TAG.encode(), **{f"{folder}/{name}": text for name, text in about.items()}}
-    record = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in sorted(whole.items())]
+    record = []
+    for name, content in sorted(whole.items()):
+        digest = urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
+        record.append(f"{name},sha256={digest},{len(content)}")
     whole[f"{folder}/RECORD"] = "\n".join([*record, f"{folder}/RECORD,,", ""]).encode()
     drawn = BytesIO()
     with zipfile.ZipFile(drawn, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(whole, key=lambda one: (one.startswith(folder), one)):
+        for name in sorted(whole, key=lambda name: (name.startswith(folder), name)):
             info = zipfile.ZipInfo(name, MOMENT)
             info.external_attr, info.compress_type = MODE, zipfile.ZIP_DEFLATED
             archive.writestr(info, whole[name])
     content = drawn.getvalue()
     return Wheel(f"{NAME}-{version}-py3-none-any.whl", content, sha256(content).hexdigest())
-
-
-def _digest(content: bytes) -> str:
-    return urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()

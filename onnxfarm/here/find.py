@@ -65,7 +65,10 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
 
     def fits(matrix: Matrix) -> bool:
         blocks = bench.plan(matrix).blocks
-        return len(blocks) == 1 and _seconds(blocks[0], blocks[0].min_rounds) <= left_s()
+        if len(blocks) != 1:
+            return False
+        needed_s = (blocks[0].once_s or 0.0) + blocks[0].min_rounds * (blocks[0].round_s or 0.0)
+        return needed_s <= left_s()
 
     # of a slow model a block has fewer
     room = max(len(block.arms) for block in plan.blocks)
@@ -116,10 +119,6 @@ def _max_rounds_in(block: PlannedBlock, left_s: float) -> int:
     """Of a final block, as many as its budget has and the time that is left allows, but never less than its fewest."""
     possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
     return max(block.min_rounds, min(block.max_rounds, int(possible)))
-
-
-def _seconds(block: PlannedBlock, rounds: int) -> float:
-    return (block.once_s or 0.0) + rounds * (block.round_s or 0.0)
 
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:

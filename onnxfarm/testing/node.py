@@ -122,7 +122,8 @@ class FakeNode:
         number = order.first_round
         while reply.go_on and number < order.first_round + order.max_rounds:
             samples = self._round(order.arms, number)
-            time.sleep(sum(_spent_s(place) for place in samples))
+            measured = [place.sample for place in samples if place.sample is not None]
+            time.sleep(sum(sample.n * sample.mean_ms for sample in measured) / 1000.0)
             reply = self._report(lease, RoundReport(round=number, samples=samples))
             number += 1
         self._report(lease, EndReport(wall_s=0.0))
@@ -151,10 +152,6 @@ class FakeNode:
     def _report(self, lease: Lease, report: Report) -> Reply:
         order = lease.order
         return self.gateway.report(order.block, attempt=order.attempt, token=lease.token, report=report)
-
-
-def _spent_s(place: ArmSample) -> float:
-    return place.sample.n * place.sample.mean_ms / 1000.0 if place.sample is not None else 0.0
 
 
 def parse_offer(offer: messages.Offer) -> tuple[str, int]:

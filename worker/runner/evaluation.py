@@ -40,7 +40,8 @@ def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, ob
     labels = given.pop(LABELS)
     vocabulary = given.pop(VOCABULARY) if what.apply == "ctc" else None
     decode = partial(output_steps.apply_step, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
-    names = outputs_of([node.name for node in engine.session.get_outputs()], what.output)
+    known = [node.name for node in engine.session.get_outputs()]
+    names = [what.output or known[0]] if what.output is None or what.output in known else what.output.split(",")
     judge = judge_of(what)
     batches = _batches(engine, given, names=names, what=what, count=len(labels))
     judged = judge.samples([judge.look(decode(join_outputs(outputs)), labels[picked]) for outputs, picked in batches])
@@ -72,10 +73,6 @@ def judge_of(what: EvaluationPart) -> Judge:
         extensions.import_own(what.judge) if ":" in what.judge else extensions.import_outside("accuracy", what.metric)
     )
     return judge
-
-
-def outputs_of(known: list[str], wanted: str | None) -> list[str]:
-    return [wanted or known[0]] if wanted is None or wanted in known else wanted.split(",")
 
 
 def join_outputs(arrays: list[Array]) -> Array:

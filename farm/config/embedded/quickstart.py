@@ -111,13 +111,10 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
     return [word for part in SAMPLE_DATA.get(name, ()) for word in (f"--{part}", str(samples / f"{name}.{part}.npz"))]
 
 
-def _server(farm: EmbeddedFarm) -> str:
-    return farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
-
-
 def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:
     """The same command that a user types, on this terminal."""
-    argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", _server(farm), "--wait"]
+    url = farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
+    argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", url, "--wait"]
     argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
     argv += [word for name in ("shape", "input") for given in getattr(options, name) for word in (f"--{name}", given)]

@@ -71,12 +71,6 @@ def _hardware_of(spec: CellSpec) -> str | None:
     return spec.hardware if spec.hardware != usual else None
 
 
-def _precision_schema() -> Schema:
-    options = {"type": "object", "additionalProperties": False, "properties": recipes.SCHEMA}
-    text = {"type": "string", "pattern": _PRECISION_NAME}
-    return named_schema("precision", {"enum": list(recipes.PRECISIONS)}, options, text=text)
-
-
 AXES: tuple[Axis, ...] = (
     Axis(
         "model",
@@ -174,7 +168,12 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "precision",
             read=readers.read_precision,
-            schema=_precision_schema(),
+            schema=named_schema(
+                "precision",
+                {"enum": list(recipes.PRECISIONS)},
+                {"type": "object", "additionalProperties": False, "properties": recipes.SCHEMA},
+                text={"type": "string", "pattern": _PRECISION_NAME},
+            ),
             of=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.variant_options(spec.recipe)),
         ),
     ),

@@ -42,7 +42,11 @@ def repeat_command(cell: CellSpec, main: str) -> str:
         ("--threads", cell.session.threads),
         ("--precision", cell.recipe.precision if "precision" not in declared else None),
         ("--opset", cell.recipe.opset if cell.recipe.opset != "as-is" else None),
-        *_own_options(cell),
+        *(
+            (f"--{axis.name}", format_value(value))
+            for axis in OWN_AXES
+            if axis.help and (value := axis.of(cell)) is not None and value != BY_NAME[axis.name].default
+        ),
         ("--seed", cell.workload.seed or None),
     )
     words += _shapes(cell) if "shapes" not in declared else []
@@ -136,11 +140,6 @@ def _named(runtime: Runtime) -> str:
 
 def _pairs(*options: tuple[str, object]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, str(value))]
-
-
-def _own_options(cell: CellSpec) -> list[tuple[str, object]]:
-    said = [(axis, value) for axis in OWN_AXES if (value := axis.of(cell)) is not None and axis.help]
-    return [(f"--{axis.name}", format_value(value)) for axis, value in said if value != BY_NAME[axis.name].default]
 
 
 def _shapes(cell: CellSpec) -> list[str]:

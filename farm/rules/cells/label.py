@@ -15,7 +15,7 @@ WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
 def varying_axes(cells: Iterable[Cell]) -> list[Axis]:
     """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
-    found = [axis for axis in AXES if _differ(cells, axis)]
+    found = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
     return [axis for axis in found if not _is_implied(axis, cells)]
 
 
@@ -41,11 +41,6 @@ def series_label(cell: Cell) -> str:
         if not axis.is_default(cell)
     ]
     return ", ".join(known)
-
-
-def _differ(cells: Sequence[Cell], axis: Axis) -> bool:
-    first = axis.label(cells[0]) if cells else ""
-    return any(axis.label(cell) != first for cell in cells)
 
 
 def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:

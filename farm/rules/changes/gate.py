@@ -113,7 +113,7 @@ def judge_gate(
             metric=metric,
         )
         for pair in pairs
-        for check, text, metric in _told(pair, names=metrics)
+        for check, text, metric in _list_findings(pair, names=metrics)
     ]
     return GateAnswer(
         findings=tuple(findings),
@@ -126,7 +126,7 @@ def judge_gate(
     )
 
 
-def _told(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
+def _list_findings(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
     """All that is found of a pair, with the metric where that is not the headline, in the order of the checks."""
     found = [
         *((check, text, "") for check, text in _checks(pair, names=names)),
@@ -134,16 +134,15 @@ def _told(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]
         *_metrics(pair, names=names),
     ]
     order = {check: place for place, check in enumerate(CHECKS)}
-    return sorted(found, key=lambda told: order.get(told[0], len(order)))
+    return sorted(found, key=lambda finding: order.get(finding[0], len(order)))
 
 
 def _is_within(pair: Pair, max_slowdown: float) -> bool:
-    return pair.comparison is not None and _slowdown(pair.comparison, pair) <= 1 + max_slowdown
-
-
-def _slowdown(comparison: Comparison, pair: Pair) -> float:
-    told = change_between(comparison, pair.old, pair.new)
-    return 1 / told.ratio if told.quantity == "items" and told.ratio else comparison.ratio or inf
+    if pair.comparison is None:
+        return False
+    change = change_between(pair.comparison, pair.old, pair.new)
+    slowdown = 1 / change.ratio if change.quantity == "items" and change.ratio else pair.comparison.ratio or inf
+    return slowdown <= 1 + max_slowdown
 
 
 def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> GateAnswer:

@@ -195,11 +195,13 @@ def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> P
     found = [change for point in points for change in _worse(point)]
     found += [_confirmed(alert) for alert in raised if alert.kind not in own]
     if found:
-        first = min(found, key=lambda one: one.weight)
+        first = min(found, key=lambda change: change.weight)
         alert = next((known.alert for known in raised if known.kind == first.kind), first.alert)
         return replace(first, alert=alert, points=len(points))
-    shown = min(map(_unchanged, points), key=lambda one: (_order(one), one.weight))
-    return replace(shown, points=len(points), detectable=_detectable(points))
+    shown = min(map(_unchanged, points), key=lambda place: (_order(place), place.weight))
+    known = [comparison.smallest_detectable if (comparison := point.pair.comparison) else None for point in points]
+    detectable = None if None in known else max(smallest for smallest in known if smallest is not None)
+    return replace(shown, points=len(points), detectable=detectable)
 
 
 def _worse(point: Measured) -> Iterator[Place]:
@@ -260,8 +262,3 @@ def _order(place: Place) -> int:
     if place.change is not None and place.change.is_gain:
         return 1
     return 3 if place.sign.word == "equal" else 2
-
-
-def _detectable(points: Iterable[Measured]) -> float | None:
-    known = [None if (pair := point.pair.comparison) is None else pair.smallest_detectable for point in points]
-    return None if None in known else max(smallest for smallest in known if smallest is not None)

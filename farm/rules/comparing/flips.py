@@ -71,7 +71,8 @@ def _end(row: Floats, level: float) -> float:
     change = max(low, high + wanted * float(row.std()) / sqrt(len(row)))
     width, steps = high - low, 0
     while high - low > PRECISION * width:
-        at = _score(row, change) - wanted
+        tail = min(_tail(_units(row - change)), 1.0 - 1e-12)
+        at = float(special.ndtri(tail)) - wanted
         low, high = (low, change) if at > 0.0 else (change, high)
         steps += 1
         secant = change - at * (change - last) / (at - at_last) if at != at_last else low
@@ -80,10 +81,6 @@ def _end(row: Floats, level: float) -> float:
         last, at_last = change, at
         change = secant if low < secant < high and steps % 4 else (low + high) / 2.0
     return low
-
-
-def _score(row: Floats, change: float) -> float:
-    return float(special.ndtri(min(_tail(_units(row - change)), 1.0 - 1e-12)))
 
 
 def _tail(units: Whole) -> float:

@@ -41,13 +41,9 @@ def levels(place: int, *, share: float = 1.0) -> Levels:
     return Levels(part * T_LEVEL, part * FLIP_LEVEL, part * SIGN_LEVEL, 1.0 - later * (1.0 - EQUALITY_LEVEL))
 
 
-def spent(rounds: int) -> int:
-    return sum(look <= rounds for look in LOOKS)
-
-
 def sentence(rounds: int) -> str:
     """What a reader must know of looks after the planned ones; empty where there was none."""
-    count = spent(rounds)
+    count = sum(look <= rounds for look in LOOKS)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
 
 

@@ -1,6 +1,5 @@
 """Pairs of cells that differ in their runtime, or model, alone: what kinds of change and gates compare. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farm.contract.base import digest_json
@@ -10,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label, scenarios
-from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.comparing.sides import between, by_sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,14 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
             )
             by_place.setdefault(place, {}).setdefault(side, []).append(cell)
     comparisons = by_sides(document.comparisons)
-    return [
-        _pair(sides[old], sides[new], comparisons)
-        for sides in by_place.values()
-        if old != new and old in sides and new in sides
-    ]
+    pairs = []
+    for sides in by_place.values():
+        if old != new and old in sides and new in sides:
+            olds, news = sides[old], sides[new]
+            together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
+            first, second = together[0] if together else (olds[0], news[0])
+            pairs.append(Pair(first, second, between(comparisons, first.id, second.id)))
+    return pairs
 
 
 def pair_models(document: Document, *, old: str, new: str) -> list[Pair]:
@@ -98,9 +100,3 @@ def pair_models(document: Document, *, old: str, new: str) -> list[Pair]:
         and (cells[comparison.baseline].model, cells[comparison.candidate].model) == (old, new)
         and cells[comparison.baseline].batch != cells[comparison.candidate].batch
     ]
-
-
-def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: BySides) -> Pair:
-    together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
-    old, new = together[0] if together else (olds[0], news[0])
-    return Pair(old, new, between(comparisons, old.id, new.id))

@@ -271,23 +271,20 @@ def _judged(
     needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
     if needed is not None and needed > LONGEST_ORDER:
         needed = None
+    texts = (obstacle, note) if obstacle else (figures.reason, note, look_levels.sentence(figures.rounds_used))
     return Judged(
         planned,
         "not comparable" if obstacle else figures.verdict,
         figures=figures,
         rounds=figures.rounds_used * per_pair,
         rounds_needed=None if obstacle else needed,
-        reason=" ".join(text for text in (obstacle or figures.reason, note, _looks(figures, obstacle)) if text),
+        reason=" ".join(filter(None, texts)),
     )
 
 
 def _asked_first(judged: Judged) -> tuple[int, bool, float]:
     size = 0.0 if judged.figures is None else abs(log(judged.figures.ratio))
     return ASKED_ORDER.index(judged.planned.axis), judged.verdict != "slower", -size
-
-
-def _looks(figures: Comparison, obstacle: str) -> str:
-    return "" if obstacle else look_levels.sentence(figures.rounds_used)
 
 
 def _explained(judged: Judged, paired: Paired) -> Judged:

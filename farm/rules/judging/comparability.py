@@ -56,16 +56,15 @@ def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
 
 def _unlike_attempts(facts: list[Facts]) -> str:
     """The block was measured in several attempts: the machine must have been the same."""
-    stated = [_lasting(fact) for fact in facts]
+    stated = [
+        fact.model_dump(mode="json", exclude=_PASSING)
+        | {name: fact.more[name] for name in _KEPT_MORE if name in fact.more}
+        for fact in facts
+    ]
     for later in stated[1:]:
         if found := confounders(stated[0], later):
             return f"The node changed between two attempts: {' '.join(found)}"
     return ""
-
-
-def _lasting(facts: Facts) -> dict[str, object]:
-    more = {name: facts.more[name] for name in _KEPT_MORE if name in facts.more}
-    return {**facts.model_dump(mode="json", exclude=_PASSING), **more}
 
 
 def _computing_packages(arm: int, evidence: Evidence) -> dict[str, object]:

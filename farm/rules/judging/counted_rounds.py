@@ -84,6 +84,8 @@ def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by
     is_busy = bool(disturbed) and (len(calm) < least or len(disturbed) > BUSY_SHARE * len(both))
     by_processor = (is_busy or by_processor) and 0 < len(_processor(both)) == len(both)
     counted = by_round if by_processor else calm
+    shares = [launch.cpu_share for pair in both for launch in pair if launch.is_disturbed]
+    known = [share for share in shares if share is not None]
     return Paired(
         wall=[(old.p50_ms, new.p50_ms) for old, new in counted.values()],
         processor=_processor(list(counted.values())),
@@ -91,7 +93,7 @@ def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by
         numbers=tuple(counted),
         both=tuple(by_round),
         disturbed=disturbed,
-        core_share=_core_share(both) if disturbed else None,
+        core_share=median(known) if known else None,
     )
 
 
@@ -113,13 +115,6 @@ def _processor(rounds: Sequence[tuple[Sample, Sample]]) -> list[Pair]:
         if old.cpu_p50_ms is not None and new.cpu_p50_ms is not None
     ]
     return pairs if len(pairs) == len(rounds) else []
-
-
-def _core_share(rounds: Sequence[tuple[Sample, Sample]]) -> float | None:
-    shares = [
-        launch.cpu_share for pair in rounds for launch in pair if launch.is_disturbed and launch.cpu_share is not None
-    ]
-    return median(shares) if shares else None
 
 
 def sentence(paired: Paired, *, wall: Comparison | None) -> str:

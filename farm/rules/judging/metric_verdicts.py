@@ -30,7 +30,7 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
         places = [
             place
             for place, comparison in enumerate(judged)
-            if metric is not headline_of(comparison) and _is_measured(judge, comparison, judging)
+            if metric is not headline_of(comparison) and _has_metric(judge, comparison, judging)
         ]
         told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, told, strict=True):
@@ -49,7 +49,7 @@ def headline_of(judged: Judged) -> Metric:
     return RATE if judged.verdict_from == "rate" else JUDGED
 
 
-def _is_measured(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
+def _has_metric(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
     kind = scenarios.of_cell(judge.block.arms[judged.planned.candidate].spec).kind
     return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
 

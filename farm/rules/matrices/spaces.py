@@ -23,14 +23,10 @@ def _points(name: str, cores: int) -> Iterator[dict[str, object]]:
         for precision, level in product(("fp32", "fp16"), ("all", "extended")):
             yield {"provider": name, "precision": precision, "threads": 1, "optimization": level}
         return
-    for precision, threads in product(("fp32", "int8-dynamic"), _counts(cores)):
+    counts = dict.fromkeys([*(max(1, cores >> place) for place in range(MAX_COUNTS - 1)), 1])
+    for precision, threads in product(("fp32", "int8-dynamic"), counts):
         plain = {"provider": name, "precision": precision, "threads": threads}
         # one thread waits for no other
         sessions = ["default", ARENA_OFF, *([SPINNING_OFF] if threads > 1 else [])]
         yield from ({**plain, "session": session, "optimization": "all"} for session in sessions)
         yield {**plain, "session": "default", "optimization": "extended"}
-
-
-def _counts(cores: int) -> list[int]:
-    halves = [max(1, cores >> place) for place in range(MAX_COUNTS - 1)]
-    return list(dict.fromkeys([*halves, 1]))

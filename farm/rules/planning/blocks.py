@@ -81,7 +81,7 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     # arms that agree on all axes but one stand on a line: only along those does a pair differ in one axis
     differing = [axis for axis in axes if len({arm.positions.get(axis, -1) for arm in arms}) > 1]
     places = [tuple(arm.positions.get(axis, -1) for axis in differing) for arm in arms]
-    added = {arm.arm for arm in arms if _is_added_twin(arm, arms)}
+    added = {arm.arm for arm in arms if arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions}
     found = [(first, second, first, second, TWIN) for first, second in _pairs(places)]
     for number, axis in enumerate(differing):
         for first, second in _pairs([place[:number] + place[number + 1 :] for place in places]):
@@ -95,7 +95,3 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
 def _pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
     for numbers in group_by(range(len(keys)), keys.__getitem__).values():
         yield from combinations(numbers, 2)
-
-
-def _is_added_twin(arm: Arm, arms: Sequence[Arm]) -> bool:
-    return arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions

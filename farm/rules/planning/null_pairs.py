@@ -16,7 +16,10 @@ class NullPairs:
     """
 
     def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:
-        self._since: dict[str, float] = {node.id: _since(node) for node in (*(fleet or ()), _ANY)}
+        self._since: dict[str, float] = {
+            node.id: float(NULL_PAIR_EVERY if node.blocks_since_pair is None else node.blocks_since_pair)
+            for node in (*(fleet or ()), _ANY)
+        }
 
     def is_due(self, nodes: Sequence[NodeOffer]) -> bool:
         is_eighth = any(self._since[node.id] >= NULL_PAIR_EVERY - 1 for node in nodes or (_ANY,))
@@ -30,7 +33,3 @@ class NullPairs:
         taking = nodes or (_ANY,)
         for node in taking:
             self._since[node.id] = 0.0 if has_pair else self._since[node.id] + 1.0 / len(taking)
-
-
-def _since(node: NodeOffer) -> float:
-    return float(NULL_PAIR_EVERY if node.blocks_since_pair is None else node.blocks_since_pair)

@@ -60,7 +60,7 @@ def _is_right(cell: Cell) -> bool:
 
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
     timed = [setting for setting in known if setting.cell.throughput]
-    within = [setting for setting in timed if budget_ms is None or _upper_latency_ms(setting.cell) <= budget_ms]
+    within = [setting for setting in timed if budget_ms is None or _times(setting)[2] <= budget_ms]
     return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
 
 
@@ -74,10 +74,6 @@ def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> To
         return Top([first], len(others))
     alike = [setting for setting in sure if times(setting)[0] <= times(first)[2]]
     return Top([first, *alike], len(others) - len(sure))
-
-
-def _upper_latency_ms(cell: Cell) -> float:
-    return cell.p50_ci_ms[1] if cell.p50_ci_ms is not None else cell.p50_ms or 0.0
 
 
 def _times(measured: Measured) -> Times:

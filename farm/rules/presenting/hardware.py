@@ -102,12 +102,13 @@ def with_one_quantity(measured: Sequence[Measured], by_processor: Collection[int
     """Settings with the figures that they are compared by. `by_processor`: places of those whose verdicts rest on
     processor time; then that of every setting of the node is told that has it."""
     busy = {measured[place].node for place in by_processor}
-    return [_by_processor(own) if own.node in busy else own for own in measured]
-
-
-def _by_processor(measured: Measured) -> Measured:
-    told = Times(frozenset({measured.cell.id})).with_compared_time(measured.cell)
-    return measured if told is measured.cell else replace(measured, cell=told, is_processor=True)
+    found = []
+    for setting in measured:
+        cell = setting.cell
+        if setting.node in busy:
+            cell = Times(frozenset({cell.id})).with_compared_time(cell)
+        found.append(setting if cell is setting.cell else replace(setting, cell=cell, is_processor=True))
+    return found
 
 
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:

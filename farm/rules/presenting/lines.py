@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Accuracy, Cell
-from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.document_comparisons import Comparison
 from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
@@ -184,8 +184,8 @@ def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) ->
 
 def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
     """Of the same launches as the change, in its unit; None where no document says them."""
-    told = _headline(comparison)
-    medians = (told.baseline, told.candidate) if told is not None else _of_cells(comparison, cells)
+    headline = metric_changes.of(metric_changes.headline_of(comparison), comparison)
+    medians = (headline.baseline, headline.candidate) if headline is not None else _of_cells(comparison, cells)
     if medians is None or change.quantity != "items":
         return medians
     if not all(medians):
@@ -195,11 +195,6 @@ def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) 
         for side, ms in zip((comparison.baseline, comparison.candidate), medians, strict=True)
     )
     return old, new
-
-
-def _headline(comparison: Comparison) -> MetricChange | None:
-    name = metric_changes.headline_of(comparison)
-    return next((metric for metric in comparison.metrics if metric.name == name), None)
 
 
 def _of_cells(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import MetricVerdict
-from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
+from farm.rules.cells.metric import RATE, SIZE, TIME
 from farm.rules.cells.metrics import BY_NAME, JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import MAX_RATE, OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
 from farm.rules.comparing.look_levels import LOOKS
@@ -188,7 +188,11 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
 
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    spoken = [change for change in changed(comparison) if _is_in_sentence(BY_NAME.get(change.name))]
+    spoken = [
+        change
+        for change in changed(comparison)
+        if (metric := BY_NAME.get(change.name)) is None or (metric.judging is not None and metric.judging.is_told)
+    ]
     sizes = group_by((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
         f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
@@ -199,10 +203,6 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
         if change.verdict not in SIZE
     ]
     return " ".join([*by_size, *others])
-
-
-def _is_in_sentence(metric: Metric | None) -> bool:
-    return metric is None or (metric.judging is not None and metric.judging.is_told)
 
 
 def _beside(word: str, verdict: str) -> str:

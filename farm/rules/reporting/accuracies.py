@@ -31,15 +31,14 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     )
     if report.reason is not None:
         return known.model_copy(update={"text": report.reason.text})
-    figures = {"value": judge.value} if judge is not None and judge.value is not None else _figures(report)
-    stated = known.model_copy(update=figures)
+    if judge is not None and judge.value is not None:
+        stated = known.model_copy(update={"value": judge.value})
+    else:
+        judged = evaluation.unpack_samples(report)
+        found = accuracy.share_of_right(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
+        figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
+        stated = known.model_copy(update={**figures, "samples": report.samples})
     return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).sentence(stated)})
-
-
-def _figures(report: AccuracyReport) -> dict[str, object]:
-    judged = evaluation.unpack_samples(report)
-    found = accuracy.share_of_right(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
-    return {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
 
 
 def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:

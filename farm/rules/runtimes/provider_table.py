@@ -277,18 +277,17 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
 )
 
 
-def _every_build() -> tuple[Build, ...]:
-    builds = (build for entry in _BESIDE_THE_CPU for build in entry.builds if build is not web.BUILD)
-    return tuple(dict.fromkeys((PLAIN, *builds)))
-
-
 CPU = Provider(
     name="CPUExecutionProvider",
     short="cpu",
     device="cpu",
     tag="cpu",
     needs="nothing but a processor",
-    builds=_every_build(),
+    builds=tuple(
+        dict.fromkeys(
+            (PLAIN, *(build for entry in _BESIDE_THE_CPU for build in entry.builds if build is not web.BUILD))
+        )
+    ),
     plugins=(*(plugin for entry in _BESIDE_THE_CPU for plugin in entry.plugins if not plugin.beside), genai.PACKAGE),
     meter="processor",
 )

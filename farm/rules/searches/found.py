@@ -12,7 +12,7 @@ from farm.rules.presenting.session_code import session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
-from farm.rules.searches.race import Contender, Gone, Outcome, Race
+from farm.rules.searches.race import Contender, Outcome, Race
 from farm.rules.searches.standings import Cost, Goal, format_cost
 from farm.rules.wording.numbers import counted, latency, memory, percent
 
@@ -44,7 +44,16 @@ def document_of(race: Race, asked: Asked) -> Found:
     first = outcome.found[0] if outcome.found else None
     base = race.contenders[0]
     cells = race.cells
-    left = [_left(gone) for gone in outcome.gone]
+    left = [
+        LeftSetting(
+            label=gone.contender.label,
+            settings=plain_settings(gone.contender),
+            why=gone.why,
+            budget=gone.budget,
+            text=gone.text,
+        )
+        for gone in outcome.gone
+    ]
     settings = {each.digest: _setting(each, race, outcome) for each in race.contenders if each.digest in cells}
     apart = [
         settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items() if digest in settings
@@ -97,11 +106,6 @@ def _accuracy(cell: Cell) -> str:
     metric = accuracy_metrics.metric_of(cell.accuracy)
     interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
     return f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
-
-
-def _left(gone: Gone) -> LeftSetting:
-    settings = plain_settings(gone.contender)
-    return LeftSetting(label=gone.contender.label, settings=settings, why=gone.why, budget=gone.budget, text=gone.text)
 
 
 def _budgets(limits: Limits) -> dict[str, float]:

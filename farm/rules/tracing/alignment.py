@@ -44,7 +44,10 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     inserted count for the one node they serve.
     """
     state = _State(later=later, earlier=earlier)
-    _claim_same_names(state)
+    for node in later.top:
+        same = earlier.by_name.get(node.name) if node.name in later.by_name else None
+        if same is not None:
+            state.claim(same, node)
     _claim_same_tensors(state)
     _claim_by_prefix(state)
     _absorb_after_lost_ends(state)
@@ -53,13 +56,6 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     _serve(state, origins)
     _nested(state, origins)
     return origins
-
-
-def _claim_same_names(state: _State) -> None:
-    for node in state.later.top:
-        same = state.earlier.by_name.get(node.name) if node.name in state.later.by_name else None
-        if same is not None:
-            state.claim(same, node)
 
 
 def _claim_same_tensors(state: _State) -> None:

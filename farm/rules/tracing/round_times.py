@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from farm.contract.reports import TraceReport
-from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.tracing.attribution import Attribution, attribute_times, group_heads, group_times
 from farm.rules.tracing.executions import joint_groups
@@ -58,7 +57,12 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
         return found
     pairs = {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
     judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
-    figures = {heads[group][1].node: _in_rounds(figures, per_pair) for group, figures in judged.items()}
+    figures = {
+        heads[group][1].node: replace(
+            comparison, rounds_used=comparison.rounds_used * per_pair, set_aside=comparison.set_aside * per_pair
+        )
+        for group, comparison in judged.items()
+    }
     return replace(found, nodes=tuple(replace(node, figures=figures.get(node.node)) for node in found.nodes))
 
 
@@ -66,10 +70,6 @@ def _pairs(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mappi
     """None where a launch of either arm has no time for the group: a ratio to nothing is none."""
     pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
     return pairs if all(old > 0.0 and new > 0.0 for old, new in pairs) else []
-
-
-def _in_rounds(figures: Comparison, per_pair: int) -> Comparison:
-    return replace(figures, rounds_used=figures.rounds_used * per_pair, set_aside=figures.set_aside * per_pair)
 
 
 def groups_of(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:

@@ -33,7 +33,8 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
         return f"Block {block.pk} continues on the node that started it."
     serving = _serving(node, block)
     if serving is None:
-        return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
+        exception = ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
+        return f"{node.name} does not measure for team “{block.run.team.name}”{exception}."
     if not can_take(node, _left_of(block)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
     busy = f"{node.name} is measuring another block, or another node of its machine is; it takes one at a time."
@@ -71,10 +72,6 @@ def _serving(node: Node, block: Block) -> "_Serving | None":
         serving = serving.exclude(Q(sandbox="none") & Exists(of_others))
     serving = serving.filter(pk=node.pk)
     return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
-
-
-def _bare(node: Node) -> str:
-    return ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
 
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:

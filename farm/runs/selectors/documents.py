@@ -188,7 +188,10 @@ def _joined(body: str, operators: str = "[]") -> str:
 def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
     found = _COMPARISONS.validate_json(_list_of(rows, with_operators))
-    going_on = {} if run.state == RunState.FINISHED else _going_on(run)
+    if run.state == RunState.FINISHED:
+        return found
+    again = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
+    going_on = dict(again.values_list("pk", "max_rounds"))
     if not going_on:
         return found
     blocks = rows.values_list("block", flat=True)
@@ -196,11 +199,6 @@ def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Com
         measured_on(pair, rounds=going_on[block]) if block in going_on else pair
         for pair, block in zip(found, blocks, strict=True)
     ]
-
-
-def _going_on(run: Run) -> dict[int, int]:
-    blocks = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
-    return dict(blocks.values_list("pk", "max_rounds"))
 
 
 def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
@@ -244,7 +242,8 @@ def block_document(
     """The document of one block alone, judged from its reports. `reports` and `arms`: where they were read already."""
     cells = [arm.cell for arm in (arms_of(block) if arms is None else arms)]
     references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
-    sizes = {cell.digest: size for cell in cells if (size := _size_of(cell)) is not None}
+    bundles = {cell.digest: cell.variant.bundle for cell in cells if cell.variant}
+    sizes = {digest: bundle.measured_bytes for digest, bundle in bundles.items() if bundle is not None}
     record = BlockRecord(
         block=block.plan,
         reports=judged_reports(block) if reports is None else reports,
@@ -267,11 +266,6 @@ def arms_of(block: Block) -> list[Arm]:
     artifacts = [artifact for artifact in (*uploads, *derived) if artifact is not None]
     prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))
     return found
-
-
-def _size_of(cell: Cell) -> int | None:
-    bundle = cell.variant.bundle if cell.variant else None
-    return bundle.measured_bytes if bundle is not None else None
 
 
 def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:

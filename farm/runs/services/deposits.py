@@ -34,17 +34,8 @@ def must_be_current(held: Held) -> None:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
 
 
-def keep_trace(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
-    known = {"sha256": draft.sha256, "bytes": draft.bytes}
-    return _keep(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, known)
-
-
 def keep_part(draft: Draft, held: Held, *, arm: int) -> str:
     return _keep(Part, draft, held, {"arm": arm}, {})
-
-
-def keep_compiled(draft: Draft, held: Held, *, arm: int) -> str:
-    return _keep(CompiledModel, draft, held, {"arm": arm}, {})
 
 
 def _keep(
@@ -98,7 +89,7 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
         if not draft.bytes:
             raise Unprocessable("The compiled model is empty.", code="bad_model")
         draft.seal()
-        return keep_compiled(draft, held, arm=arm)
+        return _keep(CompiledModel, draft, held, {"arm": arm}, {})
     finally:
         draft.discard()
 
@@ -121,7 +112,8 @@ def accept_trace(
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
         _receive(draft, chunks)
-        return keep_trace(draft, held, arm=arm, trace_round=trace_round)
+        known = {"sha256": draft.sha256, "bytes": draft.bytes}
+        return _keep(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, known)
     finally:
         draft.discard()
 

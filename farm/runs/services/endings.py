@@ -169,7 +169,11 @@ def give_up_attempt(
         keep_earlier(block, reason)
         finish_run_if_over(block.run)
     else:
-        fail_block(block, _final(reason, block.failures + is_failure))
+        failures_in_all = block.failures + is_failure
+        if failures_in_all >= 2:
+            text = f"Tried {failures_in_all} times without a result; the last time: {reason.text}"
+            reason = Reason(code=reason.code, text=text[:2000])
+        fail_block(block, reason)
     return True
 
 
@@ -183,10 +187,3 @@ def fail_block(block: Block, reason: Reason) -> None:
 def _tries_since_result(block: Block) -> int:
     done = block.attempts.filter(state=AttemptState.DONE).order_by("-number").values_list("number", flat=True).first()
     return block.attempts.filter(number__gt=done or 0).count()
-
-
-def _final(reason: Reason, failures: int) -> Reason:
-    if failures < 2:
-        return reason
-    text = f"Tried {failures} times without a result; the last time: {reason.text}"
-    return Reason(code=reason.code, text=text[:2000])

@@ -60,7 +60,8 @@ def set_retention(
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=team.pk)
         known = RetentionRule.objects.filter(team=team).first() or RetentionRule(team=team, acts_from=now)
-        if any(_is_stricter(days, getattr(known, name)) for name, days in wanted.items()):
+        before = {name: getattr(known, name) for name in FIELDS}
+        if any(days and (before[name] is None or days < before[name]) for name, days in wanted.items()):
             known.acts_from = now + NOTICE
         for name, days in wanted.items():
             setattr(known, name, days)
@@ -88,10 +89,6 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
             break
         RetentionRule.objects.filter(pk=rule.pk).update(acted_at=now)
     return removed
-
-
-def _is_stricter(wanted: Days, known: Days) -> bool:
-    return wanted is not None and (known is None or wanted < known)
 
 
 def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:

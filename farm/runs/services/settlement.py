@@ -54,7 +54,8 @@ def settle(*, block_id: int, attempt: int) -> bool:
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
     arms = arms_of(block)
     document = block_document(block, reports=reports, arms=arms)
-    nulls = _nulls_of(block, judge)
+    twins = judge.judged(judge.twins)
+    nulls = [null for judged in twins if (null := _null_of(block, judge, judged)) is not None]
     with transaction.atomic():
         run = lock_run(block.run_id)
         if not block.finish(attempt=attempt, rounds=judge.rounds):
@@ -138,11 +139,6 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
         )
         for comparison in document.comparisons
     )
-
-
-def _nulls_of(block: Block, judge: BlockJudge) -> list[NullEstimate]:
-    found = judge.judged(judge.twins)
-    return [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
 
 
 def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:

@@ -146,7 +146,8 @@ def start_run(
             minutes=plan.minutes,
             cell_count=plan.cells + len(plan.refused),
         )
-        cells = _write_cells(run, plan, _write_beside(run, beside))
+        rows = [Beside(run=run, version=other, number=number) for number, other in enumerate(beside)]
+        cells = _write_cells(run, plan, Beside.objects.bulk_create(rows))
         _write_blocks(run, plan, cells)
         run.start()
         _log_start(run, plan, beside=beside)
@@ -166,11 +167,6 @@ def _check_room(version: Version) -> None:
     opened = Run.objects.filter(team=version.model.team).exclude(state=RunState.FINISHED).count()
     if opened >= MAX_OPEN_RUNS:
         raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
-
-
-def _write_beside(run: Run, versions: Sequence[Version]) -> list[Beside]:
-    rows = [Beside(run=run, version=version, number=number) for number, version in enumerate(versions)]
-    return Beside.objects.bulk_create(rows)
 
 
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:

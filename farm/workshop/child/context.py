@@ -51,14 +51,11 @@ def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
 
 
 def _tables(node: onnx.NodeProto, places: set[str]) -> list[str]:
-    if node.op_type == "Gather" and len(node.input) > 1 and node.input[1] in places and _axis(node) == 0:
-        return [node.input[0]]
+    if node.op_type == "Gather" and len(node.input) > 1 and node.input[1] in places:
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        return [node.input[0]] if axis == 0 else []
     domain = "" if node.domain == "ai.onnx" else node.domain
     return [node.input[at] for at in _ROTATED.get((domain, node.op_type), ()) if at < len(node.input)]
-
-
-def _axis(node: onnx.NodeProto) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
 
 
 def _of_mask(inputs: list[Port]) -> Iterator[Found]:

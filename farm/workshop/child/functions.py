@@ -28,8 +28,9 @@ def check_size(model: onnx.ModelProto) -> None:
         _written_out(node, bodies, sizes, depth=0) for node in traversal.iterate_nodes(model, with_functions=False)
     )
     if total > _MAX_NODES:
+        nodes = f"{total:,}" if total < 10**12 else f"more than 10^{len(str(total)) - 1}"
         text = (
-            f"The model's functions stand for {_shown_count(total)} nodes when written out, over the limit of "
+            f"The model's functions stand for {nodes} nodes when written out, over the limit of "
             f"{_MAX_NODES:,}: export it without nested functions."
         )
         raise Problem("function_bomb", text)
@@ -53,7 +54,3 @@ def _written_out(
             _written_out(n, bodies, sizes, depth=depth + 1) for n in traversal.iterate_nodes_in(bodies[key].node)
         )
     return sizes[key]
-
-
-def _shown_count(number: int) -> str:
-    return f"{number:,}" if number < 10**12 else f"more than 10^{len(str(number)) - 1}"

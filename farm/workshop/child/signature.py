@@ -62,7 +62,8 @@ def inputs_of(model: onnx.ModelProto) -> Ports:
     input_type for an input that has none."""
     stored = {tensor.name for tensor in model.graph.initializer}
     stored |= {sparse.values.name for sparse in model.graph.sparse_initializer}
-    fed = [value for value in model.graph.input if value.name not in stored and not is_optional(value)]
+    given = [value for value in model.graph.input if value.name not in stored]
+    fed = [value for value in given if value.type.WhichOneof("value") != "optional_type"]
     if len(fed) > _MAX_PORTS:
         raise Problem("many_inputs", f"The model has {len(fed):,} inputs; at most {_MAX_PORTS:,} can be fed.")
     untyped = next((value for value in fed if value.type.WhichOneof("value") is None), None)
@@ -114,7 +115,9 @@ def explain_unfeedable(ports: Ports) -> str:
 
 def make_port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
-    if not _is_text(value.name):
+    name: object = value.name
+    # protobuf hands out bytes where a name is no UTF-8
+    if not isinstance(name, str):
         text = f"The name {printable(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
@@ -181,11 +184,6 @@ def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
 
 def dynamic_dims(ports: Ports) -> list[str]:
     return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
-
-
-def _is_text(name: object) -> bool:
-    # protobuf hands out bytes where a name is no UTF-8
-    return isinstance(name, str)
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:

@@ -4,6 +4,7 @@ Runs in the child only.
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import onnx
@@ -45,8 +46,7 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
     if missing:
         raise Problem("no_tensor", f"No node of the model makes the tensor {missing[0]!r}.")
     known = {value.name: value for value in (*model.graph.output, *model.graph.value_info)}
-    outputs = [known.get(name, onnx.ValueInfoProto(name=name)) for name in payload["tensors"]]
-    outputs = [_copied(value) for value in outputs]
+    outputs = [deepcopy(known.get(name, onnx.ValueInfoProto(name=name))) for name in payload["tensors"]]
     del model.graph.output[:]
     model.graph.output.extend(outputs)
     _write(model, payload)
@@ -92,9 +92,3 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
         made = {name for below in inner.node for name in below.output}
         names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]
         yield from (name for name in names if name not in own and name not in made)
-
-
-def _copied(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
-    copy = onnx.ValueInfoProto()
-    copy.CopyFrom(value)
-    return copy
