@@ -138,8 +138,7 @@ def _list_findings(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, s
 
 
 def _is_within(pair: Pair, max_slowdown: float) -> bool:
-    if pair.comparison is None:
-        return False
+    assert pair.comparison is not None  # what is slower was compared
     change = change_between(pair.comparison, pair.old, pair.new)
     slowdown = 1 / change.ratio if change.quantity == "items" and change.ratio else pair.comparison.ratio or inf
     return slowdown <= 1 + max_slowdown
