@@ -18,7 +18,7 @@ from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.model_files import check_files_exist
 from onnxfarm.outputs import make_table, print_lines, write_plain
-from onnxfarm.problems import exit_with_problem
+from onnxfarm.problems import GateFailed, Usage, exit_with_problem
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
@@ -48,7 +48,10 @@ def plan(  # noqa: PLR0913  every option of the command
     as_json: options.JsonOption = False,
     axes: options.AxesOption = None,
 ) -> None:
-    """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
+    """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason.
+
+    Exit code 1: nothing of it can be measured; 2: nor would the farm take it.
+    """
     bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
@@ -65,6 +68,10 @@ def plan(  # noqa: PLR0913  every option of the command
         write_plain(answer.plain)
     else:
         show_plan(answer.shape, console=Console())
+    if answer.shape.problem:
+        raise Usage(answer.shape.problem)
+    if not answer.shape.blocks:
+        raise GateFailed("Nothing of this can be measured: the reasons are in the plan.")
 
 
 def _waiting(order: OpenPlanOut) -> str:
@@ -74,8 +81,6 @@ def _waiting(order: OpenPlanOut) -> str:
 
 def show_plan(plan: Plan, *, console: Console) -> None:
     """Print a plan for people."""
-    if plan.problem:
-        print_lines(f"⊘ {plan.problem}", console=console)
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     takes = f", {about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{takes}.", highlight=False)

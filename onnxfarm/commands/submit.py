@@ -25,9 +25,9 @@ from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
 MatrixOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--matrix", metavar="FILE", help="A matrix in YAML or JSON; - is stdin.", show_default="the farm's own"
+        "--matrix", metavar="FILE", help="A matrix file, - for stdin, or JSON text.", show_default="the farm's own"
     ),
 ]
 
@@ -113,15 +113,17 @@ def _say_calibration(version: VersionOut, *, console: Console) -> None:
         print_lines(warn_of_few_samples(found.samples), console=console)
 
 
-def read_matrix(path: Path | None) -> dict[str, object] | None:
-    """The matrix of a file as the API takes it. Raises Usage with the sentence that names the wrong key or value."""
-    if path is None:
+def read_matrix(given: str | None) -> dict[str, object] | None:
+    """The matrix of a file, of stdin or of JSON text, as the API takes it. Raises Usage with the sentence that names
+    the wrong key or value."""
+    if given is None:
         return None
-    text = read_text(path) if str(path) != "-" else sys.stdin.read()
+    is_text = given.lstrip().startswith("{")
+    text = sys.stdin.read() if given == "-" else given if is_text else read_text(Path(given))
     try:
         return _parsed(text)
     except MatrixProblem as problem:
-        raise Usage(f"{path}: {problem}") from problem
+        raise Usage(f"{'--matrix' if is_text else given}: {problem}") from problem
 
 
 def _parsed(text: str) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Collection
-from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -23,8 +22,13 @@ from onnxfarm.remote.runs import make_progress, show_progress
 app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
 MatrixOption = Annotated[
-    Path | None,
-    typer.Option("--matrix", metavar="FILE", help="A matrix without `runtime`; - is stdin.", show_default="the farm's"),
+    str | None,
+    typer.Option(
+        "--matrix",
+        metavar="FILE",
+        help="A matrix without `runtime`, - for stdin, or JSON text.",
+        show_default="the farm's",
+    ),
 ]
 RuleOption = Annotated[
     str,

@@ -61,24 +61,26 @@ def repeat_command(cell: CellSpec, main: str) -> str:
 
 
 def matrix_command(
-    matrix: Mapping[str, Any], cell: CellSpec, main: str, *, packages: Iterable[str], has_calibration: bool
+    matrix: Mapping[str, Any], cell: CellSpec, main: str, *, packages: Iterable[str] | None, has_calibration: bool
 ) -> str:
     """`onnxfarm bench …` of a whole matrix in plain values, with what one of its cells is given beside the model.
 
-    What was given beside the model is named as farms take it: model.inputs.npz.
+    `packages`: allowed beyond the known distributions; None: a farm, which allows its own, measures it (`submit`). What
+    was given beside the model is named as farms take it: model.inputs.npz.
     """
     stem, declared = main.removesuffix(".onnx"), dict(matrix)
     # a rule may name a release, and then stands beside them
-    releases = [] if "exclude" in declared else declared.pop("runtime", [])
+    is_here = packages is not None
+    releases = declared.pop("runtime", []) if is_here and "exclude" not in declared else []
     given = {
         PROGRAM_ENDING: ("--source", cell.recipe.is_program),
         f".{INPUTS}": ("--inputs", cell.workload.inputs_sha256),
         f".{PROMPTS}": ("--prompts", scenarios.of_cell(cell).prompts_sha256),
         f".{CALIBRATION}": ("--calibration", has_calibration),
     }
-    words = ["onnxfarm", "bench", file_argument(main)]
+    words = ["onnxfarm", "bench" if is_here else "submit", file_argument(main)]
     words += ["--ort", ",".join(_named(Runtime.of(release)) for release in releases)] if releases else []
-    words += [word for name in sorted(packages) for word in ("--allow-package", name)]
+    words += [word for name in sorted(packages or ()) for word in ("--allow-package", name)]
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
     words += _pairs(("--seed", cell.workload.seed or None))
     words += [
@@ -87,7 +89,7 @@ def matrix_command(
         if is_given
         for word in (option, file_argument(f"{stem}{ending}"))
     ]
-    return shlex.join(words)
+    return shlex.join(words if is_here else [*words, "--wait"])
 
 
 def diverge_command(

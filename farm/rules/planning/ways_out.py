@@ -17,7 +17,6 @@ from farm.rules.matrices.settings import Settings
 from farm.rules.planning.refusals import has_hardware
 from farm.rules.planning.resolution import Request, Resolved, Resolver, takes, with_proven
 from farm.rules.runtimes import engines, opsets, plugins, providers, releases
-from farm.rules.runtimes.models import ModelFacts
 from farm.rules.wording import titles
 
 # an axis, and the value that its refused point gets there; None: none, so that it is left out
@@ -128,17 +127,19 @@ class WaysOut:
             found = Resolver(request).resolve(changed, name=cell.name)
             if found.reason is None and _identity(found) not in self._measured:
                 way = self._way(axis, value, point.values.get(axis), before=cell.spec, after=found.spec)
-                return way.model_copy(update={"command": self._command(way, found.spec, request.model)})
+                return way.model_copy(update={"command": self._command(way, found.spec, request)})
         return None
 
-    def _command(self, way: WayOut, spec: CellSpec, model: ModelFacts) -> str:
-        """The whole matrix with the change, on the machine at hand; empty where that cannot measure it."""
-        if way.axis == "hardware" or engines.engine_of(spec.runtime).is_browser:
+    def _command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
+        """The whole matrix with the change, on the farm that was asked or the machine at hand; empty where that cannot
+        measure it."""
+        model, is_here = request.model, request.fleet is None
+        if is_here and (way.axis == "hardware" or engines.engine_of(spec.runtime).is_browser):
             return ""
         has_calibration = model.calibration_sha256 is not None
         plain, usual = _plain_taken(self._matrix, way), Settings().as_plain()
         plain = plain.pop("matrix") | {key: value for key, value in plain.items() if value != usual.get(key)}
-        packages = self._matrix.allowed
+        packages = self._matrix.allowed if is_here else None
         return matrix_command(plain, spec, model.main, packages=packages, has_calibration=has_calibration)
 
     def _way(self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec) -> WayOut:

@@ -16,6 +16,7 @@ from farm.rules.planning.ways_out import MAX_REASONS, WAYS, taken
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.models import CompiledFacts, ModelFacts
 from farm.rules.runtimes.releases import nearest_release, newest_release
+from onnxfarm.commands.submit import read_matrix
 from tests.unit.rules.making import make_model, plan_of
 
 NEWER = make_model(opsets={"": 22}, ir_version=10)
@@ -137,7 +138,7 @@ def test_a_value_that_others_are_measured_with_stays() -> None:
 def test_a_node_that_is_not_there_gives_way_to_what_the_provider_needs() -> None:
     [way] = ways(plan_of({"runtime": "1.31.1", "hardware": "node:bench-9"}, fleet=[CPU])).values()
     assert way is not None
-    assert (way.axis, way.values, way.command) == ("hardware", (), "")
+    assert (way.axis, way.values) == ("hardware", ())
 
 
 def test_a_node_that_takes_it_is_named_where_the_usual_hardware_does_not_help() -> None:
@@ -203,13 +204,24 @@ def test_beyond_so_many_reasons_none_is_looked_at() -> None:
     assert known == [True] * MAX_REASONS + [False] * (len(known) - MAX_REASONS)
 
 
-def test_a_browsers_release_has_no_command_of_this_machine() -> None:
+def test_on_a_farm_the_command_submits_the_whole_matrix_to_it() -> None:
+    """It measured on the machine of whoever read it, and not on the farm that had refused."""
+    declared = {"runtime": "1.17.0", "threads": "1,2"}
+    [way] = {point.way_out for point in plan_of(declared, model=NEWER, fleet=[CPU]).refused}
+    assert way is not None
+    *words, text, wait = shlex.split(way.command)
+    assert (words, wait) == (["onnxfarm", "submit", "model.onnx", "--matrix"], "--wait")
+    assert read_matrix(text) == taken(matrix.from_options(**declared), way).as_plain()
+
+
+def test_a_browsers_release_is_submitted_to_the_farm_that_has_its_browser() -> None:
     options = {"runtime": "onnxruntime-web==1.30.0", "provider": "wasm", "batch": 8}
     wasm = {"tags": frozenset({"wasm"}), "providers": frozenset({"WasmExecutionProvider"})}
     tab = NodeOffer(id="5", name="tab-5", is_browser=True, **wasm)
     [way] = ways(plan_of(options, model=make_model(batch=1), fleet=[tab])).values()
     assert way is not None
-    assert (way.axis, way.command) == ("batch", "")
+    assert (way.axis, way.command.startswith("onnxfarm submit ")) == ("batch", True)
+    assert "onnxruntime-web==1.30.0" in way.command
 
 
 def test_releases_beside_one_that_is_not_on_offer() -> None:
