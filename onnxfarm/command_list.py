@@ -37,7 +37,7 @@ COMMANDS = {
     "inspect": Entry("Show a model's inputs, opsets and findings, on this machine.", "inspect:inspect"),
     "verdict": Entry("Judge samples that anyone measured.", "verdict:verdict"),
     "changepoints": Entry("Find level shifts in a series.", "changepoints:changepoints"),
-    "gate": Entry("Measure two runtimes side by side and fail when the new one is worse.", "gate:gate"),
+    "gate": Entry("Measure two runtimes, or two models, side by side and fail when the new one is worse.", "gate:gate"),
     "bisect": Entry("Find the release that made a model slower, wrong or differently placed.", "bisect:bisect"),
     "sweep": Entry("Measure one model over many releases and mark where it changed.", "sweep:sweep"),
     "find": Entry("Find the fastest settings that are accurate enough and fit.", "find:find"),
@@ -53,7 +53,7 @@ COMMANDS = {
     "alerts": Entry("List and triage a farm's alerts.", "alerts:app"),
     "release": Entry("Print what a release made slower or wrong on a farm's models.", "release:release"),
     "report": Entry("Download what is needed to report an alert upstream.", "report:report"),
-    "serve": Entry("Start a farm on this machine without measuring anything.", "serve:serve"),
+    "serve": Entry("Start a farm on this machine, with a node of its own.", "serve:serve"),
     "farm": Entry("Manage a farm's people, teams and tokens; back it up.", "farm:app"),
     "node": Entry("Make this machine a node of a farm.", "node:app"),
 }

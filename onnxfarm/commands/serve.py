@@ -1,4 +1,4 @@
-"""`onnxfarm serve`: a whole farm on this machine, without measuring anything."""
+"""`onnxfarm serve`: a whole farm on this machine, with a node."""
 
 from pathlib import Path
 from typing import Annotated
