@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.wording.numbers import counted
-from onnxfarm.problems import GateFailed, Infrastructure
+from onnxfarm.problems import GateFailed, Infrastructure, Usage
 
 if TYPE_CHECKING:
     from farm.contract.api.runs import RunOut
+    from farm.rules.planning.plans import Plan
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
@@ -43,6 +44,14 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     if document.cells and not is_any_done:
         raise GateFailed(f"None of {counted(len(document.cells), 'cell')} could be measured; the reasons are above.")
     judge_cells(document, strict=strict)
+
+
+def judge_plan(plan: "Plan") -> None:
+    """Raises Usage where a farm would not take it, and GateFailed where nothing of it can be measured."""
+    if plan.problem:
+        raise Usage(plan.problem)
+    if not plan.blocks:
+        raise GateFailed("Nothing of this can be measured: the reasons are in the plan.")
 
 
 def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:

@@ -158,5 +158,5 @@ def _note(one: Named) -> str:
     elif comparison.verdict == "undecided" and comparison.rounds_needed is None:
         parts.append("More rounds would not decide it.")
     if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:
-        parts.append(f"About {comparison.rounds_needed} rounds would decide.")
+        parts.append(f"About {comparison.rounds_needed} rounds in all would decide.")
     return " ".join([*parts, *metric_changes.untimed(comparison)])

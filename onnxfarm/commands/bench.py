@@ -50,6 +50,7 @@ class Extras(NamedTuple):
     evaluation: Path | None = None
     recipe: Judging = ""
     is_diverging: bool = False
+    rounds: int | None = None
 
 
 @with_axes
@@ -66,6 +67,7 @@ def bench(  # noqa: PLR0913  every option of the command
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.", show_default="as-is")] = None,
     axes: Mapping[str, object] = MappingProxyType({}),
     budget: options.BudgetOption = None,
+    rounds: options.RoundsOption = None,
     operators: options.OperatorsOption = False,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
@@ -104,7 +106,8 @@ def bench(  # noqa: PLR0913  every option of the command
     judging = options.parse_judging(recipe, judge, evaluation)
     console = make_console(stderr=True)
     folder = timings and make_folder(timings, option="--timings")
-    extras = Extras(home, folder, calibration, evaluation, judging, diverge)
+    options.check_rounds(rounds, declared.budget)
+    extras = Extras(home, folder, calibration, evaluation, judging, diverge, rounds)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
     document, is_stopped = _measured(subject, declared, extras, console=console)
@@ -129,7 +132,10 @@ def _measured(
         if extras.evaluation is not None:
             bench.label(extras.evaluation, extras.recipe)
         # stopped by Ctrl-C, what was measured is kept
-        document = bench.template.measure(bench.plan(bench.from_defaults(declared)))
+        plan = bench.plan(bench.from_defaults(declared))
+        if (rounds := extras.rounds) is not None:
+            plan = workbench.reshape_plan(plan, lambda block: workbench.with_rounds(block, rounds))
+        document = bench.template.measure(plan)
         is_stopped = bench.template.is_cancelled()
     if extras.is_diverging and not is_stopped:
         from onnxfarm.commands.bench_divergence import add_divergent_nodes

@@ -27,7 +27,6 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_comment, gate_reports
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning.estimates import ROUNDS
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
@@ -55,7 +54,6 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
-MAX_ROUNDS = 96
 
 FailOnOption = Annotated[
     str,
@@ -95,13 +93,6 @@ CommentOption = Annotated[
 ]
 BenchmarkOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
-]
-RoundsOption = Annotated[
-    int | None,
-    typer.Option(
-        help="Maximum rounds per block on this machine.",
-        show_default="24, or the budget's where it has more; up to half as many again replace disturbed ones",
-    ),
 ]
 
 
@@ -193,7 +184,7 @@ def gate(  # noqa: PLR0913  every option of the command
     inputs: options.InputsOption = None,
     expected: options.ExpectedOption = None,
     seed: options.SeedOption = 0,
-    rounds: RoundsOption = None,
+    rounds: options.RoundsOption = None,
     confirm: ConfirmOption = True,
     max_slowdown: SlowdownOption = "",
     ci: CiOption = False,
@@ -212,7 +203,7 @@ def gate(  # noqa: PLR0913  every option of the command
     json_file: options.DocumentOption = None,
     home: options.HomeOption = None,
 ) -> None:
-    """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
+    """Measure a model on two runtimes, or two models, side by side, and fail where the candidate is worse."""
     checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
     place = home or default_home()
     new = "" if against else resolve_runtimes(candidate, home=place, with_prereleases=pre) or ""
@@ -271,8 +262,7 @@ class _Where:
         """Raises Usage."""
         if self.subject.expected is not None and self.subject.inputs is None:
             raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-        if self.rounds is not None and not (least := ROUNDS[budget].least) <= self.rounds <= MAX_ROUNDS:
-            raise Usage(f"--rounds is {self.rounds}: a verdict takes {least}, so give {least} to {MAX_ROUNDS}.")
+        options.check_rounds(self.rounds, budget)
         if self.rounds is not None and self.server is not None:
             raise Usage(
                 "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."

@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from farm.contract.cells import Budget
 from farm.contract.evaluation import METRIC_NAME
+from farm.rules.planning.estimates import ROUNDS
 from farm.rules.quality.accuracy_metrics import METRICS
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.subject import Judging, OwnJudge
+
+MAX_ROUNDS = 96
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
@@ -63,6 +67,13 @@ AxesOption = Annotated[
         *("--ort", "--provider", "--batch", "--precision", "--threads", "--opset"),
         hidden=True,
         callback=exit_with_problem()(_in_the_matrix),
+    ),
+]
+RoundsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Maximum rounds per block on this machine.",
+        show_default="the budget's, of a gate 24 at least; up to half as many again replace disturbed ones",
     ),
 ]
 OperatorsOption = Annotated[
@@ -126,6 +137,16 @@ TeamOption = Annotated[
         "--team", help="The team on the farm that it belongs to.", show_default="the only one that you write in"
     ),
 ]
+
+
+def check_rounds(rounds: int | None, budget: Budget) -> None:
+    """Raises Usage where so many rounds cannot be asked for."""
+    if rounds is None:
+        return
+    if budget is Budget.GLANCE:
+        raise Usage("--budget glance is one launch, and compares nothing: leave out --rounds, or take `quick`.")
+    if not (least := ROUNDS[budget].least) <= rounds <= MAX_ROUNDS:
+        raise Usage(f"--rounds is {rounds}: a verdict takes {least}, so give {least} to {MAX_ROUNDS}.")
 
 
 def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:

@@ -16,9 +16,10 @@ from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.submit import MatrixOption, read_matrix
+from onnxfarm.exit_codes import judge_plan
 from onnxfarm.model_files import check_files_exist
 from onnxfarm.outputs import make_table, print_lines, write_plain
-from onnxfarm.problems import GateFailed, Usage, exit_with_problem
+from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
@@ -68,10 +69,7 @@ def plan(  # noqa: PLR0913  every option of the command
         write_plain(answer.plain)
     else:
         show_plan(answer.shape, console=Console())
-    if answer.shape.problem:
-        raise Usage(answer.shape.problem)
-    if not answer.shape.blocks:
-        raise GateFailed("Nothing of this can be measured: the reasons are in the plan.")
+    judge_plan(answer.shape)
 
 
 def _waiting(order: OpenPlanOut) -> str:

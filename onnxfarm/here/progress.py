@@ -24,6 +24,8 @@ SAY_EVERY_S = 4.0
 # while another measurement has the machine; a bar goes on counting
 WAIT_EVERY_S = 60.0
 WAITING = "waiting. "
+# of an arm, before its rounds: a check and a first trace
+CHECKS = 2
 # what is told by rounds, and not each in a line of its own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
@@ -38,6 +40,7 @@ class Estimate:
         self._number = 0
         self._began: float | None = None
         self._rounds: list[float] = []
+        self._checks, self._checked_s = 0, 0.0
         self._ended: list[time_left.Ahead] = []
         self._is_disturbed = False
 
@@ -48,6 +51,7 @@ class Estimate:
             last = self._ahead()
             self._ended = [replace(last, ends=[last.rounds], after_s=0.0, since_s=0.0)]
         self._number, self._began, self._rounds = number, None, []
+        self._checks, self._checked_s = 0, 0.0
 
     def begin(self) -> None:
         if self._began is None:
@@ -57,6 +61,11 @@ class Estimate:
     def has_begun(self) -> bool:
         """Whether the block is being measured: what is waited, installed and prepared before is in no plan."""
         return self._began is not None
+
+    def note_check(self) -> None:
+        """An arm was checked, or traced for the first time."""
+        if self._began is not None:
+            self._checks, self._checked_s = self._checks + 1, self._clock() - self._began
 
     def note_round(self, *, is_disturbed: bool = False) -> None:
         """A round was measured; `is_disturbed`: other programs disturbed launches of it."""
@@ -76,9 +85,11 @@ class Estimate:
         return time_left.seconds_left([*self._ended, self._ahead(), *later])
 
     def _ahead(self) -> time_left.Ahead:
-        now = self._clock()
+        now, block = self._clock(), self._blocks[self._number - 1]
         return replace(
-            time_left.Ahead.of_plan(self._blocks[self._number - 1], rounds=len(self._rounds)),
+            time_left.Ahead.of_plan(block, rounds=len(self._rounds)),
+            checked=min(1.0, self._checks / (CHECKS * len(block.arms))),
+            checked_s=self._checked_s,
             begun_s=None if self._began is None else now - self._began,
             rounds_s=[after - before for before, after in pairwise(self._rounds)],
             since_s=now - self._rounds[-1] if self._rounds else 0.0,
@@ -145,6 +156,8 @@ class Follower:
     def take(self, report: Report) -> None:
         """A report was made: so many processes more are done."""
         self._done += _steps(report)
+        if _is_check(report):
+            self._estimate.note_check()
         if isinstance(report, RoundReport):
             samples = (place.sample for place in report.samples)
             self._estimate.note_round(is_disturbed=any(sample and sample.is_disturbed for sample in samples))
@@ -232,10 +245,14 @@ def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
 
 def _processes(block: PlannedBlock) -> int:
     """A check, a trace and the least number of rounds for every arm."""
-    return len(block.arms) * (2 + block.min_rounds)
+    return len(block.arms) * (CHECKS + block.min_rounds)
 
 
 def _steps(report: Report) -> int:
     if isinstance(report, RoundReport):
         return len(report.samples)
-    return int(isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0))
+    return int(_is_check(report))
+
+
+def _is_check(report: Report) -> bool:
+    return isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0)

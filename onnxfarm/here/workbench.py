@@ -18,6 +18,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
 from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.estimates import BLOCK_TIMEOUT_CEILING_S, ROUNDS
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_of
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import ModelFacts
@@ -194,14 +195,25 @@ def compare_along(
 
     `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
     """
-    compared = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
+    pairs = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
     changes: dict[str, object] = {
-        "comparisons": compared,
+        "comparisons": pairs,
         "is_of_pipeline": is_of_pipeline,
         "max_rounds": max(block.max_rounds, max_rounds),
     }
-    if rounds is not None:
-        changes |= {"max_rounds": rounds, "min_rounds": min(block.min_rounds, rounds), "is_replacing": False}
+    compared = block.model_copy(update=changes)
+    return compared if rounds is None else with_rounds(compared, rounds)
+
+
+def with_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
+    """As somebody asked: no more rounds, and time for them on a busy machine too."""
+    longer = max(1.0, rounds / ROUNDS[block.budget].most)
+    changes = {
+        "max_rounds": rounds,
+        "min_rounds": min(block.min_rounds, rounds),
+        "is_replacing": False,
+        "block_timeout_s": min(BLOCK_TIMEOUT_CEILING_S, longer * block.block_timeout_s),
+    }
     return block.model_copy(update=changes)
 
 

@@ -15,6 +15,7 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import ArmSample, CheckReport, EndReport, FactsReport, Reply, Report, RoundReport
+from farm.rules.planning.estimates import ROUNDS
 from worker.agent.installation.environment import NodeEnvironment
 from worker.agent.machine import affinity
 from worker.agent.measurement import checks, divergence, engines, evaluation, samples, schedule, sustained, traces
@@ -69,7 +70,8 @@ class _Block:
         self._alive: dict[int, PreparedArm] = {}
         self._peaks: dict[int, int] = {}
         self._launcher = self._launcher_for(order.runner_timeout_s)
-        self._pace = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s)
+        least = ROUNDS[order.budget].least - order.first_round
+        self._pace = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s, least=least)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
         self._round_traces = traces.RoundTraces() if order.is_tracing_rounds else None

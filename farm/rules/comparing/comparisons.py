@@ -67,7 +67,7 @@ def _because(comparison: Comparison) -> str:
     if comparison.rounds_used < look_levels.LOOKS[0]:
         return f". {look_levels.too_few(comparison.rounds_used)}"
     wait = (
-        f"about {comparison.rounds_needed} rounds would decide"
+        f"about {comparison.rounds_needed} rounds in all would decide"
         if comparison.rounds_needed
         else "no number of rounds within the maximum will decide"
     )

@@ -30,9 +30,10 @@ BLOCK_TIMEOUT_FLOOR_S = 900.0
 BLOCK_TIMEOUT_CEILING_S = 7200.0
 RUNNER_TIMEOUT_CEILING_S = 3600.0
 # why there are fewer rounds than were asked for, and what to do
+TIME_RAN_OUT = "Time ran out"
 _OUT_OF_TIME = (
-    "Time ran out (twice the plan): reduce other load on the machine{}, or ask for more rounds: "
-    "`onnxfarm more RUN` on a farm, a larger --budget elsewhere."
+    f"{TIME_RAN_OUT}, which launches here take more of than planned: reduce other load on the machine{{}}; launches "
+    "are shortest with `--budget quick`."
 )
 OUT_OF_TIME = _OUT_OF_TIME.format(", measure fewer cells in one run")
 OUT_OF_TIME_ALONE = _OUT_OF_TIME.format("")

@@ -150,7 +150,10 @@ class PlannedBlock(Message):
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def promised_s(self, rounds: int) -> float | None:
-        """What so many rounds may take at most, whatever the machine does; the curves of `sustained` come on top."""
+        """What so many rounds may take at most, whatever the machine does; the curves of `sustained` come on top.
+        Rounds that somebody asked for, which none replaces, have the block's limit."""
+        if not self.is_replacing:
+            return self.block_timeout_s
         if self.once_s is None or self.round_s is None:
             return None
         return PROMISE_FACTOR * (self.once_s + rounds * self.round_s)

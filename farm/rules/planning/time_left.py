@@ -27,8 +27,10 @@ class Ahead:
     for a single round, `after_s` for what follows its rounds; what an old plan does not say is 0.
 
     `ends`: rounds after which it may be decided, the most of them last; `replaced`: the most where disturbed ones are
-    measured again; `promised_s`: by when it ends, counted as `begun_s` is. `begun_s`: since its first check, None: not
-    begun. `rounds_s`: what its latest rounds took, one after another; `since_s`: since the last of them.
+    measured again; `promised_s`: by when it ends, counted as `begun_s` is, unless it lacks some of the `least` rounds,
+    which end at `limit_s`. `begun_s`: since its first check, None: not begun. `checked`: the share of its checks and
+    first traces that is done, after `checked_s`. `rounds_s`: what its latest rounds took, one after another; `since_s`:
+    since the last of them.
     """
 
     planned_s: float
@@ -38,8 +40,12 @@ class Ahead:
     ends: Sequence[int]
     replaced: int = 0
     promised_s: float = inf
+    least: int = 0
+    limit_s: float = inf
     after_s: float = 0.0
     begun_s: float | None = None
+    checked: float = 0.0
+    checked_s: float = 0.0
     rounds_s: Sequence[float] = ()
     since_s: float = 0.0
 
@@ -54,6 +60,8 @@ class Ahead:
             ends=ends_of(block.budget, least=block.min_rounds, most=block.max_rounds),
             replaced=most_rounds(block.max_rounds) if block.is_replacing else 0,
             promised_s=block.promised_s(block.max_rounds) or inf,
+            least=block.min_rounds,
+            limit_s=block.block_timeout_s,
             after_s=block.sustained_s * len({arm.cell for arm in block.arms}),
         )
 
@@ -73,6 +81,12 @@ class Ahead:
         return pace / self.round_s if pace is not None and self.round_s > 0 else None
 
     @property
+    def launch_stretch(self) -> float | None:
+        """The same of all its launches: before two rounds, that of its checks and first traces."""
+        planned_s = self.checked * self.once_s
+        return self.checked_s / planned_s if self.stretch is None and planned_s > 0 else self.stretch
+
+    @property
     def expected(self) -> float:
         """Rounds that it will probably have. Of blocks that a look leaves undecided half are decided at the next, which
         makes the usual number of a budget; beyond the most it has as many more as it has had there."""
@@ -83,9 +97,11 @@ class Ahead:
 
     @property
     def room_s(self) -> float:
-        """Seconds in which rounds are begun, of what was promised."""
+        """Seconds in which rounds are begun: of what was promised, or that the least of them take until the limit."""
         begun_s = self.begun_s or 0.0
-        return self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0)) - begun_s
+        least_s = max(0, self.least - self.rounds) * self.round_s * (self.launch_stretch or 1.0)
+        promised_s = self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0))
+        return max(promised_s - begun_s, min(least_s, self.limit_s - begun_s))
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
         """Whether its rounds, or the one under way, take much longer than usual here, which is so many times as long as
@@ -114,7 +130,7 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
 
     None too where only what follows the last round is missing: further traces have no pace.
     """
-    paces = [block.stretch for block in blocks if block.stretch is not None]
+    paces = [stretch for block in blocks if (stretch := block.launch_stretch) is not None]
     lefts = [left_of_block(block, stretch=max(paces, default=1.0)) for block in blocks]
     known = [left for left in lefts if left is not None]
     if len(known) < len(lefts):
@@ -159,6 +175,8 @@ def left_of_block(ahead: Ahead, *, stretch: float) -> float | None:
     due_s = ahead.once_s + (ahead.rounds + 1) * ahead.round_s
     slowed = max(stretch, begun_s / due_s) if due_s > 0 else stretch
     left_s = slowed * ahead.planned_s - begun_s
-    promised_s = PROMISE_FACTOR * ahead.planned_s
+    promised_s = max(
+        PROMISE_FACTOR * ahead.planned_s, min(slowed * (ahead.once_s + ahead.least * ahead.round_s), ahead.limit_s)
+    )
     left_s = min(left_s, promised_s - begun_s) if begun_s else left_s
     return left_s if left_s > 0 else None

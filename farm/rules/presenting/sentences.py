@@ -12,7 +12,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
-from farm.rules.planning.estimates import OUT_OF_TIME, OUT_OF_TIME_ALONE, ROUNDS
+from farm.rules.planning.estimates import OUT_OF_TIME_ALONE, ROUNDS, TIME_RAN_OUT
 from farm.rules.presenting import (
     fusions,
     generation_phases,
@@ -147,7 +147,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = (), *, asked: 
         return f"{signed(cell.status)}: {what}: {why}"
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
-    is_short = any(OUT_OF_TIME in (pair.reason or "") for pair in comparisons)
+    is_short = any(TIME_RAN_OUT in (pair.reason or "") for pair in comparisons)
     few = f" It has {len(cell.samples_ms)} of at least {asked} launches. {OUT_OF_TIME_ALONE}" if is_short else ""
     few += f" {cell.reason.text}" if cell.reason is not None else ""
     times = Times.of([cell], comparisons)
@@ -350,7 +350,7 @@ def _wanted(comparison: Comparison) -> str:
         parts.append(f"the smallest detectable change is {100 * comparison.smallest_detectable:.2g} %")
     # one that is undecided by its items per second alone has its rounds as counted for latency
     if comparison.rounds_needed is not None and comparison.verdict == "undecided":
-        parts.append(f"about {counted(comparison.rounds_needed, 'round')} would decide")
+        parts.append(f"about {counted(comparison.rounds_needed, 'round')} in all would decide")
     text = "; ".join(parts)
     return why + (f" {text[:1].upper()}{text[1:]}." if text else "")
 

@@ -58,6 +58,7 @@ class _Row(NamedTuple):
     once_s: float | None
     round_s: float | None
     sustained_s: float | None
+    block_timeout_s: float | None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ _COLUMNS = (
 )
 _PLANNED = {
     f"planned_{key}": Cast(KT(f"plan_json__{key}"), FloatField())
-    for key in ("minutes", "once_s", "round_s", "sustained_s")
+    for key in ("minutes", "once_s", "round_s", "sustained_s", "block_timeout_s")
 }
 
 
@@ -259,6 +260,8 @@ class Forecast:
             ends=ends,
             replaced=most_rounds(most),
             promised_s=PROMISE_FACTOR * (once_s + most * round_s) or inf,
+            least=max(0, rounds.least - row.first_round),
+            limit_s=row.block_timeout_s or inf,
             after_s=after_s,
             begun_s=(self.now - begun_at).total_seconds(),
             rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise(rounds_at)],

@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.progress import Progress as RichProgress
 from rich.progress import TextColumn
 
+from farm.rules.planning.time_left import about
 from onnxfarm.here import progress
 from onnxfarm.testing import Clock
-from tests.unit.rules.making import make_block, make_round
+from tests.unit.rules.making import make_block, make_check, make_round
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_an_estimate_follows_the_rounds_once_there_are_two(clock: Clock) -> None
     assert (estimate.left_s, estimate.is_slowed) == (pytest.approx(6 * block.round_s - 1.0), False)
 
 
-def test_an_estimate_ends_within_what_was_promised_and_says_that_the_machine_is_busy(clock: Clock) -> None:
+def test_an_estimate_has_the_rounds_that_a_verdict_takes_and_says_that_the_machine_is_busy(clock: Clock) -> None:
     block = make_block(budget="standard")
     estimate = progress.Estimate([block], clock=clock)
     estimate.start_block(1)
@@ -46,7 +47,7 @@ def test_an_estimate_ends_within_what_was_promised_and_says_that_the_machine_is_
     for _ in range(3):
         clock.now += 8 * block.round_s
         estimate.note_round(is_disturbed=True)
-    assert (estimate.left_s, estimate.is_slowed) == (pytest.approx(block.promised_s(24) - clock.now), True)
+    assert (estimate.left_s, estimate.is_slowed) == (pytest.approx(5 * 8 * block.round_s), True)
     estimate.note_round()
     assert not estimate.is_slowed
 
@@ -79,6 +80,21 @@ def test_checks_of_other_arms_do_not_begin_the_block_again(clock: Clock) -> None
     clock.now += 2.0
     estimate.begin()
     assert estimate.left_s == pytest.approx(60 * block.minutes - 2.0)
+
+
+def test_what_checks_take_here_and_now_lengthens_the_estimate(clock: Clock) -> None:
+    block = make_block()
+    follower, out = lines_of(clock)
+    follower.start_block(block, number=1)
+    follower.say("checking: onnxruntime==1.29.0")
+    clock.now += 4 * (block.once_s or 0.0)
+    follower.take(make_check(0))
+    follower.take(make_check(1))
+    clock.now += 4.0
+    follower.say_again()
+    # half of what comes before the rounds took four times as long as all of it should
+    left_s = 8 * 60 * block.minutes - clock.now
+    assert out.getvalue().splitlines()[-1].endswith(f", time left: {about(left_s)}")
 
 
 def test_a_first_round_that_takes_longer_than_all_was_planned_has_no_estimate(clock: Clock) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from onnxfarm.exit_codes import judge_cells, judge_cells_here
-from onnxfarm.problems import GateFailed, Infrastructure
+from onnxfarm.exit_codes import judge_cells, judge_cells_here, judge_plan
+from onnxfarm.problems import GateFailed, Infrastructure, Usage
 from tests.unit.client.test_screen import cell, document
+from tests.unit.rules.making import make_model, plan_of
 
 REFUSED = {
     "status": CellStatus.REFUSED,
@@ -23,6 +24,14 @@ def measured(*statuses: CellStatus) -> Document:
 
 def test_a_document_whose_cells_are_all_done_passes() -> None:
     judge_cells(measured(CellStatus.DONE, CellStatus.DONE), strict=True)
+
+
+def test_a_plan_of_which_nothing_can_be_measured_does_not_end_with_0() -> None:
+    judge_plan(plan_of({"runtime": "1.31.1"}))
+    with pytest.raises(GateFailed, match="Nothing of this"):
+        judge_plan(plan_of({"runtime": "1.31.1", "batch": "8"}, model=make_model(batch=1)))
+    with pytest.raises(Usage, match="does not exist"):
+        judge_plan(plan_of({"runtime": "1.31.99"}))
 
 
 def test_a_parity_that_fails_is_a_result_and_no_failure() -> None:

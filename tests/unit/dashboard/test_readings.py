@@ -164,7 +164,7 @@ def note_of(table: Table) -> int:
 def test_what_all_notes_say_stands_once_above_them_and_no_column_where_none_says_anything(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    late = "Time ran out (twice the plan): ask for more rounds. About 8 rounds would decide."
+    late = "Time ran out (twice the plan): ask for more rounds. About 8 rounds in all would decide."
     base = document.comparisons[0].model_copy(update={"verdict": "undecided"})
     pairs = [base.model_copy(update={"reason": f"{rounds} rounds decide nothing. {late}"}) for rounds in (2, 5)]
     table, shared = with_shared_note(comparisons.table(pairs, by_id, address))
@@ -181,7 +181,7 @@ def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Doc
     table = comparisons.table([open_, never, said], by_id, address)
     notes = [row[note_of(table)].text for row in table.rows]
     assert notes == [
-        "About 16 rounds would decide.",
+        "About 16 rounds in all would decide.",
         "different hardware: not interleaved. More rounds would not decide it.",
         "Chance.",
     ]

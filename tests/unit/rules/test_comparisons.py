@@ -30,7 +30,7 @@ ONE = Comparison(
         ({"verdict": "equal"}, ", within ± 2 %."),
         (
             {"verdict": "undecided", "rounds_needed": 16},
-            "under 3.12 % cannot be detected yet, about 16 rounds would decide.",
+            "under 3.12 % cannot be detected yet, about 16 rounds in all would decide.",
         ),
         ({"verdict": "undecided", "rounds_needed": None}, "no number of rounds within the maximum will decide."),
         ({"verdict": "undecided", "reason": "Because."}, ". Because."),

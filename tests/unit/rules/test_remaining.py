@@ -39,6 +39,22 @@ def test_checks_that_take_longer_than_planned_lengthen_the_rest() -> None:
     assert seconds_left([ahead(begun_s=120.0)]) is None
 
 
+def test_before_two_rounds_checks_and_traces_tell_how_long_a_launch_takes_here() -> None:
+    slow = ahead(begun_s=50.0, checked=0.5, checked_s=40.0, least=8)
+    assert (slow.stretch, slow.launch_stretch) == (None, 4.0)
+    assert seconds_left([slow]) == 4.0 * 60.0 - 50.0
+    # the block after it too
+    assert seconds_left([slow, ahead()]) == 2 * 4.0 * 60.0 - 50.0
+    assert seconds_left([replace(slow, limit_s=150.0)]) == 100.0
+
+
+def test_the_least_rounds_are_measured_past_what_was_promised_until_the_limit() -> None:
+    late = ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0), promised_s=120.0, ends=[8, 24], least=8)
+    assert seconds_left([late]) == 150.0
+    assert seconds_left([replace(late, limit_s=200.0)]) == 90.0
+    assert seconds_left([replace(late, rounds=8)]) == 30.0
+
+
 def test_two_rounds_have_a_pace() -> None:
     assert seconds_left([ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0))]) == 150.0
     assert seconds_left([ahead(rounds=3, begun_s=120.0, rounds_s=(30.0, 30.0), since_s=10.0)]) == 140.0
@@ -128,7 +144,7 @@ def estimates(durations: Iterable[float]) -> Iterator[tuple[Ahead, float, float]
     now = 0.0
     block = make_block(budget="standard")
     promised_s = block.promised_s(block.max_rounds)
-    schedule = BlockSchedule(promised_s, clock=lambda: now)
+    schedule = BlockSchedule(promised_s, least=block.min_rounds, clock=lambda: now)
     rounds: list[float] = []
     for duration, _ in zip(durations, range(most_rounds(block.max_rounds)), strict=False):
         with schedule.measuring():
@@ -149,7 +165,9 @@ def test_what_is_left_neither_jumps_nor_passes_what_was_promised(start: int) -> 
     quiet_s = median(recorded)
     scale = (make_block(budget="standard").round_s or 0.0) / quiet_s
     said = list(estimates(scale * duration for duration in [*recorded[start:], *recorded[:start]]))
-    assert all(left_s <= max(told.promised_s - (told.begun_s or 0.0), duration * 2) for told, left_s, duration in said)
+    for told, left_s, duration in said:
+        least_s = (told.least - told.rounds) * (told.pace_s or 0.0)
+        assert left_s <= max(told.promised_s - (told.begun_s or 0.0), 1.001 * least_s, duration * 2)
     # after the first three rounds, which tell how fast this machine is
     assert all(after[1] <= 2.2 * max(before[1], after[2]) for before, after in pairwise(said[3:]))
 

@@ -124,7 +124,10 @@ def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out() -> N
             sentences.opening(make_document(cell, make_cell("c1.twin", twin_of="c1", **told), comparisons=[pair]))
             for pair in (late, twin())
         )
-        assert "It has 5 of at least 8 launches. Time ran out (twice the plan): reduce other load" in said
+        assert (
+            "It has 5 of at least 8 launches. Time ran out, which launches here take more of than planned: reduce"
+            in said
+        )
         # of a single cell there are no fewer
         assert "fewer cells" not in said
         assert "Time ran out" not in not_late

@@ -52,6 +52,16 @@ def test_a_model_so_slow_that_one_round_takes_all_has_the_repeat_that_memory_is_
     assert rounds_within(begun(clock, 10.0), clock, round_s=60.0) == 2
 
 
+@pytest.mark.parametrize(("limit_s", "rounds"), [(900.0, 8), (300.0, 4)])
+def test_a_busy_machine_measures_the_rounds_that_a_verdict_takes_until_the_limit_of_the_block(
+    clock: Clock, limit_s: float, rounds: int
+) -> None:
+    """Two rounds in four minutes decided nothing, and a larger budget gave no more of them."""
+    pace = BlockSchedule(40.0, limit_s=limit_s, least=8, clock=clock)
+    pace.begin()
+    assert rounds_within(pace, clock, round_s=60.0, most=24) == rounds
+
+
 def test_no_repeat_is_begun_that_may_take_the_block_over_its_limit(clock: Clock) -> None:
     for limit_s, rounds in [(190.0, 2), (170.0, 1)]:
         pace = BlockSchedule(10.0, limit_s=limit_s, clock=clock)

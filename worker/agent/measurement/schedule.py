@@ -1,7 +1,8 @@
 """The order of a round's arms, and how a block keeps the time that was promised for it, whatever the machine does.
 
-The clock begins with the first check. A round, or a further trace of some arms, is begun only where what the last one
-took still fits; disturbed samples are measured again out of a small part of the time. Without a promise nothing ends.
+The clock begins with the first check. The rounds that a verdict takes are begun until the block's own limit: a busy
+machine measures longer, and not in vain. A further round, or a trace of some arms, is begun only where what the last
+one took still fits the promise; disturbed samples are measured again out of a small part of it.
 """
 
 import contextlib
@@ -18,8 +19,7 @@ from farm.rules.planning.plans import TRACES_SHARE
 REPEATS_SHARE = 0.1
 # arms of a comparison
 PAIR = 2
-# a second round is begun late too, because memory is judged by a repeat, where so many like the first fit before the
-# block's own limit, at which all is lost
+# a round that a verdict takes is begun late too, where so many like the last one fit before the block's own limit
 SPARE = 2.0
 
 
@@ -55,11 +55,19 @@ def _zigzag(count: int) -> list[int]:
 
 
 class BlockSchedule:
-    """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed."""
+    """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed.
+    `least`: how many rounds a verdict takes."""
 
     def __init__(
-        self, promised_s: float | None = None, *, limit_s: float = inf, clock: Callable[[], float] = time.monotonic
+        self,
+        promised_s: float | None = None,
+        *,
+        limit_s: float = inf,
+        least: int = MIN_ROUNDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        # memory is judged by a repeat
+        self._least = max(MIN_ROUNDS, least)
         self._ends_at = clock() + limit_s
         self._promised_s = inf if promised_s is None else promised_s
         self._clock = clock
@@ -79,7 +87,7 @@ class BlockSchedule:
     @property
     def has_room_for_a_round(self) -> bool:
         """Whether another round like the last one fits."""
-        if self._rounds < MIN_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
+        if self._rounds < self._least and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
         traces_s = (
             TRACES_SHARE * self._promised_s if self._rounds >= PLANNED_LOOKS[0] and self._promised_s < inf else 0.0
