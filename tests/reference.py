@@ -80,26 +80,21 @@ def _code(text: object) -> str:
 
 def commands() -> Iterator[str]:
     """Every command with its arguments and options, as its `--help` has them."""
-    from onnxfarm import main, problems
+    from onnxfarm import main
     from onnxfarm.command_list import COMMANDS
     from onnxfarm.gate_process import INTERNAL
+    from onnxfarm.problems import GateFailed, Infrastructure, Problem, Stopped, TimedOut, Usage
 
     yield "Every command of `onnxfarm`; `--help` of each says the same. `[]`: may be left out."
     yield (
         "Commands that measure print a table and take `--json FILE` beside it (`-` is stdout). "
         "Commands that answer print JSON by a bare `--json`."
     )
-    kinds: list[type[problems.Problem]] = [
-        problems.GateFailed,
-        problems.Usage,
-        problems.Infrastructure,
-        problems.TimedOut,
-        problems.Stopped,
-    ]
+    kinds: list[type[Problem]] = [GateFailed, Usage, Infrastructure, TimedOut, Stopped]
     codes = [(_code(kind.exit_code), (kind.__doc__ or "").strip()) for kind in kinds]
     yield "## Exit codes"
-    rows = [("`0`", "Every planned cell is done, or what was asked for was done."), *codes]
-    yield _table(("code", "means"), [*rows, (_code(INTERNAL), "A mistake of ours, with its traceback.")])
+    codes.append((_code(INTERNAL), "A mistake of ours, with its traceback."))
+    yield _table(("code", "means"), [("`0`", "Every planned cell is done, or what was asked for was done."), *codes])
     for name in sorted(COMMANDS):
         yield from _command(name, main._load(name))
 
@@ -110,8 +105,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
             yield from _command(f"{name} {inner}", command.commands[inner])
         return
     yield f"## {name}"
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    usage = " ".join(_argument(each) for each in arguments)
+    usage = " ".join(_argument(each) for each in command.params if each.param_type_name == "argument")
     _, _, told = inspect.cleandoc(command.help).partition("\n\n")
     yield re.sub(r"(?<!\n)\n(?!\n)", " ", told)
     yield f"{_code(f'onnxfarm {name} {usage}'.strip())}, such as {_code(find_example(f'onnxfarm {name}'))}"

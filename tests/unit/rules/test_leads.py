@@ -18,7 +18,7 @@ def test_a_run_leads_with_the_comparison_that_its_headline_is_about():
     lead = lead_of(document([cell(), NEW], [compared()]))
     assert lead == Lead(
         verdict="slower", quantity="latency", ratio=1.24, low=1.21, high=1.26, level=0.95, rounds=8,
-        step="1.29.0 → 1.31.1", where="CPU, fp32, batch 1, 1 thread", node="bench-1",
+        axis="runtime", step="1.29.0 → 1.31.1", where="CPU, fp32, batch 1, 1 thread", node="bench-1",
     )  # fmt: skip
 
 
