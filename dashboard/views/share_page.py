@@ -2,8 +2,11 @@
 
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 
 RUNS_SHOWN = 20
+FORMS = {"svg": "image/svg+xml", "png": "image/png"}
+PNG_WIDTH = 1200
 # pages of shared links that are made at once, of the threads that answer everybody
 MAX_MAKINGS = 2
 _makings = threading.BoundedSemaphore(MAX_MAKINGS)
@@ -59,9 +64,9 @@ def shared(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 @require_safe
-def card(request: HttpRequest, secret: str) -> HttpResponse:
-    """What a link to a run says first, as a picture for a README or a pull request."""
-    return _answered(request, lambda: HttpResponse(_card(open_share(secret)), content_type="image/svg+xml"))
+def card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
+    """What a link to a run says first, as a picture: for a README or a pull request, as PNG for chats."""
+    return _answered(request, lambda: HttpResponse(_card(open_share(secret), form), content_type=FORMS[form]))
 
 
 def _answered(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
@@ -81,13 +86,14 @@ def _page(request: HttpRequest, share: "Share") -> str:
     name, build = PAGES[ShareKind(share.kind)]
 
     def make() -> str:
-        if not _makings.acquire(blocking=False):
-            raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
-        try:
-            context = {**build(request, share), "share": share, "is_shared": True}
+        with _turn():
+            context = {
+                **build(request, share),
+                "share": share,
+                "is_shared": True,
+                "card": _card_address(request, share),
+            }
             return render_to_string(f"dashboard/{name}.html", context, request=request)
-        finally:
-            _makings.release()
 
     # a page names who has signed in
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
@@ -96,19 +102,53 @@ def _page(request: HttpRequest, share: "Share") -> str:
     return cached("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
 
 
-def _card(share: "Share") -> str:
-    """Light or dark as its reader has it. Raises Missing for a link to anything but a run."""
-    if share.kind != ShareKind.RUN:
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Raises TooMany while as many others are making something."""
+    if not _makings.acquire(blocking=False):
+        raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
+    try:
+        yield
+    finally:
+        _makings.release()
+
+
+def _card_address(request: HttpRequest, share: "Share") -> str:
+    """Where chats find the card; empty where there is none."""
+    return f"{settings.PUBLIC_URL}{request.path}card.png" if share.kind == ShareKind.RUN and _has_fonts() else ""
+
+
+def _card(share: "Share", form: str) -> str | bytes:
+    """As SVG light or dark as its reader has it, as PNG light. Raises Missing for a link to anything but a run."""
+    if share.kind != ShareKind.RUN or (form == "png" and not _has_fonts()):
         raise Missing("Only a link to a run has a card.")
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
 
-    def make() -> str:
+    def make() -> str | bytes:
         said, _ = _opened(row, with_opening_operators(row))
-        lines = textwrap.wrap(str(said["headline"]), 56, max_lines=3, placeholder=" …")
-        because = textwrap.wrap(str(said["because"]), 80, max_lines=2, placeholder=" …")
-        return render_to_string("dashboard/shared/card.svg", {"run": row, "lines": lines, "because": because})
+        lines = textwrap.wrap(str(said["headline"]), 46, max_lines=3, placeholder=" …")
+        because = textwrap.wrap(str(said["because"]), 72, max_lines=2, placeholder=" …")
+        about = {"run": row, "lines": lines, "because": because, "is_png": form == "png"}
+        svg = render_to_string("dashboard/shared/card.svg", about)
+        if form == "svg":
+            return svg
+        with _turn():
+            return _png(svg)
 
-    return cached("pieces", "card", share.pk, *at_revision(row), make=make)
+    return cached("pieces", "card", form, share.pk, *at_revision(row), make=make)
+
+
+def _png(svg: str) -> bytes:
+    # of a few pages, so that no other process pays for it
+    resvg = import_module("resvg_py")
+    return bytes(resvg.svg_to_bytes(svg_string=svg, width=PNG_WIDTH))
+
+
+@cache
+def _has_fonts() -> bool:
+    """Whether words are drawn: a container may have no font at all."""
+    empty, said = (_png(render_to_string("dashboard/shared/card.svg", {"lines": some})) for some in ((), ("Aa",)))
+    return empty != said
 
 
 def nowhere(cell_id: str) -> str:

@@ -273,6 +273,7 @@ POST   settings/shares/<int:share_id>/close/                     moved moved mov
 GET    settings/audit/                                           ok    ok    ok    ok    sign-in sign-in sign-in
 # whoever has the link; another secret: test_shares.py
 GET    shared/<str:secret>/                                      ok    ok    ok    ok    ok    ok    ok
+GET    shared/<str:secret>/card.png                              ok    ok    ok    ok    ok    ok    ok
 GET    shared/<str:secret>/card.svg                              ok    ok    ok    ok    ok    ok    ok
 """
 

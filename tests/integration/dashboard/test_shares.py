@@ -5,6 +5,7 @@ from datetime import timedelta
 from xml.etree import ElementTree
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -58,10 +59,17 @@ def test_a_shared_run_has_a_card_as_long_as_it_is_shared_and_no_name_leaves_its_
     said = " ".join(" ".join(svg.itertext()).split())
     assert "slower than 1.29.0" in said
     assert "<script>alert(1)" in said
+    shown = Client().get(path).content.decode()
+    assert f'<meta property="og:image" content="{settings.PUBLIC_URL}{path}card.png">' in shown
+    picture = Client().get(f"{path}card.png")
+    assert (picture["Content-Type"], picture.content[:8]) == ("image/png", b"\x89PNG\r\n\x1a\n")
     revoke_share(share=Share.objects.get(), by=owner)
-    assert Client().get(f"{path}card.svg").status_code == 410
-    assert Client().get(f"{made(run, owner, 'model')}card.svg").status_code == 404
-    assert Client().get("/shared/nothing/card.svg").status_code == 404
+    model = made(run, owner, "model")
+    assert "og:image" not in Client().get(model).content.decode()
+    for form in ("svg", "png"):
+        assert Client().get(f"{path}card.{form}").status_code == 410
+        assert Client().get(f"{model}card.{form}").status_code == 404
+        assert Client().get(f"/shared/nothing/card.{form}").status_code == 404
 
 
 @pytest.mark.parametrize(
