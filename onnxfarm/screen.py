@@ -41,7 +41,6 @@ from farm.rules.presenting.lines import (
 from farm.rules.presenting.stability import UNSTABLE, at_risk
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
-from farm.rules.quality.parity import UNJUDGED
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
@@ -261,7 +260,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     """Cells of one variant whose outputs are not those of another engine, or of their own without optimisations."""
     known = {cell.id: cell for cell in cells}
-    lines = list({cell.parity.text: None for cell in cells if cell.parity.text.startswith(UNJUDGED)})
+    lines = list({cell.parity.text: None for cell in cells if cell.parity.unjudged})
     lines += [
         f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}{_node_of(pair)}"
         for cell in cells

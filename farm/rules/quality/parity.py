@@ -56,8 +56,6 @@ INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
 MAX_PLACES: Final = 16
-# how the sentence begins where nobody can say what is right
-UNJUDGED: Final = "Outputs are not judged"
 # one model against another, where nobody says how close it should come
 ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
@@ -166,7 +164,7 @@ def judge_random(operators: str) -> Judgement:
 
 
 def _unjudged(why: str) -> Judgement:
-    return Judgement("not_measured", f"{UNJUDGED}{why}", is_unjudged=True)
+    return Judgement("not_measured", f"Outputs are not judged{why}", is_unjudged=True)
 
 
 def _is_same(output: OutputParity) -> bool:
