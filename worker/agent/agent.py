@@ -34,6 +34,7 @@ from worker.agent.connection.presence import Presence
 from worker.agent.home import NodeHome, write_privately
 from worker.agent.installation.runtimes import Installed
 from worker.agent.logs import LogTail
+from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +118,7 @@ class Agent:
         """Works until SIGTERM, SIGINT or a refusal; gives the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+        host_lock.introduce(self._identity.name)
         self._in_background("probe", self._probe)
         self._gateway.renew_by(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
         try:

@@ -126,7 +126,9 @@ class NodeEquipment:
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
             installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
-            with host_lock.try_to_hold_machine(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
+            with host_lock.try_to_hold_machine(
+                patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled, doing="testing itself"
+            ):
                 return selftest.run(
                     installed, stage=self._stage, folder=folder, timeout_s=probes.TIMEOUT_S, is_cancelled=is_cancelled
                 )

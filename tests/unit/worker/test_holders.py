@@ -50,6 +50,90 @@ def test_who_waits_is_told_at_once_who_measures_and_since_when_and_not_to_end_it
         assert "kill" not in said
 
 
+NODE = """
+import sys
+from worker.agent.machine import host_lock
+host_lock.introduce(sys.argv[1])
+with host_lock.try_to_hold_machine(patience_s=60.0, doing="testing itself"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def node_at_work(name: str) -> Iterator["subprocess.Popen[str]"]:
+    command, pipe = [sys.executable, "-c", NODE, name], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        try:
+            assert other.stdout.readline() == "held\n"
+            yield other
+        finally:
+            other.kill()
+
+
+def sentence_of(lock: Path) -> str:
+    descriptor = os.open(lock, os.O_RDONLY)
+    try:
+        return host_lock.describe_holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def test_a_node_that_has_the_machine_is_named_with_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `An agent of a farm`, whichever of two on this machine, and always measuring."""
+    lock = tmp_path / "lock"
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
+    with node_at_work("bench-1") as other:
+        said = sentence_of(lock)
+        assert said.startswith(f"bench-1 (process {other.pid}) has been testing itself on this machine since ")
+        (own,) = (tmp_path / "lock.tickets").iterdir()
+        other.communicate("go on\n", timeout=30)
+    assert not own.exists()
+
+
+@pytest.mark.parametrize("planted", ["stale", "owner", "words", "control", "long", "binary", "pipe", "link", "folder"])
+def test_what_somebody_else_left_in_the_place_of_a_holder_s_words_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    if planted == "owner" and os.geteuid():
+        pytest.skip("only root gives a file to somebody else")
+    lock, tickets, secret = tmp_path / "lock", tmp_path / "lock.tickets", tmp_path / "secret"
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
+    tickets.mkdir()
+    secret.write_text("measuring\nsecret")
+    other = held_by(lock, "bench")
+    place = tickets / f"{other.pid}.holder"
+    texts = {
+        "stale": b"measuring\nbench-9",
+        "owner": b"measuring\nbench-9",
+        "words": b"end process 1\nbench-9",
+        "control": b"measuring\nbench-9\x1b[2J",
+        "long": b"measuring\n" + b"9" * 10**6,
+        "binary": b"\xff\0" * 99,
+    }
+    try:
+        if planted == "pipe":
+            os.mkfifo(place)
+        elif planted == "link":
+            place.symlink_to(secret)
+        elif planted == "folder":
+            place.mkdir()
+        else:
+            place.write_bytes(texts[planted])
+        if planted == "stale":
+            os.utime(place, (0, 0))
+        if planted == "owner":
+            os.chown(place, 65534, -1)
+        said = sentence_of(lock)
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    assert said.startswith(f"`onnxfarm bench` (process {other.pid}) has been measuring on this machine since ")
+
+
 WAIT = """
 import sys
 from worker.agent.machine import host_lock
@@ -73,7 +157,7 @@ def waiting() -> Iterator["subprocess.Popen[str]"]:
 
 def number_waiting(lock: Path, count: int) -> bool:
     folder = lock.with_name(f"{lock.name}.tickets")
-    return folder.is_dir() and len(list(folder.iterdir())) == count
+    return folder.is_dir() and len([path for path in folder.iterdir() if path.suffix != ".holder"]) == count
 
 
 def test_a_machine_is_had_by_arrival_and_not_by_who_asks_most_often(

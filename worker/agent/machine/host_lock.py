@@ -3,7 +3,8 @@
 Who waits holds a ticket, a file beside the lock that is named by its arrival: a free machine is left to the earliest.
 Tickets only order those who wait. What excludes is the lock, so that a program without a ticket does no harm, nor one
 that died with its own: a ticket counts for FRESH_S after it was last touched. Who holds the lock is said as the kernel
-tells it, in a sentence.
+tells it, in a sentence, and by what a node says of itself in a file beside the tickets: it counts while the process
+that made it holds the lock.
 """
 
 import contextlib
@@ -12,11 +13,13 @@ import hashlib
 import itertools
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Literal, get_args
 
 import psutil
 
@@ -35,12 +38,28 @@ TURNS = "Measurements take turns by arrival: this one begins when its turn comes
 _NAME = re.compile(r"^[0-9]{20}-[0-9]+-[0-9]+$")
 _numbers = itertools.count()
 
+Activity = Literal["measuring", "testing itself", "trying what it can run"]
+MAX_ANNOUNCED, MAX_NAME = 200, 64
+# how far a file's time may lie before the start of the process that made it, which the kernel rounds
+CLOCKS_S = 1.0
+
+
+class _Own:
+    """What this process is called where it has the machine; empty where its command line says enough."""
+
+    name = ""
+
+
+def introduce(name: str) -> None:
+    """Says what this process, a node, is called, for whoever waits for it."""
+    _Own.name = name
+
 
 class Ticket:
     """A place in the order of arrival at the machine. It is kept while its holder comes back for it soon."""
 
     def __init__(self) -> None:
-        self._folder = lock_path().with_name(f"{lock_path().name}.tickets")
+        self._folder = _tickets()
         self._name, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
@@ -69,17 +88,65 @@ class Ticket:
             self._name = ""
 
     def _show(self) -> None:
-        with contextlib.suppress(FileExistsError):
-            self._folder.mkdir(parents=True)
-            # everybody who measures here waits in it, and removes what is their own
-            self._folder.chmod(0o1777)
-        # a link that was planted as the folder is not followed
-        folder = os.open(self._folder, FLAGS | os.O_DIRECTORY)
-        try:
+        with _opened_tickets() as folder:
             os.close(os.open(self._name, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
             os.utime(self._name, dir_fd=folder, follow_symlinks=False)
-        finally:
-            os.close(folder)
+
+
+def _tickets() -> Path:
+    return lock_path().with_name(f"{lock_path().name}.tickets")
+
+
+@contextlib.contextmanager
+def _opened_tickets() -> Iterator[int]:
+    with contextlib.suppress(FileExistsError):
+        _tickets().mkdir(parents=True)
+        # everybody who measures here waits in it, and removes what is their own
+        _tickets().chmod(0o1777)
+    # a link that was planted as the folder is not followed
+    folder = os.open(_tickets(), FLAGS | os.O_DIRECTORY)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _announced(doing: Activity) -> Iterator[None]:
+    """Who has the machine, and for what, while it has."""
+    if not _Own.name:
+        yield
+        return
+    name = f"{os.getpid()}.holder"
+    with contextlib.suppress(OSError), _opened_tickets() as folder:
+        with contextlib.suppress(FileNotFoundError):
+            # what another process of this number left, or somebody planted
+            os.unlink(name, dir_fd=folder)
+        file = os.open(name, FLAGS | os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder)
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(f"{doing}\n{_Own.name}")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            (_tickets() / name).unlink()
+
+
+def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
+    """The name and activity that the process said itself; None where it said none, or somebody else wrote that."""
+    try:
+        with _opened_tickets() as folder:
+            # a pipe that was planted keeps nobody waiting
+            file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
+        with os.fdopen(file, "rb") as stream:
+            seen = os.fstat(file)
+            is_own = seen.st_uid == holder.uids().effective and seen.st_mtime >= holder.create_time() - CLOCKS_S
+            text = stream.read(MAX_ANNOUNCED) if is_own and stat.S_ISREG(seen.st_mode) else b""
+    except (OSError, psutil.Error):
+        return None
+    doing, _, name = text.decode(errors="replace").partition("\n")
+    is_name = name.strip() and name.isprintable() and len(name) <= MAX_NAME
+    return (name, doing) if is_name and doing in get_args(Activity) else None
 
 
 def _is_fresh(path: Path) -> bool:
@@ -98,7 +165,8 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
     if holder.pid == os.getpid():
         return "This node is testing what else its machine can run, which takes a minute at most."
     since = datetime.fromtimestamp(_since(descriptor, holder)).astimezone()
-    return f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. {TURNS}"
+    name, doing = _announcement(holder) or (_name(holder), "measuring")
+    return f"{name} (process {holder.pid}) has been {doing} on this machine since {since:%H:%M:%S}. {TURNS}"
 
 
 def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
@@ -162,6 +230,7 @@ def hold_machine(
     is_cancelled: Callable[[], bool] = lambda: False,
     on_wait: Callable[[str], None] = lambda sentence: None,
     ticket: Ticket | None = None,
+    doing: Activity = "measuring",
 ) -> Iterator[None]:
     """Holds the machine. The lock ends with the process, however it ends.
 
@@ -181,17 +250,20 @@ def hold_machine(
         place.leave()
         with contextlib.suppress(OSError):  # another user's file: then nobody knows since when it is held
             os.utime(descriptor)
-        yield
+        with _announced(doing):
+            yield
     finally:
         os.close(descriptor)
 
 
 @contextlib.contextmanager
-def try_to_hold_machine(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+def try_to_hold_machine(
+    *, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False, doing: Activity = "trying what it can run"
+) -> Iterator[bool]:
     """Holds the machine if it is to be had within `patience_s`, and goes on without it otherwise; gives which."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled))
+            stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled, doing=doing))
         except BusyError:
             yield False
         else:
