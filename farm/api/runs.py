@@ -239,6 +239,7 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
             waiting=progress.moment.still,
             is_slowed=progress.moment.is_slowed,
             begins_in_minutes=_minutes(progress.moment.begins_s),
+            begins_in_minutes_at_least=_minutes(progress.moment.least_s),
             ends_in_minutes=_minutes(progress.moment.ends_s),
         ),
     )

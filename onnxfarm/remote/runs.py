@@ -37,6 +37,7 @@ class RunProgress(NamedTuple):
     is_finished: bool
     is_waiting: bool = False
     begins_in_minutes: float | None = None
+    begins_in_minutes_at_least: float | None = None
     is_slowed: bool = False
 
     @property
@@ -54,9 +55,15 @@ class RunProgress(NamedTuple):
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
-            begins_s = None if self.begins_in_minutes is None else 60.0 * self.begins_in_minutes
-            how = {"is_measuring": not self.is_waiting, "is_slowed": self.is_slowed}
-            parts.append(words_left(60.0 * self.minutes_left, begins_s=begins_s, **how))
+            begins, least = self.begins_in_minutes, self.begins_in_minutes_at_least
+            left = words_left(
+                60.0 * self.minutes_left,
+                is_measuring=not self.is_waiting,
+                begins_s=None if begins is None else 60.0 * begins,
+                least_s=None if least is None else 60.0 * least,
+                is_slowed=self.is_slowed,
+            )
+            parts.append(left)
         return ", ".join(parts)
 
 
@@ -111,6 +118,7 @@ def make_progress(run: RunOut) -> RunProgress:
         is_finished=run.state == "finished",
         is_waiting=bool(progress.waiting),
         begins_in_minutes=progress.begins_in_minutes,
+        begins_in_minutes_at_least=progress.begins_in_minutes_at_least,
         is_slowed=progress.is_slowed,
     )
 

@@ -40,6 +40,10 @@ class ProgressOut(Answer):
     begins_in_minutes: float | None = Field(
         default=None, description="while it waits in the queue, minutes until what is ahead of it ends; null: unknown"
     )
+    begins_in_minutes_at_least: float | None = Field(
+        default=None,
+        description="while another program has the machine, so that nobody can tell when it begins: not before so many",
+    )
     ends_in_minutes: float | None = Field(
         default=None, description="while it waits in the queue, minutes until all of it is measured; null: unknown"
     )

@@ -139,17 +139,22 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
 
 
 def words_left(
-    seconds: float, *, is_measuring: bool = True, begins_s: float | None = None, is_slowed: bool = False
+    seconds: float,
+    *,
+    is_measuring: bool = True,
+    begins_s: float | None = None,
+    least_s: float | None = None,
+    is_slowed: bool = False,
 ) -> str:
     """`time left: about 3 min`, of a busy machine that it may be longer; while something else comes first, `about 20 s
-    once it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when."""
+    once it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when; `least_s`: what
+    is known to come first where nobody can."""
     if is_measuring:
         return f"time left: {about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
-    return (
-        f"begins in {about(begins_s)}, {about(seconds)} of measuring"
-        if begins_s is not None
-        else f"{about(seconds)} once it begins"
-    )
+    if begins_s is None and (least_s or 0.0) < STEP_S:
+        return f"{about(seconds)} once it begins"
+    begins = about(begins_s) if begins_s is not None else f"at least {about(least_s or 0.0)}"
+    return f"begins in {begins}, {about(seconds)} of measuring"
 
 
 def about(seconds: float) -> str:

@@ -83,12 +83,14 @@ _PLANNED = {
 
 class Expected(NamedTuple):
     """Seconds until a run's first block begins, 0 where one has, and until its last one ends, None where nobody can
-    tell; how many its blocks are measured, at their machines' pace; and whether other programs lengthen that now."""
+    tell; how many its blocks are measured, at their machines' pace; and whether other programs lengthen that now.
+    `least_s`: where nobody can tell, because another program has the machine, it does not begin before so many."""
 
     begins_s: float | None
     ends_s: float | None
     measured_s: float
     is_slowed: bool = False
+    least_s: float | None = None
 
 
 class Forecast:
@@ -100,18 +102,20 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """Nodes that are there and take blocks, also those that wait while another node of their machine measures one.
-        When another program lets go of a node's machine nobody can tell."""
+        """Nodes that are there and take blocks, also those that say what keeps them."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         there = Node.objects.vouched().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE).select_related("team")
-        rows = list(there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES])
-        at_work = {row.node for row in self._leased}
-        busy = {node.device for node in rows if node.pk in at_work}
-        return {node.pk: node for node in rows if node.queues and (node.device in busy or not node.doing)}
+        rows = there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES]
+        return {node.pk: node for node in rows if node.queues}
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
-        return {**forecast_spans(self._waiting, self._machines), **self._held}
+        return {**forecast_spans(self._waiting, self._free), **self._held}
+
+    @cached_property
+    def _earliest(self) -> Mapping[int, Span]:
+        """The same, as if other programs let go of their machines now."""
+        return {**forecast_spans(self._waiting, self._machines), **self._held} if self._taken else {}
 
     def of_run(self, run_id: int) -> Expected | None:
         """None where nothing of it is open. Nobody can tell where somebody has to come for a block of it first, nor
@@ -124,7 +128,8 @@ class Forecast:
         is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
         if is_made and len(known) == len(rows):
             return Expected(begins_s, max(span.ends_s for span in known), measured_s, any(map(self._is_slowed, rows)))
-        return Expected(None, None, measured_s) if rows else None
+        least_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
+        return Expected(None, None, measured_s, least_s=least_s) if rows else None
 
     def nodes_ahead_of(self, run_id: int) -> list[str]:
         """The names of the nodes that may take a block of it that waits."""
@@ -145,7 +150,7 @@ class Forecast:
             -place: Queued(-place, False, 0.0, frozenset().union(*(devices.get(block, ()) for block in blocks)))
             for place, blocks in enumerate(like.values(), start=1)
         }
-        spans = forecast_spans([*self._waiting, *asked.values()], self._machines)
+        spans = forecast_spans([*self._waiting, *asked.values()], self._free)
         return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
     def unforeseen(self, node: Node) -> list[int]:
@@ -172,6 +177,16 @@ class Forecast:
             Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row), self._run_paces.get(row.run))
             for row in queued
         ]
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Machines that another program has, which nodes say, that wait: when it lets go nobody can tell."""
+        waiting = {node.device for node in self.nodes.values() if node.doing}
+        return waiting - {span.device for span in self._held.values()}
+
+    @cached_property
+    def _free(self) -> list[Machine]:
+        return [machine for machine in self._machines if machine.device not in self._taken]
 
     @cached_property
     def _machines(self) -> list[Machine]:

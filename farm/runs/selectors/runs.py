@@ -98,6 +98,10 @@ class Moment:
         return self.expected.begins_s if self.expected and self.still else None
 
     @property
+    def least_s(self) -> float | None:
+        return self.expected.least_s if self.expected and self.still else None
+
+    @property
     def ends_s(self) -> float | None:
         return self.expected.ends_s if self.expected and self.still else None
 
@@ -118,7 +122,7 @@ class Moment:
         if self.left_s is None:
             return ""
         how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
-        return words_left(self.left_s, begins_s=self.begins_s, **how)
+        return words_left(self.left_s, begins_s=self.begins_s, least_s=self.least_s, **how)
 
     @property
     def shown(self) -> tuple[object, ...]:

@@ -198,7 +198,7 @@ def test_alerts_watches_and_logs_are_the_same(recorded: Recorded) -> None:
             # said later
             for key in ("began", "compares_versions", "status"):
                 alert.pop(key, None)
-            for key in ("begins_in_minutes", "ends_in_minutes", "is_slowed"):
+            for key in ("begins_in_minutes", "begins_in_minutes_at_least", "ends_in_minutes", "is_slowed"):
                 alert.get("progress", {}).pop(key, None)
             for symptom in alert.get("symptoms", ()):
                 symptom.pop("node", None)

@@ -99,16 +99,29 @@ def test_a_machine_s_pace_is_what_its_newest_blocks_took_by_their_plans(
     assert moment_of(block.run_id).words_left == "begins in about 5 s, about 6 min of measuring"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"state": "offline"}, {"health": "draining"}, {"doing": "Another program is measuring on this machine."}],
-)
+@pytest.mark.parametrize("change", [{"state": "offline"}, {"health": "draining"}])
 def test_nobody_can_tell_while_no_node_takes_it(
     node: Node, version: Version, member: User, change: dict[str, str]
 ) -> None:
     (block,) = queued(version, member, 4.0)
     Node.objects.filter(pk=node.pk).update(**change)
     assert minutes_of(block) is None
+
+
+def test_while_another_program_has_the_machine_what_is_ahead_there_is_a_lower_bound(
+    node: Node, version: Version, member: User, api_of: ApiOf
+) -> None:
+    """Whoever waited had no estimate at all."""
+    first, last = queued(version, member, 12.0, 3.0)
+    said = "`onnxfarm bench` (process 7) has been measuring on this machine since 07:12:01."
+    Node.objects.filter(pk=node.pk).update(doing=said)
+    assert minutes_of(last) is None
+    assert moment_of(first.run_id).words_left == "about 12 min once it begins"
+    progress = selectors.progress(Run.objects.get(pk=last.run_id))
+    assert progress.moment.still == f"{node.name}: {said}"
+    assert progress.words_left == "begins in at least about 12 min, about 3 min of measuring"
+    told = api_of(member).get(f"/api/v1/runs/{last.run_id}").json()["progress"]
+    assert (told["begins_in_minutes"], told["begins_in_minutes_at_least"]) == (None, 12.0)
 
 
 def test_nobody_can_tell_of_a_team_without_minutes_nor_of_a_node_of_others(

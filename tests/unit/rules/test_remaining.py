@@ -183,6 +183,9 @@ def test_a_block_of_a_plan_is_read_off_it() -> None:
 def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
     assert words_left(seconds) == f"time left: {words}"
     assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
+    assert words_left(seconds, is_measuring=False, least_s=4.0) == f"{words} once it begins"
+    least = words_left(seconds, is_measuring=False, least_s=720.0)
+    assert least == f"begins in at least about 12 min, {words} of measuring"
     assert words_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"
 
 
