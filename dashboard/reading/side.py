@@ -27,6 +27,7 @@ FEWEST_SAMPLES = 2
 
 # of figures that nobody judges, as they were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
+SPEEDS = ("slower", "faster")
 # a cell of wrong outputs is not praised, however fast it is
 WRONG_BASE = replace(STATES[WRONG], word=f"base: {WRONG}")
 P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
@@ -161,6 +162,9 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     called, keys = names(chosen), {key for verdict in judged for key in verdict.wrong}
     wrong = {name: choice.cell for name, choice in zip(called, chosen, strict=True) if choice.key in keys}
     base, *others = called
+    word = judged[0].sign.word
+    if len(others) == 1 and not wrong and word in SPEEDS and judged[0].change.endswith(word):
+        return numbers.unbroken(f"{others[0]} is {judged[0].change} than {base}")
     said = [f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True) if not verdict.wrong]
     first = sentences.wrong_among([*wrong.values()], numbers.listed([*wrong], most=MOST), of=len(chosen))
     told = [first] * bool(wrong) + [f"Against {base}: {numbers.listed(said, most=MOST)}"] * bool(said)

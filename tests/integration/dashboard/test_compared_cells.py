@@ -23,10 +23,10 @@ def test_the_base_is_pinned_in_the_address_and_any_cell_can_be_pinned(signed_in:
     response = signed_in.get(address(run, "c1", "c5"))
     assert f'href="?cells={run.pk}:c1&amp;cells={run.pk}:c5&amp;base={run.pk}:c5"' in response.content.decode()
     words = assert_is_page(signed_in.get(address(run, "c1", "c5", more=f"&base={run.pk}:c5")))
-    assert re.search(r"Against 1\.31\.1: 1\.29\.0 [\d.]+ % faster", words)
+    assert re.search(r"1\.29\.0 is [\d.]+ % faster than 1\.31\.1", words)
     for odd in ("", "9:x", f"{run.pk}:c2"):
         assert re.search(
-            r"Against 1\.29\.0: 1\.31\.1 [\d.]+ % slower",
+            r"1\.31\.1 is [\d.]+ % slower than 1\.29\.0",
             assert_is_page(signed_in.get(address(run, "c1", "c5", more=f"&base={odd}"))),
         )
 
@@ -83,6 +83,6 @@ def test_without_chosen_cells_pairs_of_them_are_offered(signed_in: Client, stran
     page = signed_in.get("/compare/")
     assert_is_page(page)
     [pair] = page.context["pairs"]["Recent runs"]
-    assert re.search(r"1\.31\.1 [\d.]+ % slower", assert_is_page(signed_in.get(pair.href)))
+    assert re.search(r"1\.31\.1 is [\d.]+ % slower", assert_is_page(signed_in.get(pair.href)))
     assert "pairs" not in signed_in.get("/compare/?by=runs").context
     assert client_of(stranger).get("/compare/").context["pairs"] == {}

@@ -178,7 +178,7 @@ def test_runs_are_filtered_by_model_and_state(signed_in: Client, run: Run, versi
 def test_cells_of_one_run_stand_side_by_side_with_their_paired_verdict(signed_in: Client, run: Run) -> None:
     words = assert_is_page(signed_in.get(f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5"))
     assert "▲ slower 24" in words
-    assert re.search(r"Against 1\.29\.0: 1\.31\.1 24", words)
+    assert re.search(r"1\.31\.1 is 24", words)
     assert "8 rounds side by side in one block" in words
     assert "Optimization" not in words
     assert "Optimization" in assert_is_page(signed_in.get(f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5&every=yes"))
@@ -186,7 +186,7 @@ def test_cells_of_one_run_stand_side_by_side_with_their_paired_verdict(signed_in
 
 def test_the_cell_that_was_the_candidate_can_be_the_base_as_well(signed_in: Client, run: Run) -> None:
     words = assert_is_page(signed_in.get(f"/compare/?cells={run.pk}:c5&cells={run.pk}:c1"))
-    assert re.search(r"Against 1\.31\.1: 1\.29\.0 (19|20)[\d.]* % faster", words)
+    assert re.search(r"1\.29\.0 is (19|20)[\d.]* % faster than 1\.31\.1", words)
     assert "8 rounds side by side in one block" in words
 
 

@@ -124,6 +124,14 @@ def test_wrong_outputs_lead_and_are_not_praised(
     assert outputs.texts == ["", "wrong outputs"]
 
 
+def test_two_that_a_block_judged_make_one_claim(chosen: list[side.Chosen], judged: list[side.Judged]) -> None:
+    """It said `Against 1.29.0: 1.31.1 24 % slower`."""
+    assert judged[0].change.endswith(" % slower")
+    assert side.headline(chosen, judged) == numbers.unbroken(f"1.31.1 is {judged[0].change} than 1.29.0")
+    undecided = replace(judged[0], sign=sign_of("undecided"))
+    assert side.headline(chosen, [undecided]).startswith("Against 1.29.0: 1.31.1 undecided (")
+
+
 def test_what_is_right_is_told_behind_what_is_wrong(chosen: list[side.Chosen], document: Document) -> None:
     base, other = chosen
     wrong = replace(other, key="2:c9", run_id=2, cell=other.cell.model_copy(update={"threads": 8, "accuracy": LOST}))
