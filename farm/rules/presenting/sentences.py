@@ -148,7 +148,8 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = (), *, asked: 
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
     is_short = any(TIME_RAN_OUT in (pair.reason or "") for pair in comparisons)
-    few = f" It has {len(cell.samples_ms)} of at least {asked} launches. {OUT_OF_TIME_ALONE}" if is_short else ""
+    more = f"; other work disturbed {counted(lost, 'launch', 'launches')}" if (lost := cell.disturbed_samples) else ""
+    few = f" It has {len(cell.samples_ms)} of at least {asked} launches{more}. {OUT_OF_TIME_ALONE}" if is_short else ""
     few += f" {cell.reason.text}" if cell.reason is not None else ""
     times = Times.of([cell], comparisons)
     if cell.id not in times.by_processor:
