@@ -16,7 +16,7 @@ from farm.rules.matrices.points import Point
 from farm.rules.matrices.settings import Settings
 from farm.rules.planning.refusals import has_hardware
 from farm.rules.planning.resolution import Request, Resolved, Resolver, takes, with_proven
-from farm.rules.runtimes import engines, opsets, plugins, providers, releases
+from farm.rules.runtimes import opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
 # an axis, and the value that its refused point gets there; None: none, so that it is left out
@@ -131,11 +131,9 @@ class WaysOut:
         return None
 
     def _command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
-        """The whole matrix with the change, on the farm that was asked or the machine at hand; empty where that cannot
-        measure it."""
+        """The whole matrix with the change, on the farm that was asked or the machine at hand, which was not asked for
+        hardware and has no browser."""
         model, is_here = request.model, request.fleet is None
-        if is_here and (way.axis == "hardware" or engines.engine_of(spec.runtime).is_browser):
-            return ""
         has_calibration = model.calibration_sha256 is not None
         plain, usual = _plain_taken(self._matrix, way), Settings().as_plain()
         plain = plain.pop("matrix") | {key: value for key, value in plain.items() if value != usual.get(key)}
