@@ -52,7 +52,7 @@ def home(request: HttpRequest) -> HttpResponse:
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
     nodes = list(nodes_listed(user).order_by("-state", "name")[:NODES])
-    week = timezone.now() - WEEK
+    has_team, week = user.memberships.exists(), timezone.now() - WEEK
     news = run_reading.news(newest_ended(user), since=week)
     context = {
         "invitations": list(invitations_of(user)),
@@ -64,12 +64,20 @@ def home(request: HttpRequest) -> HttpResponse:
         "open_runs": opened,
         "open_count": open_count,
         "waits": waits([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
+        "has_team": has_team,
         "nodes": [_chip(node) for node in nodes],
         "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
         "walls": current_confinement(),
         "headline": headline(counts["open"]),
         "because": " · ".join(
-            filter(None, (news.counts, measured(open_count, searches), fleet(online=online, nodes=node_count)))
+            filter(
+                None,
+                (
+                    news.counts,
+                    measured(open_count, searches),
+                    fleet(online=online, nodes=node_count, has_team=has_team),
+                ),
+            )
         ),
     }
     return render(request, "dashboard/home.html", context)
@@ -93,8 +101,11 @@ def measured(runs: int, searches: int) -> str:
     return ", ".join(parts) or "nothing is being measured"
 
 
-def fleet(*, online: int, nodes: int) -> str:
-    return f"{online} of {numbers.counted(nodes, 'node')} online" if nodes else "no node has joined yet"
+def fleet(*, online: int, nodes: int, has_team: bool) -> str:
+    """How many nodes are there; nothing to whom no team shows any."""
+    if not nodes:
+        return "no node has joined yet" if has_team else ""
+    return f"{online} of {numbers.counted(nodes, 'node')} online"
 
 
 def waits(queued: "Sequence[Run]") -> str:

@@ -52,6 +52,13 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
 
 
+def test_somebody_in_no_team_is_told_whom_to_ask(stranger: User) -> None:
+    stranger.memberships.all().delete()
+    words = assert_is_page(client_of(stranger).get("/"))
+    assert "You are in no team yet: ask an admin of one to add you." in words
+    assert "no node has joined yet" not in words
+
+
 def test_one_precision_beside_another_is_no_news(signed_in: Client, version: Version, node: Node, owner: User) -> None:
     """INT8 is slower than FP32 on this machine: nothing became worse."""
     both = {"matrix": {"runtime": ["1.31.1"], "batch": [1], "precision": ["fp32", "fp16"]}, "budget": "quick"}
