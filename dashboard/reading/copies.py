@@ -4,15 +4,17 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells import commands
-from farm.rules.cells.matrices import matrix_of
+from farm.rules.cells.matrices import matrix_of, settings_of
 from farm.rules.matrices.matrix_text import write_text
 
 # what a cell measures, and the name of its session set
 Chosen = tuple[CellSpec, str]
+PlainMatrix = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,20 @@ def of_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
     ]
 
 
-def of_cell(run_id: int, cell: Cell, *, chosen: Chosen, url: str) -> list[Copy]:
-    """Every timing of a cell, a matrix of this cell alone, and its timings over HTTP."""
+def of_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
+    """Every timing of a cell, a matrix of this cell alone, and its timings over HTTP. `matrix`: of the run."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
-        Copy("YAML", matrix_text([chosen])),
+        Copy("YAML", matrix_text([chosen], matrices=[matrix])),
         Copy("cURL", curl("GET", f"/runs/{run_id}/cells/{cell.id}/timings.csv", url=url)),
     ]
 
 
-def of_cells(runs: Iterable[int], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
-    """Cells of any runs: their runs' results, and one matrix that measures them all side by side."""
-    cli, request = of_runs(list(dict.fromkeys(runs)), url=url)
-    return [cli, Copy("YAML", matrix_text(chosen)), request]
+def of_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
+    """Cells of any runs, given with their matrices: the runs' results, and a matrix that measures all side by side."""
+    cli, request = of_runs(list(runs), url=url)
+    return [cli, Copy("YAML", matrix_text(chosen, matrices=runs.values())), request]
 
 
 def of_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
@@ -65,13 +67,14 @@ def of_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
     ]
 
 
-def matrix_text(chosen: Sequence[Chosen]) -> str:
-    """A matrix of these cells and of no others; empty where there are none."""
+def matrix_text(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
+    """A matrix of these cells and of no others, fed and judged as in their runs, whose matrices these are; empty where
+    there are no cells."""
     if not chosen:
         return ""
     names = {spec.digest: name for spec, name in chosen}
-    plain = {"budget": "quick", "matrix": matrix_of([spec for spec, _ in chosen], names=names)}
-    return write_text(plain)
+    axes = matrix_of([spec for spec, _ in chosen], names=names)
+    return write_text({"budget": "quick", **settings_of(matrices), "matrix": axes})
 
 
 TOKEN = "$ONNXFARM_TOKEN"

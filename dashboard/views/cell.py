@@ -193,7 +193,11 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "machine": node,
         "advice": before.advice if before else [],
         "copies": copies.of_cell(
-            row.pk, found, chosen=pages.measured_as([(row.pk, found.id)])[0], url=settings.PUBLIC_URL
+            row.pk,
+            found,
+            chosen=pages.measured_as([(row.pk, found.id)])[0],
+            matrix=row.matrix,
+            url=settings.PUBLIC_URL,
         ),
         "share_subject": f"{row.pk}:{found.id}",
         "may_write": (may_write := selectors.can_write_run(person(request), row)),

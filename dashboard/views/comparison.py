@@ -72,7 +72,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "problems": problems,
         "compared": _compared(request, chosen, judged),
         "copies": copies.of_cells(
-            [choice.run_id for choice in chosen],
+            {choice.run_id: known[choice.run_id].matrix for choice in chosen},
             chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
             url=settings.PUBLIC_URL,
         ),

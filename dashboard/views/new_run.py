@@ -367,7 +367,7 @@ def _start_from(request: HttpRequest) -> str:
     like, cell = request.GET.get("like", ""), request.GET.get("cell", "")
     if is_row_number(like):
         run = selectors.run(person(request), int(like))
-        return copies.matrix_text(measured_as([(run.pk, cell)])) if cell else matrix_text(run)
+        return copies.matrix_text(measured_as([(run.pk, cell)]), matrices=[run.matrix]) if cell else matrix_text(run)
     return _preset(request)
 
 

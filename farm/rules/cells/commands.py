@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from farm.contract.blocks import Tolerance
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
@@ -21,15 +22,19 @@ from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
 
 # session settings that `onnxfarm diverge` takes, and one that changes no output
 _OF_DIVERGE = {"threads", "optimization", "call"}
-# dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
-_PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
+# names that --shape and --tolerance take as they are: no sign of an option, a list, or a terminal
+_PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", re.ASCII)
 # what --input takes behind the sign: no sign of a list or of a terminal
-_TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+$", re.ASCII)
+_TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+\Z", re.ASCII)
 
 
-def repeat_command(cell: CellSpec, main: str) -> str:
-    """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
+def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolerance] | None = None) -> str:
+    """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file;
+    `tolerances`: that its run judged outputs by, by their names."""
     declared, samples = _matrix(cell), cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
+    own = tolerances or {}
+    if not all(map(_PLAIN.match, own)):
+        declared["tolerance"] = {name: tolerance.model_dump() for name, tolerance in own.items()}
     words = ["onnxfarm", "bench", file_argument(main), "--ort", _named(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
     words += (
@@ -51,6 +56,8 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     )
     words += _shapes(cell) if "shapes" not in declared else []
     words += _fills(cell) if "inputs" not in declared else []
+    if "tolerance" not in declared:
+        words += _pairs(*(("--tolerance", f"{name}={each.atol},{each.rtol}") for name, each in own.items()))
     words += _pairs(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
         ("--prompts", PROMPTS if scenarios.of_cell(cell).prompts_sha256 else None),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from farm.contract.cells import CellSpec, SessionSettings
 from farm.rules.cells.axes import AXES, MATRIX_AXES
@@ -17,14 +17,16 @@ _PLAIN: Mapping[str, object] = {axis.name: axis.default for axis in AXES} | {"se
 Point = Mapping[str, Value]
 # the keys of a matrix file under `matrix`: values by axis, and `include`
 PlainMatrix = dict[str, list[object]]
+# settings of a run that decide what comes of a cell
+_OF_CELLS = ("inputs", "tolerance")
 T = TypeVar("T")
 
 
 def matrix_of(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = None) -> PlainMatrix:
     """Axes whose product is these cells; where it would hold others too, each cell by itself under `include`.
 
-    `names`: of their session sets, by the digest of the cell. Inputs, calibration data and the seed are on no axis:
-    they are the model's and the run's.
+    `names`: of their session sets, by the digest of the cell. What is made for inputs and a tolerance are settings of
+    the run; given inputs, calibration data and the seed are the model's and the run's.
     """
     sets = _session_sets(cells, names or {})
     points = _without_defaults(_distinct({**point_of(cell), "session": sets[_key(cell.session)]} for cell in cells))
@@ -35,6 +37,16 @@ def matrix_of(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = No
     ):
         return {axis: [plain_of(value) for value in values] for axis, values in declared.items()}
     return {"include": [{axis: plain_of(value) for axis, value in point.items()} for point in points]}
+
+
+def settings_of(matrices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, object]]:
+    """What runs say of inputs and outputs by name beside the axes, by their matrices in plain values; of two that say
+    something of the same one the first."""
+    found: dict[str, dict[str, object]] = {}
+    for matrix in matrices:
+        for key in (key for key in _OF_CELLS if matrix.get(key)):
+            found[key] = {**matrix[key], **found.get(key, {})}
+    return found
 
 
 def point_of(cell: CellSpec) -> dict[str, Value]:

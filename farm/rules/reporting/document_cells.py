@@ -108,7 +108,9 @@ def _measured_cell(
         "twin_of": None if arm.twin_of is None else block.block.arms[arm.twin_of].id,
         "status": ending[0],
         "reason": ending[1],
-        "repeat_command": repeat_command(arm.spec, record.model_of(arm.spec).main),
+        "repeat_command": repeat_command(
+            arm.spec, record.model_of(arm.spec).main, tolerances=_own_tolerances(block.block.tolerances, check)
+        ),
         "parity": judged if draws else phases.with_answers(judged, summary, what=scenario.answers),
         "engines": parities.engines_of(
             arm,
@@ -171,6 +173,12 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
         "energy_mj": check.energy and check.energy.mj,
         "energy_text": check.energy.text if check.energy else "",
     }
+
+
+def _own_tolerances(given: Mapping[str, Tolerance], check: CheckReport | None) -> Mapping[str, Tolerance]:
+    """Those of outputs that this model has: a run's may be of others that it measured beside."""
+    names = {output.name for output in check.outputs} if check is not None else set()
+    return {name: given[name] for name in sorted(given) if not names or name in names}
 
 
 def _sustained(arm: Arm, evidence: Evidence) -> doc_cells.Sustained | None:

