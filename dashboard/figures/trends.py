@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing, thinned
+from farm.rules.comparing.quantities import judged_value
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 
@@ -59,6 +60,14 @@ class Line:
         """How far a value is from the pinned release: `19 % slower`."""
         return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
 
+    def verdict(self, spot: Spot) -> str:
+        is_open = spot.outcome == "undecided"
+        return judged_value(spot.ratio, spot.low, spot.high, is_open=is_open, words=self.words)
+
+    def told(self, spot: Spot) -> str:
+        """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""
+        return decided_or_not(self.change(spot), self.verdict(spot) if spot.round else "equal")
+
     def interval(self, spot: Spot) -> str:
         return numbers.change_interval(spot.low, spot.high, ratio=spot.ratio, words=self.words)
 
@@ -94,6 +103,10 @@ class Across:
 
 def key_of(series: str, node: str) -> str:
     return f"{series[:12]}@{node}"
+
+
+def decided_or_not(change: str, verdict: str) -> str:
+    return f"{change}, undecided" if verdict == "undecided" else change
 
 
 def shift_words(line: Line, shift: Shift) -> str:
@@ -153,10 +166,13 @@ def finding(lines: Sequence[Line], *, reference: str) -> str:
     if len(lines) == 1:
         measured = [spot for spot in lines[0].spots if spot.version != reference]
         last = (measured or lines[0].spots)[-1]
-        return f"{last.version} against {reference}: {lines[0].change(last)}{told}"
+        return f"{last.version} against {reference}: {lines[0].told(last)}{told}"
     lasts = sorted(lines, key=lambda line: line.spots[-1].ratio)
+    undecided = sum(line.verdict(line.spots[-1]) == "undecided" for line in lines)
     ends = " to ".join(line.change(line.spots[-1]) for line in (lasts[0], lasts[-1]))
-    return f"{numbers.counted(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"
+    series = numbers.counted(len(lines), "series", "series")
+    told = f"{f'; {undecided} undecided' if undecided else ''}{told}"
+    return f"{series} against {reference}, the last values from {ends}{told}"
 
 
 def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
@@ -258,7 +274,7 @@ def _run(run_id: int | None) -> str:
 def _words(line: Line, spot: Spot) -> str:
     if spot.round == 0:
         return "the pinned release itself"
-    return line.change(spot) if spot.low is None else f"{line.change(spot)} ({line.interval(spot)})"
+    return line.told(spot) if spot.low is None else f"{line.told(spot)} ({line.interval(spot)})"
 
 
 def _shifts(line: Line, across: Across, *, colour: str) -> theme.Json:

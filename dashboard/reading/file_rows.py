@@ -138,6 +138,7 @@ def spot(line: Line, one: Spot) -> Row:
         "ratio": one.ratio,
         "low": one.low,
         "high": one.high,
+        "verdict": line.verdict(one),
         "run": one.run,
     }
 

@@ -9,9 +9,10 @@ from dashboard import axes
 from dashboard.figures.trends import key_of
 from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
 from dashboard.reading.trends import href_of
+from farm.rules.comparing.quantities import judged_value
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
+from farm.rules.wording.vocabulary import STATES, WRONG, Sign, is_change, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,19 +55,23 @@ def grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]"
 def _told(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
     """What leads of the newest release, and how many models are how. `first`: the model that leads."""
     bad = [place for place in newest if _gravity(place)[0] < 2]
-    measured = sum(bool(place.href) for place in newest)
-    because = f"{len(bad)} of {numbers.counted(measured, 'model')} slower or wrong with {release}"
+    undecided = sum(_gravity(place)[0] == 2 for place in newest)
+    measured = numbers.counted(sum(bool(place.href) for place in newest), "model")
+    open_too = f", {undecided} undecided" if undecided else ""
+    because = f"{len(bad)} of {measured} slower or wrong with {release}{open_too}"
+    if not bad and undecided:
+        return f"Whether {first} is slower with {release} is undecided", f"{undecided} of {measured} undecided"
     if not bad:
-        return f"No model is slower with {release}", f"{numbers.counted(measured, 'model')} measured"
+        return f"No model is slower with {release}", f"{measured} measured"
     sign = bad[0].sign
     said = f"is {sign.word}" if sign is not None and sign.tone == "slower" else f"has {WRONG}"
     return f"{first} {said} with {release}", because
 
 
 def _gravity(place: Place) -> tuple[int, str]:
-    """Wrong outputs, slower, then the others; the darkest first."""
+    """Wrong outputs, slower, undecided, then the others; the darkest first."""
     tone = place.sign.tone if place.sign is not None else ""
-    rank = {"bad": 0, "slower": 1}.get(tone, 2)
+    rank = {"bad": 0, "slower": 1}.get(tone, 2 if place.sign == sign_of("undecided") else 3)
     return rank, "".join(chr(255 - ord(letter)) for letter in place.tone) if rank == 1 else ""
 
 
@@ -83,8 +88,9 @@ def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     if worst.release == worst.reference:
         return Place(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
     is_open = worst.outcome == "undecided"
-    if is_open or worst.low is None or worst.high is None or worst.low <= 1.0 <= worst.high:
-        return Place(href, sign=sign_of("undecided"), tone="", title=title)
-    sign = sign_of("slower" if worst.low > 1.0 else "faster")
+    verdict = judged_value(worst.ratio, worst.low, worst.high, is_open=is_open, words=numbers.TIMES)
+    sign = sign_of(verdict)
+    if not is_change(verdict):
+        return Place(href, sign=sign, tone="", title=title)
     tone = step_of(abs(log(worst.ratio)), is_gain=worst.ratio < 1.0)
     return Place(href, sign=Sign(sign.mark, text, sign.tone), tone=tone, title=title)

@@ -13,11 +13,12 @@ from django.urls import reverse
 
 from dashboard.cache import cached
 from dashboard.figures.figure import thinned
-from dashboard.figures.trends import Line, Mark, Shift, Spot, key_of, shift_words
+from dashboard.figures.trends import Line, Mark, Shift, Spot, decided_or_not, key_of, shift_words
 from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
+from farm.rules.comparing.quantities import judged_value
 from farm.rules.presenting.tables import Column, Entry, Number, Spark, Table, counted, verdict_entry
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
@@ -158,8 +159,8 @@ def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DIST
         Column("Last release", lambda line: _release(distribution, line.spots[-1].version)),
         Column(
             "Change",
-            lambda line: _direction(line, words),
-            "whether the 95 % interval of the last value excludes no change; undecided where its round is",
+            lambda line: verdict_entry(line.verdict(line.spots[-1])),
+            "what the 95 % interval of the last value says; undecided where its round is",
         ),
         Number("last", lambda line: last_change(line), "against the pinned release, in the same block"),
         Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
@@ -171,13 +172,6 @@ def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DIST
         Column("Alerts", lambda line: Entry(_alerts(line))),
     )
     return Table.of("trends", "Long series against the pinned release", columns, lines)
-
-
-def _direction(line: Line, words: Words) -> Entry:
-    last = line.spots[-1]
-    if last.outcome == "undecided" or last.low is None or last.high is None or last.low <= 1.0 <= last.high:
-        return verdict_entry("undecided")
-    return verdict_entry(words[0] if last.low > 1.0 else words[1])
 
 
 def _release(distribution: str, version: str) -> Entry:
@@ -260,12 +254,13 @@ def standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
 
 def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     slowest = max(lines, key=lambda line: line[-1][8])
-    _, watch, distribution, reference, series, node, label, release, ratio, low, high = slowest[-1]
+    _, watch, distribution, reference, series, node, label, release, ratio, low, high, outcome = slowest[-1]
+    verdict = judged_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
     of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
     return Standing(
         spark=spark([row[8] for row in slowest]),
         ratio=ratio,
-        last=numbers.change(ratio, low, high),
+        last=decided_or_not(numbers.change(ratio, low, high), verdict),
         interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
         release=release,
         words=f"{label} on {node}, against {distribution} {reference}{of}",
@@ -278,7 +273,7 @@ def _series(watch: "Watch", line: Line) -> Series:
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
         href=href_of(watch.pk, line.key),
         spark=spark([spot.ratio for spot in line.spots]),
-        last=last_change(line).text,
+        last=line.told(line.spots[-1]),
         interval=last_interval(line),
         release=line.spots[-1].version,
         shifts=shifts_words(line, most=2),

@@ -19,8 +19,8 @@ from farm.rules.findings.kinds import KINDS
 Bound = float | None
 # series, label, node, runtime, the round's new release, ratio, low, high, time, round, its run and its outcome
 PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None, str]
-# model, watch, its distribution and reference, series, node, label, release, ratio, low and high
-ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
+# model, watch, its distribution and reference, series, node, label, release, ratio, low, high, and its round's outcome
+ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, str]
 
 
 class ReleaseRow(NamedTuple):
@@ -177,7 +177,7 @@ def newest_of_all() -> tuple[object, ...]:
 
 def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueRow]:
     """The last values of every long series of these models, oldest first, of each round the new release: model, watch,
-    its distribution and reference, series, node, label, release, ratio, low and high. One query."""
+    its distribution and reference, series, node, label, release, ratio, low, high and outcome. One query."""
     new = Concat("watch__distribution", Value("=="), "round__new")
     place = Window(
         RowNumber(), partition_by=[F("round__version__model"), F("watch"), F("series"), F("node")],
@@ -185,7 +185,7 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
     )  # fmt: skip
     rows = Point.objects.filter(round__version__model__in=list(models), runtime=new)
     columns = "round__version__model watch watch__distribution watch__reference series node label"
-    columns += " round__new ratio low high"
+    columns += " round__new ratio low high round__outcome"
     return rows.annotate(place=place).filter(place__lte=most).order_by("pk").values_list(*columns.split())
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.verdicts import ItemsVerdict, Word
+from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import GAINS, is_change
 
@@ -144,6 +145,15 @@ def judged_items(figures: tuple[float, float, float], *, margin: float) -> Items
         return "more" if ratio > 1.0 else "fewer"
     low, high = _widened(figures, TO_EQUAL)
     return "equal" if -edge < log(low) and log(high) < edge else "undecided"
+
+
+def judged_value(ratio: float, low: float | None, high: float | None, *, is_open: bool, words: numbers.Words) -> str:
+    """The word of a value of a long series. `is_open`: its round decided nothing, whatever the interval excludes."""
+    if is_open or low is None or high is None or low <= 0:
+        return "undecided"
+    if low <= 1.0 <= high:
+        return "equal" if judged_items((ratio, low, high), margin=MARGIN) == "equal" else "undecided"
+    return words[0] if low > 1.0 else words[1]
 
 
 def _widened(figures: tuple[float, float, float], times: float) -> tuple[float, float]:

@@ -102,6 +102,21 @@ def test_over_releases_each_has_its_newest_value_in_release_order() -> None:
     assert figure.layout["xaxis"]["categoryarray"] == ["1.9.0", "1.29.0", "1.30.0", "1.31.1"]
 
 
+def test_what_its_round_left_undecided_is_told_as_undecided_where_no_verdict_stands_beside_it() -> None:
+    """ "19 % slower" stood as a heading over a value of which nothing was decided."""
+    undecided = [(*row[:-1], "undecided") for row in rows([1.19, 1.19])]
+    lines = reading.lines(WATCH, undecided)
+    table = reading.table(lines, watch=1)
+    headings = [trend(shown, reference="1.29.0", table=table).title for shown in (lines, [*lines, *lines])]
+    assert headings == [
+        "1.31.1 against 1.29.0: 19 % slower, undecided",
+        "2 series against 1.29.0, the last values from 19 % slower to 19 % slower; 2 undecided",
+    ]
+    values = [(7, 1, "onnxruntime", "1.29.0", *undecided[0][:1], "bench-1", "fp32", "1.31.1", 1.19, 1.17, 1.21, word)
+              for word in ("undecided", "alert")]  # fmt: skip
+    assert [reading.standings([value])[7].last for value in values] == ["19 % slower, undecided", "19 % slower"]
+
+
 def test_a_release_that_was_not_measured_is_a_gap_and_no_line_joins_its_neighbours() -> None:
     lines = reading.by_release(WATCH, rows([1.0, 1.2], versions=["1.30.0", "1.31.1"]))
     releases = reading.releases_of(WATCH, lines)

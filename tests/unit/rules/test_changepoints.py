@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.rules.comparing import changepoints, jumps, steps
+from farm.rules.comparing.quantities import judged_value
+from farm.rules.wording import numbers
 from tests.bench.series import labelled_series
 
 
@@ -193,3 +195,21 @@ def test_the_noise_of_held_values_is_the_size_of_their_moves_and_how_often_they_
 def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> None:
     noise = np.round(np.random.default_rng(6).normal(size=200))
     assert steps.Walk(noise).p(0.01, start=0, place=100, stop=200) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "is_open", "word"),
+    [
+        (1.19, 1.16, 1.22, False, "slower"),
+        (1.19, 1.16, 1.22, True, "undecided"),
+        (0.9, 0.88, 0.92, False, "faster"),
+        (1.0, 0.995, 1.005, False, "equal"),
+        (1.0, 0.9, 1.1, False, "undecided"),
+        (1.0, None, None, False, "undecided"),
+        (1.0, -0.5, 2.0, False, "undecided"),
+    ],
+)
+def test_a_value_of_a_long_series_is_judged_by_its_interval_once_its_round_is_decided(
+    ratio: float, low: float | None, high: float | None, is_open: bool, word: str
+) -> None:
+    assert judged_value(ratio, low, high, is_open=is_open, words=numbers.TIMES) == word
