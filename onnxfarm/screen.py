@@ -25,7 +25,7 @@ from farm.rules.presenting.called_operators import (
     operator_size,
     operator_times,
     operators_heading,
-    ordered_operators,
+    told_operators,
 )
 from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import (
@@ -358,7 +358,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     if not changed:
         return
     largest = min(changed, key=lambda one: _weight(one, cells))
-    named = ordered_operators(largest)[:NAMED_OPERATORS]
+    named = told_operators(largest)[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:

@@ -9,9 +9,17 @@ from dashboard.figures.figure import Figure, end_of, nothing
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.called_operators import called_operators, doubt_of_traces, operator_sides, ordered_operators
+from farm.rules.presenting.called_operators import (
+    called_operators,
+    doubt_of_traces,
+    largest_type,
+    operator_sides,
+    order_of,
+    ordered_operators,
+    told_operators,
+)
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, group_by_type, largest_share
+from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, largest_share
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
 
@@ -57,13 +65,15 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, ordered_operators(comparison))
     if not comparison.operators:
         return nothing(NAME, "These two cells have not been traced side by side yet.", table)
-    largest = ordered_operators(comparison)[:MAX_OPERATORS]
+    largest = told_operators(comparison)[:MAX_OPERATORS]
+    if not largest:
+        return nothing(NAME, finding(comparison), table)
     return Figure(
         name=NAME,
         title=finding(comparison),
         summary=(
-            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that changed most, {baseline.name} "
-            f"beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
+            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {order_of(comparison)}, "
+            f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
             _bars(baseline, [c.baseline_us for c in largest], largest),
@@ -95,15 +105,15 @@ def finding(comparison: Comparison) -> str:
         return (
             f"{_moved(named)}, explains {numbers.format_explained_part(named.share)} of the change{_called(comparison)}"
         )
-    most = f"most {_moved(group_by_type(comparison.operators)[0])}"
     if not is_change(comparison.verdict):
-        said = f"No change to explain, it is {comparison.verdict}: {most}"
+        said = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
         doubt = doubt_of_traces(comparison)
-        said = f"{doubt.capitalize() or 'Too few traces to say what explains the change'}: {most}"
+        said = doubt.capitalize() or "Too few traces to say what explains the change"
     else:
-        said = f"No operator explains the change: {most}"
-    return f"{said}{_called(comparison)}"
+        said = "No operator explains the change"
+    most = None if called_operators(comparison) else largest_type(comparison)
+    return f"{said}{f': most {_moved(most)}' if most else ''}{_called(comparison)}"
 
 
 def _moved(change: TypeChange) -> str:

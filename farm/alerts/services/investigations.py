@@ -31,6 +31,7 @@ from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, narrow_matrix, point_at
 from farm.rules.planning import blocks, estimates
+from farm.rules.presenting.called_operators import ordered_operators
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches import switches
 from farm.rules.searches.bisection import Outcome
@@ -72,8 +73,7 @@ def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
 def _names(investigation: Investigation) -> list[str]:
     """Names that were given, then those of the library, by the operator types that changed most."""
     comparison = investigation.symptom.comparison
-    operators = Comparison.model_validate(comparison).operators if comparison is not None else []
-    changed = sorted(operators, key=lambda change: -abs(change.moved_us))
+    changed = ordered_operators(Comparison.model_validate(comparison)) if comparison is not None else []
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
     given = (investigation.asked or {}).get("given", [])
     return list(dict.fromkeys([*given, *switches.rank_names(library_names(), words=words)]))

@@ -26,7 +26,8 @@ from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
-from farm.rules.presenting.sentences import cause, explanation, largest_change
+from farm.rules.presenting.called_operators import largest_change
+from farm.rules.presenting.sentences import cause, explanation
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed

@@ -26,7 +26,13 @@ from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
-from farm.rules.presenting.called_operators import operator_sides, ordered_operators
+from farm.rules.presenting.called_operators import (
+    largest_change,
+    operator_sides,
+    operator_size,
+    order_of,
+    told_operators,
+)
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
@@ -203,13 +209,20 @@ def _operators(case: Case) -> list[str]:
     comparison = case.comparison
     if comparison is None or not comparison.operators or not is_change(comparison.verdict):
         return []
-    rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
-    for operator in ordered_operators(comparison)[:MAX_OPERATORS]:
+    heads = ["operator", "node", "old, µs", "new, µs", "share of the change", "by its own pairs"]
+    is_judged = any(operator.verdict for operator in comparison.operators)
+    columns = len(heads) if is_judged else len(heads) - 1
+    rows = [f"| {' | '.join(heads[:columns])} |", f"|{'---|' * columns}"]
+    told = told_operators(comparison)[:MAX_OPERATORS]
+    for operator in told:
         share = "" if operator.share is None else numbers.share(operator.share)
-        times = " | ".join(operator_sides(operator) or ("", ""))
-        rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")
-    why = sentences.explanation(comparison) or sentences.largest_change(comparison)
-    return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]
+        times = operator_sides(operator) or ("", "")
+        own = operator_size(operator) if is_change(operator.verdict) else operator.verdict or ""
+        row = [as_text(operator.op_type), as_code(operator.node), *times, share, own]
+        rows.append(f"| {' | '.join(row[:columns])} |")
+    why = sentences.explanation(comparison) or largest_change(comparison)
+    heading = f"**Why.** {as_text(why)}." if why else f"**Operators that {order_of(comparison)}.**"
+    return [heading, "\n".join(rows)] if told else [heading] if why else []
 
 
 def _order(case: Case) -> dict[str, object]:

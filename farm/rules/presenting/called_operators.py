@@ -1,13 +1,18 @@
 """Operators of a comparison that have a verdict of their own, and what is said of them. Needs no numpy."""
 
 from collections.abc import Sequence
+from math import inf
 
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.tracing.attribution import TypeChange
+from farm.rules.cells.metrics import JUDGED
+from farm.rules.presenting.outside_graph import MAX_SHARE
+from farm.rules.tracing.attribution import TypeChange, group_by_type
 from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change
+
+US_PER_MS = 1000.0
 
 
 def called_operators(comparison: Comparison) -> list[OperatorChange]:
@@ -16,13 +21,73 @@ def called_operators(comparison: Comparison) -> list[OperatorChange]:
 
 
 def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
-    """By what they add to the change, the largest first; of one that is not decided by how much they changed."""
+    """By what they add to the change, the largest first; of one that is not decided by how much they changed. Where no
+    shares are known those with a verdict of their own come first, and last what cannot be part of it."""
+
+    def place(operator: OperatorChange) -> tuple[bool, bool, float]:
+        added = -_added_us(comparison, operator)
+        if operator.share is not None:
+            return False, False, added
+        return not is_change(operator.verdict) or added > 0, not _fits(comparison, operator), added
+
+    return sorted(comparison.operators, key=place)
+
+
+def told_operators(comparison: Comparison) -> list[OperatorChange]:
+    """Those that a list names: where no shares are known neither what went the other way nor what cannot be part of
+    the change."""
+    return [
+        operator
+        for operator in ordered_operators(comparison)
+        if operator.share is not None
+        or (_fits(comparison, operator) and (_added_us(comparison, operator) > 0 or not is_change(comparison.verdict)))
+    ]
+
+
+def largest_type(comparison: Comparison) -> TypeChange | None:
+    """The operator type that adds most to the change; None where none that can be part of it does."""
+    limit_us = _limit_us(comparison)
+    types = group_by_type(comparison.operators)
+    fitting = [found for found in types if found.share is not None or abs(found.moved_us) <= limit_us]
+    most = max(fitting, key=lambda found: _added_us(comparison, found), default=None)
+    return most if most is not None and _added_us(comparison, most) > 0 else None
+
+
+def largest_change(comparison: Comparison) -> str:
+    """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
+    if not is_change(comparison.verdict):
+        return ""
+    most = largest_type(comparison)
+    if most is None or most.share is not None:
+        return ""
+    return f"{most.op_type}: {type_times(most)}, changes most; too few traces for its share"
+
+
+def called_types(comparison: Comparison) -> str:
+    """Of operators that changed as the latency did by their own pairs, the type that did most."""
+    called = [operator for operator in comparison.operators if operator.verdict == comparison.verdict]
+    if not called:
+        return ""
+    return f"{(most := group_by_type(called)[0]).op_type}: {type_times(most)}, {comparison.verdict} by their own pairs"
+
+
+def _added_us(comparison: Comparison, change: OperatorChange | TypeChange) -> float:
     sign = {"slower": 1.0, "faster": -1.0}.get(comparison.verdict)
+    return abs(change.moved_us) if sign is None else sign * change.moved_us
 
-    def added_us(operator: OperatorChange) -> float:
-        return abs(operator.moved_us) if sign is None else sign * operator.moved_us
 
-    return sorted(comparison.operators, key=added_us, reverse=True)
+def _fits(comparison: Comparison, operator: OperatorChange) -> bool:
+    return is_change(operator.verdict) or abs(operator.moved_us) <= _limit_us(comparison)
+
+
+def _limit_us(comparison: Comparison) -> float:
+    """What traces say beyond it is no part of the change; where nothing changed, of the inference itself."""
+    whole = next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
+    if whole is None:
+        return inf
+    if is_change(comparison.verdict):
+        return MAX_SHARE * abs(whole.candidate - whole.baseline) * US_PER_MS
+    return max(whole.baseline, whole.candidate) * US_PER_MS
 
 
 def operator_size(operator: OperatorChange) -> str:
@@ -79,7 +144,20 @@ def operators_heading(comparison: Comparison, where: str) -> str:
         return f"What explains the change {where}, per inference{busy}:"
     doubt = doubt_of_traces(comparison)
     why = f"{doubt.capitalize()}, so nothing explains" if doubt else "Too few traces to explain"
-    return f"{why} the change {where}; operators that changed most, per inference{busy}:"
+    listed = f"operators that {order_of(comparison)}, per inference{busy}:"
+    return f"{why} the change {where}{f'; {listed}' if told_operators(comparison) else ''}"
+
+
+def order_of(comparison: Comparison) -> str:
+    """By what a list of its operators is ordered, and how many it leaves out as no part of the change."""
+    if any(change.share is not None for change in comparison.operators):
+        return "explained most"
+    if not is_change(comparison.verdict):
+        return "changed most"
+    is_own = any(change.verdict == comparison.verdict for change in comparison.operators)
+    order = f"became {comparison.verdict} {'by their own pairs, then others' if is_own else 'most'}"
+    beyond = sum(not _fits(comparison, change) for change in comparison.operators)
+    return f"{order} (without {beyond} that changed by more than the inference)" if beyond else order
 
 
 def certainty(operators: Sequence[OperatorChange]) -> str:

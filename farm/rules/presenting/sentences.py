@@ -21,12 +21,12 @@ from farm.rules.presenting import (
     parities,
     simulated,
 )
-from farm.rules.presenting.called_operators import certainty, doubt_of_traces, note_of_traces, type_times
+from farm.rules.presenting.called_operators import called_types, certainty, doubt_of_traces, note_of_traces, type_times
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
 from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
-from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
+from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, format_explained_part, latency, listed, percent
 from farm.rules.wording.vocabulary import is_change, signed
@@ -178,7 +178,8 @@ def _explanation(comparison: Comparison) -> str | None:
         return None
     named = largest_share(comparison.operators)
     if named is None or named.share is None:
-        return outside_graph.explanation(comparison) or doubt_of_traces(comparison) or None
+        own = "; ".join(part for part in (called_types(comparison), doubt_of_traces(comparison)) if part)
+        return outside_graph.explanation(comparison) or own or None
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
     notes = "; ".join(note for note in (sure, note_of_traces(comparison)) if note)
@@ -189,18 +190,6 @@ def cause(comparison: Comparison) -> str:
     """The operator type that a change comes from; empty where none explains a part worth naming."""
     named = largest_share(comparison.operators)
     return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
-
-
-def largest_change(comparison: Comparison) -> str:
-    """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
-    if not is_change(comparison.verdict):
-        return ""
-    sign = 1.0 if comparison.verdict == "slower" else -1.0
-    unshared = [operator for operator in group_by_type(comparison.operators) if operator.share is None]
-    most = max(unshared, key=lambda operator: sign * operator.moved_us, default=None)
-    if most is None or sign * most.moved_us <= 0:
-        return ""
-    return f"{most.op_type}: {type_times(most)}, changes most; too few traces for its share"
 
 
 def wrong_outputs(document: Document) -> str:

@@ -100,6 +100,29 @@ def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
         assert words in text, words
 
 
+def test_the_issue_has_the_verdicts_of_operators_and_those_that_have_one_first() -> None:
+    """Two of MatMul by +8 ms of an inference that took 3 ms more led, above what was slower in every round."""
+    measured = case()
+    (comparison,) = measured.document.comparisons
+    (first,) = comparison.operators
+    unshared = {"share": None, "change_us": None, "change_low_us": None, "baseline_us": 100.0, "candidate_us": 170.0}
+    judged = {"ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 8, "candidate_us": 110.0, "verdict": "slower"}
+    operators = [
+        first.model_copy(update={**unshared, "candidate_us": 8_100.0, "node": "beyond"}),
+        first.model_copy(update={**unshared, "node": "possible", "verdict": "undecided"}),
+        first.model_copy(update={**unshared, **judged, "op_type": "Skip", "node": "sure"}),
+    ]
+    told = comparison.model_copy(update={"operators": operators})
+    text = report.issue(replace(measured, document=measured.document.model_copy(update={"comparisons": [told]})))
+    assert "**Why.** Skip: 1 node, 100 → 110 µs, slower by their own pairs" in text
+    rows = [
+        line.split(" | ")[1:] for line in text.splitlines() if line.startswith(("| operator", "| Skip", "| MatMul"))
+    ]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("node", "by its own pairs |"), ("`sure`", "10 % slower (8–12 %) |"), ("`possible`", "undecided |"),
+    ]  # fmt: skip
+
+
 def test_the_issue_has_no_values_without_a_verdict() -> None:
     measured = case()
     (comparison,) = measured.document.comparisons

@@ -272,14 +272,14 @@ def test_too_few_traces_explain_nothing():
 def test_too_few_traces_still_name_what_changed_most_the_way_the_latency_did():
     operators = [changed("Norm", 100.0, 300.0, None), changed("Gemm", 900.0, 400.0, None), changed("X", 1.0, 2.0, 0.1)]
     slower = compared(operators=operators)
-    assert sentences.largest_change(slower) == (
+    assert called_operators.largest_change(slower) == (
         "Norm: 1 node, 100 → 300 µs, changes most; too few traces for its share"
     )
     faster = slower.model_copy(update={"verdict": "faster"})
-    assert sentences.largest_change(faster).startswith("Gemm: 1 node, 900 → 400 µs")
-    assert sentences.largest_change(slower.model_copy(update={"verdict": "undecided"})) == ""
-    assert sentences.largest_change(compared()) == ""
-    assert sentences.largest_change(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
+    assert called_operators.largest_change(faster).startswith("Gemm: 1 node, 900 → 400 µs")
+    assert called_operators.largest_change(slower.model_copy(update={"verdict": "undecided"})) == ""
+    assert called_operators.largest_change(compared()) == ""
+    assert called_operators.largest_change(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
 
 
 def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():

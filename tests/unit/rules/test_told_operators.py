@@ -1,0 +1,74 @@
+"""Which operators of a change are named where traces give no shares, and before which others."""
+
+import pytest
+
+from dashboard.figures.operators import operators, sides
+from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
+from farm.rules.presenting.called_operators import largest_change, operators_heading, ordered_operators, told_operators
+from farm.rules.presenting.sentences import explanation
+from farm.rules.wording.numbers import THIN
+from tests.documents import NEW, make_cell, make_comparison
+from tests.unit.rules.test_sentences import judged
+
+P50 = MetricChange(name="p50_ms", unit="ms", baseline=15.0, candidate=18.1, verdict="slower", margin=0.02, rounds=8)
+
+
+def compared(moved: dict[str, float], verdict: str = "slower", **own: str) -> Comparison:
+    """An inference that takes 18.1 instead of 15.0 ms, and its operators with what each changed by, in µs."""
+    changed = [
+        OperatorChange(
+            node=node, op_type=node.split("_")[0], baseline_us=9000.0, candidate_us=9000.0 + us,
+            **(judged(own[node], rounds=8) if node in own else {}),
+        )
+        for node, us in moved.items()
+    ]  # fmt: skip
+    return make_comparison(verdict, operators=changed, metrics=[P50], traces=8 if own else 1)
+
+
+# one traced pair of a busy machine: MatMul +14.7 ms net, of a change of 3.1 ms
+ONE_PAIR = {"MatMul_1": 14_152.0, "MatMul_2": 8_728.0, "MatMul_3": -8_123.0, "Skip_1": 680.0, "Skip_2": 690.0}
+
+
+def nodes(found: list[OperatorChange]) -> list[str]:
+    return [operator.node for operator in found]
+
+
+def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
+    pair = compared(ONE_PAIR)
+    assert nodes(told_operators(pair)) == ["Skip_2", "Skip_1"]
+    assert nodes(ordered_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_1", "MatMul_2", "MatMul_3"]
+    assert largest_change(pair).startswith("Skip: 2 nodes")
+    assert operators_heading(pair, "old → new") == (
+        "Too few traces to explain the change old → new; operators that became slower most (without 3 that changed by "
+        "more than the inference), per inference:"
+    )
+    drawn = operators(pair, sides(make_cell(), make_cell("c2", runtime=NEW)))
+    assert drawn.title == f"Too few traces to say what explains the change: most Skip (2 nodes) +1{THIN}370 µs"
+    assert (len(drawn.data[0]["x"]), len(drawn.table.rows)) == (2, 5)
+
+
+def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None:
+    pair = compared({"MatMul_1": 14_152.0})
+    assert operators_heading(pair, "old → new") == "Too few traces to explain the change old → new"
+    drawn = operators(pair, sides(make_cell(), make_cell("c2", runtime=NEW)))
+    assert (drawn.title, drawn.data) == ("Too few traces to say what explains the change", [])
+    assert len(drawn.table.rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "named"), [("slower", ["Skip_2", "Skip_1"]), ("faster", []), ("equal", ["MatMul_1", "MatMul_2"])]
+)
+def test_what_changed_the_other_way_is_not_named(verdict: str, named: list[str]) -> None:
+    assert nodes(told_operators(compared(ONE_PAIR, verdict)))[:2] == named
+
+
+def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
+    own = {"Skip_1": "slower", "Skip_2": "slower", "MatMul_4": "undecided", "Gemm_1": "faster"}
+    pair = compared({**ONE_PAIR, "MatMul_4": 2_000.0, "Gemm_1": -9_000.0}, **own)
+    assert nodes(told_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_4"]
+    assert "; operators that became slower by their own pairs, then others (without 3 " in operators_heading(pair, "x")
+    assert (explanation(pair) or "").startswith(
+        f"Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs; the traces do not add up ("
+    )
+    drawn = operators(pair, sides(make_cell(), make_cell("c2", runtime=NEW)))
+    assert "less in others); significant on their own: Gemm_1 faster, Skip_2 slower and 1 more" in drawn.title
