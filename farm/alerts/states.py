@@ -77,6 +77,16 @@ class InvestigationState(models.TextChoices):
     FAILED = "failed"
 
 
+class FindState(models.TextChoices):
+    """waiting → measuring → waiting … → answered | failed | cancelled. One run a step."""
+
+    WAITING = "waiting"  # for its next run to be started
+    MEASURING = "measuring"  # a run measures a block of the race
+    ANSWERED = "answered"  # decided or not, as the answer says
+    FAILED = "failed"  # it could not go on
+    CANCELLED = "cancelled"  # with the best so far
+
+
 class DigestEvery(models.TextChoices):
     """How often a channel gets a digest."""
 
@@ -99,6 +109,7 @@ VERSIONS = "version"
 
 OPEN_ALERTS = (AlertState.OPEN, AlertState.ACKNOWLEDGED)
 CLOSED_ALERTS = (AlertState.RESOLVED, AlertState.INVALID, AlertState.INFRA)
+OPEN_FINDS = (FindState.WAITING, FindState.MEASURING)
 OPEN_INVESTIGATIONS = (InvestigationState.WAITING, InvestigationState.MEASURING)
 
 # from which states an alert may go to each state

@@ -6,7 +6,7 @@ from typing import Final
 from celery import shared_task
 from django.db import close_old_connections
 
-from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, openings
+from farm.alerts.services import causes, deliveries, digests, finds, index, investigations, judgements, openings
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 
@@ -18,6 +18,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     causes.notice_schedules,
     judgements.advance_rounds,
     investigations.advance_investigations,
+    finds.advance_finds,
     openings.wake_due_alerts,
     digests.send_due_digests,
     deliveries.send_due_hints,

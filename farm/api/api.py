@@ -11,6 +11,7 @@ from farm.api import (
     compiled_models,
     diverge,
     evaluation,
+    finds,
     hardware,
     indexes,
     lendings,
@@ -65,6 +66,7 @@ ROUTERS = (
     channels.router,
     badges.router,
     sweeps.router,
+    finds.router,
     reports.router,
     shares.router,
 )

@@ -19,6 +19,7 @@ NAMES: Mapping[str, str] = {
     "days": "how many days back, 1 to 366",
     "distribution": "the package of the runtime: onnxruntime",
     "divergence_id": "the question's number",
+    "find_id": "the search's number",
     "investigation_id": "the investigation's number",
     "key": "the last part of the upload's or badge's address",
     "invitation_id": "the invitation's number",

@@ -55,6 +55,7 @@ class Found(Part):
     size: int  # settings of the space that could be run
     answer: list[FoundSetting] = Field(default_factory=list)  # the first stands for the others
     resolution: float | None = None  # no difference above it among the answer, as a fraction; null: there is one alone
+    beside: list[FoundSetting] = Field(default_factory=list)  # slower than the answer in its final block, nearest first
     default: FoundSetting | None = None  # the first setting of the space, which is what one has without choosing
     apart: list[FoundSetting] = Field(default_factory=list)  # nobody could judge their outputs: never the answer
     close: list[str] = Field(default_factory=list)  # as near by short rounds, without a place in the final block

@@ -31,12 +31,13 @@ class RunReason(models.TextChoices):
     CONFIRMATION = "confirmation"  # a fresh block, to make sure of what a watch found
     BISECTION = "bisection"  # a search for the first bad release
     WORK_AROUND = "work-around"  # a search for session options that undo a slowdown
+    FIND = "find"  # a block of a search for the settings to ship
 
 
 # what no person waits for
 OF_THE_FARM = (RunReason.WATCH, RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
 # made by the farm to be sure of something, or to explain it: lists leave them out unless they are asked for
-FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
+FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
 
 
 class BlockState(models.TextChoices):

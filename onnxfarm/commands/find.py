@@ -1,4 +1,4 @@
-"""`onnxfarm find MODEL`: the fastest settings that are accurate enough and fit, by a race on this machine.
+"""`onnxfarm find MODEL`: the fastest settings that are accurate enough and fit, by a race on this machine or a farm.
 
 The JSON document is `onnxfarm.find/1`: the answer with its figures, what nobody could judge, and why the others left.
 """
@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -33,8 +32,10 @@ from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import resolve_runtimes
-from onnxfarm.outputs import make_console, make_folder, make_table, print_lines, write_text
+from onnxfarm.outputs import make_console, make_folder, make_table, print_lines, write_plain, write_text
 from onnxfarm.problems import GateFailed, Stopped, Usage, exit_with_problem, require_extra
+from onnxfarm.remote.account import ServerOption
+from onnxfarm.remote.uploads import Bundle
 from onnxfarm.subject import Judging, Subject
 from onnxfarm.terminal_tables import split_to_width
 
@@ -91,6 +92,14 @@ def find(  # noqa: PLR0913  every option of the command
     judge: options.JudgeOption = "",
     calibration: options.CalibrationOption = None,
     seed: options.SeedOption = 0,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            help="On a farm: a race on each, tags or node:NAME, e.g. cpu,cuda.", show_default="on this machine"
+        ),
+    ] = None,
+    server: ServerOption = None,
+    team: options.TeamOption = "",
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write the model that the answer runs, converted.", show_default="none"),
@@ -107,24 +116,42 @@ def find(  # noqa: PLR0913  every option of the command
     _check(goal, minutes, has_accuracy=bool(min_accuracy), evaluation=evaluation)
     judging = options.parse_judging(recipe, judge, evaluation)
     batches = batch or (BATCHES if goal == "throughput" else None)
-    axes = {"runtime": resolve_runtimes(ort, home=place), "batch": batches, "shapes": parse_sizes(shape)}
+    is_here = nodes is None and server is None
+    axes: dict[str, object] = {"runtime": resolve_runtimes(ort, home=place) if is_here else ort, "batch": batches}
+    axes |= {"shapes": parse_sizes(shape)}
+    beside = read_matrix(None, axes) if any(axes.values()) else Matrix()
+    beside = with_settings(beside, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
+    budgets = {
+        "max_p50_ms": _amount(max_p50, "--max-p50", _TIMES, "a time, such as 5ms"),
+        "max_p99_ms": _amount(max_p99, "--max-p99", _TIMES, "a time, such as 8ms"),
+        "max_memory_bytes": _amount(max_memory, "--max-memory", _SIZES, "a size, such as 300MB"),
+        "min_accuracy": _amount(min_accuracy, "--min-accuracy", _SHARES, "a share, such as 0.97 or 97%"),
+    }
+    given = _Given(Subject(model, inputs, expected, seed), place, calibration, evaluation, judging, save)
+    asked = _Asked(over, provider, beside, goal, minutes, budgets)
+    console = make_console(stderr=True)
+    if not is_here:
+        _find_on_farm(asked, given, nodes, server=server, team=team, json_file=json_file, console=console)
+        return
     with require_extra("node"):
         from farm.rules.searches.limits import Limits
         from onnxfarm.here.find import Question, count_physical_cores
-    limits = Limits(
-        max_p50_ms=_amount(max_p50, "--max-p50", _TIMES, "a time, such as 5ms"),
-        max_p99_ms=_amount(max_p99, "--max-p99", _TIMES, "a time, such as 8ms"),
-        max_memory_bytes=_amount(max_memory, "--max-memory", _SIZES, "a size, such as 300MB"),
-        min_accuracy=_amount(min_accuracy, "--min-accuracy", _SHARES, "a share, such as 0.97 or 97%"),
-        has_labels=evaluation is not None,
-        has_tolerance=bool(tolerance),
-    )
-    space = _space(over, provider, axes, cores=count_physical_cores())
-    space = with_settings(space, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
+    limits = Limits(**budgets, has_labels=evaluation is not None, has_tolerance=bool(tolerance))
+    space = _space(asked, cores=count_physical_cores())
     question = Question(str(model), cast("Goal", goal), limits, minutes)
-    console = make_console(stderr=True)
-    given = _Given(Subject(model, inputs, expected, seed), place, calibration, evaluation, judging, save)
     _write_and_show(_found(space, question, given, console=console), json_file, console=console)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What competes for what. `beside`: axes and settings that all of it has."""
+
+    over: str | None
+    provider: str | None
+    beside: Matrix
+    goal: str
+    minutes: float
+    budgets: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -137,6 +164,47 @@ class _Given:
     evaluation: Path | None
     judging: Judging
     save: Path | None
+
+
+def _find_on_farm(
+    asked: _Asked,
+    given: _Given,
+    nodes: str | None,
+    *,
+    server: str | None,
+    team: str,
+    json_file: Path | None,
+    console: Console,
+) -> None:
+    """Raises Usage, Infrastructure, Stopped, and GateFailed where some hardware has no answer."""
+    from onnxfarm.remote import find as remote
+
+    if given.save is not None or not isinstance(given.judging, str):
+        raise Usage("--save and --judge are of this machine: leave them out on a farm.")
+    space = _over(asked) if asked.over is not None else None
+    order = {
+        "goal": asked.goal,
+        "minutes": asked.minutes,
+        "hardware": [name.strip() for name in (nodes or "").split(",") if name.strip()],
+        "providers": [name.strip() for name in (asked.provider or "cpu").split(",")],
+        "beside": {} if asked.beside == Matrix() else asked.beside.as_plain(),
+        **{name: value for name, value in asked.budgets.items() if value is not None},
+        **({} if space is None else {"space": space.as_plain()}),
+    }
+    beside = {"inputs": given.subject.inputs, "expected": given.subject.expected}
+    beside |= {"evaluation": given.evaluation, "calibration": given.calibration}
+    bundle = Bundle(given.subject.model, beside, {"team": team, "recipe": given.judging})
+    done = remote.find_settings(bundle, order, server=server, console=console)
+    founds = remote.answers_of(done)
+    if json_file is not None:
+        documents = [found.model_dump(mode="json", by_alias=True) for found in founds]
+        write_plain(documents[0] if len(documents) == 1 else documents, json_file)
+    for race, found in zip(done.races, founds, strict=True):
+        print_lines(*([f"\n{race.hardware}:"] if len(founds) > 1 else []), console=console)
+        show(found, console=console)
+    if len(founds) > 1:
+        print_lines("", done.sentence, console=console)
+    _end(founds)
 
 
 def _found(space: Matrix, question: "Question", given: _Given, *, console: Console) -> Found:
@@ -162,10 +230,16 @@ def _write_and_show(found: Found, json_file: Path | None, *, console: Console) -
     if json_file is not None:
         write_text(found.to_json() + "\n", json_file)
     show(found, console=console)
-    if found.is_stopped:
-        raise Stopped("Stopped before the end; what was known until then is shown above.")
-    if found.state in NO_ANSWER:
-        raise GateFailed(NO_ANSWER[found.state])
+    _end([found])
+
+
+def _end(founds: Sequence[Found]) -> None:
+    """Raises Stopped, and GateFailed where there is no answer."""
+    for found in founds:
+        if found.is_stopped:
+            raise Stopped("Stopped before the end; what was known until then is shown above.")
+        if found.state in NO_ANSWER:
+            raise GateFailed(NO_ANSWER[found.state])
 
 
 def _check(goal: str, minutes: float, *, has_accuracy: bool, evaluation: Path | None) -> None:
@@ -178,19 +252,24 @@ def _check(goal: str, minutes: float, *, has_accuracy: bool, evaluation: Path | 
         raise Usage("--min-accuracy needs labelled data: add them with --evaluation.")
 
 
-def _space(over: str | None, provider: str | None, axes: Mapping[str, object], *, cores: int) -> Matrix:
+def _space(asked: _Asked, *, cores: int) -> Matrix:
     """What competes: the points of a file, or the usual space of the providers. Raises Usage."""
-    if over is None:
-        given = read_matrix(None, axes).axes if any(axes.values()) else {}
-        values = [[(axis, plain_of(value)) for value in given[axis]] for axis in given]
-        try:
-            names = [name.strip() for name in (provider or "cpu").split(",")]
-            return default_space(names, cores=cores, beside=[dict(some) for some in product(*values)])
-        except MatrixProblem as problem:
-            raise Usage(str(problem)) from problem
-    if provider is not None:
+    if asked.over is not None:
+        return _over(asked)
+    try:
+        names = [name.strip() for name in (asked.provider or "cpu").split(",")]
+        return default_space(names, cores=cores, beside=asked.beside)
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+
+
+def _over(asked: _Asked) -> Matrix:
+    """The points of a file. Raises Usage."""
+    if asked.provider is not None:
         raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
-    space = read_matrix(over, axes)
+    beside = asked.beside
+    space = read_matrix(asked.over, {axis: [*map(plain_of, values)] for axis, values in beside.axes.items()})
+    space = with_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
     scenarios = {str(point.values.get("scenario", "single")) for point in expand(space).points}
     if scenarios != {"single"}:
         raise Usage(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from farm.contract.api.alerts import AlertOut, AlertPageOut, InvestigationOut, RoundOut, WatchOut
+from farm.contract.api.finds import FindOut
 from farm.contract.api.fleet import LedgerOut, LendingOut, NodeInvitationOut, NodeOut, TrialOut
 from farm.contract.api.people import (
     InvitationOut,
@@ -67,6 +68,9 @@ RUN = Operation("GET", "/runs/{run}", RunOut)
 START_RUN = _once("POST", "/runs", RunOut)
 CANCEL_RUN = Operation("POST", "/runs/{run}/cancel", RunOut)
 MORE_ROUNDS = _once("POST", "/runs/{run}/more", RunOut)
+FIND = _once("POST", "/finds", FindOut)
+FOUND = Operation("GET", "/finds/{find}", FindOut)
+CANCEL_FIND = Operation("POST", "/finds/{find}/cancel", FindOut)
 RESULTS = Operation("GET", "/runs/{run}/results", dict[str, Any])
 RESULTS_CSV = Operation("GET", "/runs/{run}/results.csv", str)
 TIMINGS = Operation("GET", "/runs/{run}/cells/{cell}/timings.csv", str)

@@ -31,6 +31,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.matrices.matrix import Matrix, parse
+from farm.rules.searches.contenders import split_contenders
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured, Search, carry_out
 from onnxfarm.here import find, workbench
@@ -59,7 +60,7 @@ def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
     """Measure what the file does not have yet of a model."""
     space = parse({**SPACE, "runtime": ort})
     with workbench.open_workbench(Subject(model), home=default_home(), console=make_console(stderr=True)) as bench:
-        contenders, _ = find.split_contenders(bench.plan(space), space)
+        contenders, _ = split_contenders(bench.plan(space), space)
         for first in range(0, rounds, ROUNDS_AT_ONCE):
             for start in range(0, len(contenders), PART):
                 part = contenders[start : start + PART]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from farm.accounts.selectors import Anyone
-from farm.alerts.models import Alert, Investigation, Symptom, WatchRound
+from farm.alerts.models import Alert, Find, Investigation, Symptom, WatchRound
 from farm.base.refusals import Missing
 from farm.rules.presenting import fusions
 from farm.runs import selectors as runs
@@ -15,11 +15,12 @@ from farm.runs.states import RunReason
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`text`: why, in a sentence. `watch`, `alert`: the number of what it belongs to; None: it was removed since."""
+    """`text`: why, in a sentence. `watch`, `alert`, `find`: the number of what it belongs to; None: it was removed."""
 
     text: str
     watch: int | None = None
     alert: int | None = None
+    find: int | None = None
 
 
 def origin_of(run: Run) -> Origin | None:
@@ -28,6 +29,10 @@ def origin_of(run: Run) -> Origin | None:
         return None
     if run.reason in (RunReason.BISECTION, RunReason.WORK_AROUND):
         return _of_alert(run)
+    if run.reason == RunReason.FIND:
+        rows = Find.objects.filter(version=run.version_id).only("run", "steps").order_by("-pk")
+        number = next((row.pk for row in rows if run.pk in (row.run_id, *(s["run"] for s in row.steps))), None)
+        return Origin("Started to find the settings to ship.", find=number)
     found = WatchRound.objects.filter(Q(run=run) | Q(confirming=run)).select_related("watch").first()
     if found is None:
         return Origin("Started by a watch that has since been removed.")

@@ -34,7 +34,7 @@ from farm.runs.states import BlockState, RunReason, RunState
 # newest finished runs, and rounds of watches, that are looked through; runs of each model that are read, and of all
 RUNS, ROUNDS, OF_A_MODEL, OF_ALL = 200, 200, 4, 100
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
-SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND)
+SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
 NO_NODE = "no node"
 
 

@@ -1,8 +1,10 @@
 """The settings among which one looks for the best where nobody names some, by what a provider runs on. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
+from farm.rules.cells.values import plain_of
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.runtimes import providers
 
@@ -11,11 +13,15 @@ ARENA_OFF = {"name": "arena off", "arena": False}
 SPINNING_OFF = {"name": "spinning off", "spinning": False}
 
 
-def default_space(names: Sequence[str], *, cores: int, beside: Sequence[Mapping[str, object]] = ({},)) -> Matrix:
+def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = None) -> Matrix:
     """The space of these providers; its first point is what a session has where nobody chooses: the upload's own
-    numbers and a thread a core. `beside`: further values, each of which every point has. Raises MatrixProblem."""
+    numbers and a thread a core. `beside`: its settings, and further axes, each value of which every point has. Raises
+    MatrixProblem."""
     points = [point for name in names for point in _points(name, cores)]
-    return parse({"include": [{**point, **more} for more, point in product(beside, points)]})
+    given = beside or Matrix()
+    more = [dict(zip(given.axes, map(plain_of, values), strict=True)) for values in product(*given.axes.values())]
+    space = parse({"include": [{**point, **values} for values, point in product(more, points)]})
+    return replace(given, axes={}, exclude=(), include=space.include)
 
 
 def _points(name: str, cores: int) -> Iterator[dict[str, object]]:

@@ -21,6 +21,8 @@ FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_me
 NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
 WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
+# of the best on every kind of hardware
+NEAR = 0.05
 # what is said first where nothing keeps them
 BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
 
@@ -28,7 +30,7 @@ BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What beside the race the document says. `path`: of the model's file, as the user wrote it; `saved`: of the one
-    that the answer runs, which is the same where nobody had it written."""
+    that the answer runs, which is the same where nobody had it written. `server`: of the farm that measured it."""
 
     model: str
     path: str
@@ -36,6 +38,7 @@ class Asked:
     minutes: float = 0.0
     refused: Sequence[LeftSetting] = ()
     is_stopped: bool = False
+    server: str = ""
 
 
 def document_of(race: Race, asked: Asked) -> Found:
@@ -54,6 +57,7 @@ def document_of(race: Race, asked: Asked) -> Found:
         )
         for gone in outcome.gone
     ]
+    slower = {gone.contender.digest for gone in outcome.gone if gone.why == "slower"}
     settings = {each.digest: _setting(each, race, outcome) for each in race.contenders if each.digest in cells}
     apart = [
         settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items() if digest in settings
@@ -67,6 +71,7 @@ def document_of(race: Race, asked: Asked) -> Found:
         size=len(race.contenders),
         answer=[settings[each.digest] for each in outcome.found],
         resolution=outcome.resolution,
+        beside=[settings[digest] for digest in sorted(slower & outcome.costs.keys(), key=outcome.costs.__getitem__)],
         default=settings.get(base.digest),
         apart=apart,
         close=[each.label for each in outcome.close],
@@ -74,10 +79,26 @@ def document_of(race: Race, asked: Asked) -> Found:
         is_final=outcome.is_final,
         is_stopped=asked.is_stopped,
         python=_python(cells[first.digest], asked) if first is not None else "",
-        gate=_gate(first, cells[first.digest], asked.path) if first is not None else "",
+        gate=_gate(first, cells[first.digest], asked) if first is not None else "",
         minutes=round(asked.minutes, 2),
         launches=sum(len(cell.samples_ms) for block in race.blocks for cell in block.cells.values()),
     )
+
+
+def shared_setting(founds: Sequence[Found]) -> FoundSetting | None:
+    """The setting that takes at most NEAR more than the best of each hardware, and least where it takes most; its
+    figures are of the first. None: there is none, or not every one is answered."""
+    known: list[dict[str, FoundSetting]] = []
+    for document in founds:
+        settings = [*document.answer, *document.beside] if document.is_final and document.answer else []
+        known.append({_elsewhere(setting): setting for setting in settings})
+    worst = {key: max(by[key].ratio or 1.0 for by in known) for key in set.intersection(*map(set, known))}
+    key = min(sorted(worst), key=worst.__getitem__, default="")
+    return known[0][key] if key and worst[key] <= 1.0 + NEAR else None
+
+
+def _elsewhere(setting: FoundSetting) -> str:
+    return json.dumps({axis: value for axis, value in setting.settings.items() if axis != "hardware"}, sort_keys=True)
 
 
 def plain_settings(contender: Contender) -> dict[str, object]:
@@ -122,13 +143,15 @@ def _python(cell: Cell, asked: Asked) -> str:
     if not cell.recipe or asked.saved != asked.path:
         return session_code(cell, asked.saved)
     path = f"{asked.path.removesuffix('.onnx')}.{cell.precision}.onnx"
-    return f"# {path}: the model as {cell.recipe}, which --save FOLDER writes\n{session_code(cell, path)}"
+    source = f"{asked.server}/ has for each cell" if asked.server else "--save FOLDER writes"
+    return f"# {path}: the model as {cell.recipe}, which {source}\n{session_code(cell, path)}"
 
 
-def _gate(contender: Contender, cell: Cell, path: str) -> str:
+def _gate(contender: Contender, cell: Cell, asked: Asked) -> str:
     """The gate of these settings that a newer release has to pass."""
     axes = {axis: [value] for axis, value in plain_settings(contender).items() if axis != "runtime"}
-    words = ["onnxfarm", "gate", path, "--baseline", str(cell.runtime), "--candidate", "newest"]
+    words = ["onnxfarm", "gate", asked.path, "--baseline", str(cell.runtime), "--candidate", "newest"]
+    words += ["--server", asked.server] if asked.server else []
     return shlex.join([*words, "--matrix", json.dumps({"matrix": axes}, sort_keys=True)])
 
 

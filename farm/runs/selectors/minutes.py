@@ -22,6 +22,13 @@ def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
     return minutes
 
 
+def minutes_of_run(run: Run) -> float:
+    """Minutes that nodes have measured for a run, every try counted."""
+    now = timezone.now()
+    times = Attempt.objects.filter(block__run=run).values_list("claimed_at", "ended_at")
+    return sum(((ended_at or now) - claimed_at).total_seconds() for claimed_at, ended_at in times) / 60.0
+
+
 def minutes_today(team: Team) -> float:
     return minutes_by_team([team.pk])[team.pk]
 

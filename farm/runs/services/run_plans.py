@@ -67,10 +67,11 @@ def plan_run(
     matrix: Declared,
     seed: int = 0,
     known: Known = NOTHING_MORE,
+    with_null_pair: bool = True,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
-    `known`: what the package index says of releases.
+    `known`: what the package index says of releases. `with_null_pair`: blocks carry A/A pairs, as nodes are due.
 
     Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
     """
@@ -82,7 +83,7 @@ def plan_run(
     uploader = version.uploaded_by if len(uploaders) == 1 else None
     fleet = with_null_history(node_offers(team=version.model.team, uploader=uploader))
     facts = [_timed(found, side) for found, side in zip(facts_of(versions), versions, strict=True)]
-    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=True)
+    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair)
 
 
 def _timed(facts: ModelFacts, version: Version) -> ModelFacts:

@@ -5,7 +5,7 @@ here too, and measures more rounds.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from django.db import transaction
@@ -113,10 +113,12 @@ def start_run(
     seed: int = 0,
     known: Known = NOTHING_MORE,
     gate: Token | None = None,
+    reshape: Callable[[PlannedBlock], PlannedBlock] | None = None,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
     `known`: what the package index says of releases. `gate`: the token that may read it, where that may only gate.
+    `reshape`: what a search makes of each planned block, which carries no A/A pair then.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -128,8 +130,10 @@ def start_run(
     beside = versions_beside(version, declared)
     # the one before is named, as it may be deleted
     declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
-    plan = plan_run(version=version, matrix=declared, seed=seed, known=known)
+    plan = plan_run(version=version, matrix=declared, seed=seed, known=known, with_null_pair=reshape is None)
     must_be_meant(plan)
+    if reshape is not None:
+        plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
     with transaction.atomic():
         _check_room(version)
         run = Run.objects.create(

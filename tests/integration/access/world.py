@@ -18,6 +18,7 @@ from farm.accounts.memberships import invite
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import ALL_OF_A_PERSON
+from farm.alerts.models import Find
 from farm.alerts.selectors.badges import badge_key
 from farm.alerts.services.channels import create_channel
 from farm.base.secrecy import hash_secret
@@ -116,6 +117,7 @@ class World:
             "channel_id": channel.pk,
             "variant_id": arm.cell.variant_id,
             "divergence_id": Divergence.objects.create(arm=arm, asked_by=owner, part=self._part(team)).pk,
+            "find_id": Find.objects.create(version=measured, question={"goal": "latency"}, state="answered").pk,
             "badge_key": badge_key(measured.model_id),
             **self._shared(owner),
         }
@@ -336,6 +338,7 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST api/v1/versions/<int:version_id>/evaluation": lambda world: {"evaluation": _labelled()},
     "POST api/v1/runs/<int:run_id>/cells/<str:cell>/divergences": lambda world: {},
     "POST api/v1/sweeps": lambda world: {"version": world.unused.pk, "ort": "1.29.0,1.31.1"},
+    "POST api/v1/finds": lambda world: {"version": world.unused.pk, "space": {"threads": [1, 2]}},
     "POST api/v1/watches": lambda world: _watch(world),
     "PATCH api/v1/watches/<int:watch_id>": lambda world: {"on_version": False},
     "POST api/v1/watches/<int:watch_id>/call": lambda world: {"candidate": "1.31.1"},

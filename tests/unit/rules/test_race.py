@@ -14,6 +14,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning.plans import Plan
+from farm.rules.searches.contenders import OF_PROCESSOR
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import carry_out
@@ -233,7 +234,7 @@ def test_on_a_busy_machine_settings_of_one_thread_are_told_apart_by_processor_ti
 def test_goals_beside_latency() -> None:
     sets = [{"name": "two", "inter-op-threads": 2}, "default"]
     found = raced(machine({1: 1.0}, samples=busy), space(threads=[1, 2], session=sets), "processor-time")
-    assert all(left.text == find.OF_PROCESSOR for left in found.left if left.why == "refused")
+    assert all(left.text == OF_PROCESSOR for left in found.left if left.why == "refused")
     assert "of CPU time" in found.sentence
 
     def by_batch(spec: CellSpec) -> float:

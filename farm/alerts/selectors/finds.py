@@ -1,0 +1,60 @@
+"""Searches for the settings to ship: one that a person may see, and what its races say together."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Find
+from farm.base.refusals import Missing
+from farm.contract.document_find import Found, FoundSetting
+from farm.rules.searches.found import NEAR, shared_setting
+from farm.rules.wording.numbers import percent
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Races that were asked for at once, the first in front. `everywhere`: the setting that serves all of them."""
+
+    races: list[Find]
+    sentence: str
+    everywhere: FoundSetting | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return any(race.is_open for race in self.races)
+
+
+def find(user: Anyone, find_id: int) -> Find:
+    """The first of those that were asked for at once. Raises Missing when there is none that the user may see."""
+    rows = Find.objects.visible_to(user).select_related("version__model__team", "first")
+    row = rows.filter(pk=find_id).first()
+    if row is None:
+        raise Missing(f"There is no search for settings {find_id} that you can access.")
+    return row.first or row
+
+
+def last_find(version_id: int) -> Find | None:
+    """The newest search of a version that has an answer."""
+    rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
+    return rows.order_by("-pk").first()
+
+
+def races_of(first: Find) -> list[Find]:
+    rows = Find.objects.select_related("version__model__team", "version__artifact", "asked_by", "run")
+    return [*rows.filter(pk=first.pk), *rows.filter(first=first.pk)]
+
+
+def together(first: Find) -> Together:
+    races = races_of(first)
+    answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
+    if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):
+        return Together(races, races[0].sentence if len(races) == 1 else "")
+    everywhere = shared_setting(answers)
+    if everywhere is None:
+        return Together(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")
+    return Together(races, f"{everywhere.label} is within {percent(NEAR)} of the best on all hardware.", everywhere)
+
+
+def address_of(first: Find) -> str:
+    return f"{settings.PUBLIC_URL}/finds/{first.pk}/"

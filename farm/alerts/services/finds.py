@@ -1,0 +1,296 @@
+"""Searches for the settings to ship, on the farm's nodes: a race for each kind of hardware, one run a block.
+
+A race is built anew from its row in each tick, and told what its runs measured: what is not in the database is not
+known. A run that measured nothing because its node went is measured again.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import User
+from farm.accounts.selectors import can_write
+from farm.alerts.models import Find
+from farm.alerts.selectors.finds import races_of
+from farm.alerts.selectors.releases import for_planning
+from farm.alerts.states import OPEN_FINDS, FindState
+from farm.base.refusals import Invalid, NotAllowed, Refusal
+from farm.contract.document import Document
+from farm.contract.document_find import LeftSetting
+from farm.contract.reasons import CellStatus, ReasonCode
+from farm.fleet.selectors import node_offers
+from farm.registry.models import EvaluationData, Version
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import plain_of
+from farm.rules.matrices.matrix import Matrix, parse
+from farm.rules.matrices.points import expand
+from farm.rules.matrices.spaces import default_space
+from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.searches import contenders, found
+from farm.rules.searches.limits import Limits
+from farm.rules.searches.race import Contender, Race
+from farm.rules.searches.search import Experiment, Measured
+from farm.rules.searches.standings import Goal
+from farm.runs import selectors as runs
+from farm.runs.models import Run
+from farm.runs.selectors.minutes import minutes_of_run
+from farm.runs.services import cancel_run, plan_run, start_run
+from farm.runs.states import RunOutcome, RunReason, RunState
+
+GOALS: tuple[Goal, ...] = ("latency", "throughput", "processor-time", "memory")
+MAX_MINUTES = 24 * 60.0
+MAX_KINDS = 16
+BATCHES = (1, 8, 32)
+# of a run whose nodes were lost before they measured anything
+MAX_TRIES = 3
+# refusals that pass by themselves
+PASSING = ("too_many_runs", "not_inspected")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for. `space`: a matrix whose points compete; None: the usual space of the providers, all of which
+    has the axes and settings of `beside`. `hardware`: a race each, of tags or `node:NAME`; empty: wherever it runs."""
+
+    goal: Goal = "latency"
+    limits: Limits = field(default_factory=Limits)
+    minutes: float = 10.0
+    space: Mapping[str, object] | None = None
+    providers: Sequence[str] = ("cpu",)
+    beside: Mapping[str, object] = field(default_factory=dict)
+    hardware: Sequence[str] = ()
+
+
+def ask_find(*, version: Version, by: User, question: Question) -> Find:
+    """Starts a search, and gives its first race.
+
+    Raises NotAllowed without the right to run in the model's team, Invalid for a question that cannot be meant or a
+    space without two settings that run on some hardware, and what planning raises.
+    """
+    team = version.model.team
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
+    _check(question)
+    made = [_planned(version, hardware, question) for hardware in question.hardware or ("",)]
+    with transaction.atomic():
+        first: Find | None = None
+        for hardware, plain in zip(question.hardware or ("",), made, strict=True):
+            row = Find.objects.create(version=version, asked_by=by, first=first, hardware=hardware, question=plain)
+            first = first or row
+    assert first is not None
+    return first
+
+
+def _check(question: Question) -> None:
+    if question.goal not in GOALS:
+        raise Invalid(choice_sentence("goal", question.goal, GOALS), code="goal")
+    if not 0 < question.minutes <= MAX_MINUTES:
+        raise Invalid(f"{question.minutes:g} minutes: give some above 0, and {MAX_MINUTES:g} at most.", code="minutes")
+    if len(set(question.hardware)) != len(question.hardware) or len(question.hardware) > MAX_KINDS:
+        raise Invalid(f"Name up to {MAX_KINDS} kinds of hardware, each once.", code="hardware")
+
+
+def _planned(version: Version, hardware: str, question: Question) -> dict[str, object]:
+    """The question of one race, as its row keeps it. Raises Invalid."""
+    space = _space(version, hardware, question)
+    known = for_planning()
+    plan = plan_run(version=version, matrix=space, known=known, with_null_pair=False)
+    racing, refused = contenders.split_contenders(plan, space, question.goal)
+    if why := contenders.why_no_race(racing, refused):
+        raise Invalid(f"{hardware}: {why}" if hardware else why, code="space")
+    row = EvaluationData.objects.filter(version=version).first()
+    limits = replace(question.limits, has_labels=row is not None and row.order is not None)
+    if limits.min_accuracy is not None and not limits.has_labels:
+        raise Invalid("An accuracy is judged on labelled data: add some to the version first.", code="no_labels")
+    return {
+        "goal": question.goal,
+        "limits": asdict(replace(limits, has_tolerance=bool(space.tolerances))),
+        "minutes": question.minutes,
+        "matrix": replace(space, axes={}, exclude=(), include=tuple(each.values for each in racing)).as_plain(),
+        "racing": [{"digest": each.digest, "label": each.label} for each in racing],
+        "refused": [left.model_dump(mode="json") for left in refused],
+        "room": max(len(block.arms) for block in plan.blocks),
+    }
+
+
+def _space(version: Version, hardware: str, question: Question) -> Matrix:
+    try:
+        if question.space is None:
+            batch = {"batch": BATCHES} if question.goal == "throughput" else {}
+            plain = batch | dict(question.beside)
+            beside = parse(plain, allowed=settings.ALLOWED_PACKAGES) if plain else None
+            space = default_space(question.providers, cores=_cores(version, hardware), beside=beside)
+        else:
+            space = parse(question.space, allowed=settings.ALLOWED_PACKAGES)
+    except MatrixProblem as problem:
+        raise Invalid(str(problem), code="matrix") from problem
+    if space.models:
+        raise Invalid("Settings of one version race: leave `models` out of the space.", code="matrix")
+    values = [{**point.values, **({"hardware": hardware} if hardware else {})} for point in expand(space).points]
+    if any(plain_of(point.get("scenario", "single")) != "single" for point in values):
+        raise Invalid("Single inferences race: leave `scenario` out of the space.", code="matrix")
+    return replace(space, axes={}, exclude=(), include=tuple(values))
+
+
+def _cores(version: Version, hardware: str) -> int:
+    """Of the smallest node that is of this hardware, its threads in pairs."""
+    offers = node_offers(team=version.model.team, uploader=version.uploaded_by)
+    chosen = [offer for offer in offers if hardware in ("", f"node:{offer.name}", *offer.tags)]
+    return max(1, min((offer.cores or 1 for offer in chosen), default=1) // 2)
+
+
+# a step of a race
+
+
+def advance_finds() -> int:
+    """Takes every open race one step further where it can; gives how many moved."""
+    moved = 0
+    related = ("version__model__team", "version__artifact", "asked_by", "run")
+    for row in Find.objects.filter(state__in=OPEN_FINDS).select_related(*related).order_by("pk"):
+        try:
+            moved += _advance(row)
+        except Exception:
+            log.exception("%s broke", row)
+            _end(row, FindState.FAILED, sentence="Internal error during this search; see the farm's log.")
+    return moved
+
+
+def _advance(row: Find) -> bool:
+    if row.state == FindState.MEASURING:
+        if row.run is not None and row.run.state != RunState.FINISHED:
+            return False
+        return _record(row)
+    race = race_of(row)
+    if (experiment := race.next()) is None:
+        return _answer(row, race, FindState.ANSWERED)
+    try:
+        return _start(row, experiment, left_s=60.0 * (row.question["minutes"] - row.minutes))
+    except Refusal as refusal:
+        return refusal.code not in PASSING and _answer(row, race, FindState.FAILED, why=str(refusal))
+
+
+def race_of(row: Find) -> Race:
+    """The race as far as its steps have come."""
+    asked, steps, known = row.question, row.steps, for_planning()
+    matrix = parse(asked["matrix"], allowed=settings.ALLOWED_PACKAGES)
+    racing = [
+        Contender(each["digest"], values, each["label"])
+        for each, values in zip(asked["racing"], matrix.include, strict=True)
+    ]
+
+    def left() -> float:
+        # as it was when the step that is recorded was asked for
+        spent: float = sum(step["minutes"] for step in steps[: len(race.blocks)])
+        return 1.0 - spent / float(asked["minutes"])
+
+    def fits(part: Matrix) -> bool:
+        if len(race.blocks) < len(steps):
+            return len(part.include) <= len(steps[len(race.blocks)]["settings"])
+        plan = plan_run(version=row.version, matrix=part, known=known, with_null_pair=False)
+        return contenders.fits_in(plan, 60.0 * asked["minutes"] * left())
+
+    race = Race(matrix, racing, asked["goal"], Limits(**asked["limits"]), asked["room"], fits, left)
+    for step in steps:
+        race.record(Measured(matrix, runs.document(Run.objects.get(pk=step["run"])), lambda name: {}))
+    return race
+
+
+def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
+    """waiting → measuring. Raises Refusal."""
+    if row.asked_by is None:
+        raise NotAllowed("Whoever asked for this is no longer here.")
+    rounds: Any = experiment.asked["rounds"]
+    with transaction.atomic():
+        run = start_run(
+            version=row.version,
+            matrix=experiment.matrix,
+            requested_by=row.asked_by,
+            reason=RunReason.FIND,
+            known=for_planning(),
+            reshape=partial(contenders.with_every_pair, rounds=rounds, left_s=left_s),
+        )
+        asked = {**experiment.asked, "title": experiment.title, "tries": (row.asked or {}).get("tries", 0)}
+        if not row.move(FindState.MEASURING, was=FindState.WAITING, run=run, asked=asked):
+            transaction.set_rollback(True)
+    return True
+
+
+def _record(row: Find) -> bool:
+    """measuring → waiting, with what the run measured; one that measured nothing as its node went runs again."""
+    run, asked = row.run, row.asked or {}
+    if run is None:
+        return _end(row, FindState.FAILED, sentence="Its run was deleted.")
+    if run.outcome == RunOutcome.CANCELLED:
+        return _stop(row, run)
+    step = {**asked, "run": run.pk, "minutes": minutes_of_run(run)}
+    tries = int(asked.get("tries", 0)) + 1
+    if _was_lost(runs.document(run)) and tries < MAX_TRIES:
+        return row.move(FindState.WAITING, was=FindState.MEASURING, run=None, asked={**asked, "tries": tries})
+    moved = row.move(FindState.WAITING, was=FindState.MEASURING, steps=[*row.steps, step], run=None, asked=None)
+    if moved:
+        Find.objects.filter(pk=row.pk).update(**_told(row, race_of(row)))
+    return moved
+
+
+def _was_lost(document: Document) -> bool:
+    """Whether nothing was measured, for reasons that another try does not have."""
+    codes = {cell.reason.code for cell in document.cells if cell.reason is not None}
+    is_done = any(cell.status is CellStatus.DONE for cell in document.cells)
+    return not is_done and bool(codes & {ReasonCode.NODE_LOST, ReasonCode.INTERNAL})
+
+
+def cancel_find(*, find: Find, by: User) -> Find:
+    """Stops the races that go on; what is known stays. Raises NotAllowed without the right to run in the team."""
+    team = find.version.model.team
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You can view this search but not change it; ask an admin of team “{team.name}”.")
+    for row in races_of(find):
+        if not row.is_open:
+            continue
+        if row.run is not None:
+            cancel_run(run=row.run, by=by)
+        _stop(row, row.run)
+    find.refresh_from_db()
+    return find
+
+
+def _stop(row: Find, run: Run | None) -> bool:
+    """Ends a race with what it knows, the block that was interrupted included."""
+    race = race_of(row)
+    if run is not None:
+        race.interrupt(runs.document(run))
+        step = {**(row.asked or {}), "run": run.pk, "minutes": minutes_of_run(run), "is_stopped": True}
+        row.steps = [*row.steps, step]
+    return _answer(row, race, FindState.CANCELLED)
+
+
+# what is known
+
+
+def _told(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
+    name = str(row.version.artifact.main)
+    refused = [LeftSetting.model_validate(left) for left in row.question["refused"]]
+    asked = found.Asked(
+        row.version.model.name, name, name, row.minutes, refused, is_stopped, server=str(settings.PUBLIC_URL)
+    )
+    document = found.document_of(race, asked)
+    return {"answer": document.model_dump(mode="json", by_alias=True), "sentence": document.sentence[:2000]}
+
+
+def _answer(row: Find, race: Race, state: FindState, *, why: str = "") -> bool:
+    told = _told(row, race, is_stopped=state == FindState.CANCELLED)
+    if why:
+        told["sentence"] = f"{why} {told['sentence']}"[:2000]
+    return _end(row, state, steps=row.steps, **told)
+
+
+def _end(row: Find, state: FindState, **changes: Any) -> bool:
+    was = FindState(row.state)
+    return row.move(state, was=was, run=None, asked=None, ended_at=timezone.now(), **changes)

@@ -1,0 +1,99 @@
+"""Who races: the settings of a space that can run, each with its place; and blocks in which every pair is compared."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from farm.contract.cells import CellSpec
+from farm.contract.document_cells import Cell
+from farm.contract.document_find import LeftSetting
+from farm.rules.cells import label
+from farm.rules.cells.identity import fields_of
+from farm.rules.cells.values import plain_of
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import expand
+from farm.rules.planning.plans import Plan, PlannedBlock, PlannedComparison
+from farm.rules.runtimes import providers
+from farm.rules.searches import found
+from farm.rules.searches.race import Contender
+from farm.rules.searches.standings import Goal
+from farm.rules.wording.numbers import listed
+
+# what all pairs of a block are compared along: settings may differ in several axes
+AXIS = "setting"
+OF_PROCESSOR = "Processor time is known of one thread on the CPU alone."
+SHOWN_REASONS = 3
+
+
+def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
+    """The settings that can run, in the order of the space, and the others with their reasons."""
+    points = expand(space).points
+    places = {_key(point.positions): place for place, point in enumerate(points)}
+    specs = {places[_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
+    cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
+    varying = label.varying_axes(cells.values())
+    contenders: dict[str, Contender] = {}
+    refused = [
+        LeftSetting(
+            label=", ".join(point.labels.values()),
+            settings={axis: plain_of(value) for axis, value in points[places[_key(point.positions)]].values.items()},
+            why="refused",
+            text=point.reason.text,
+        )
+        for point in plan.refused
+    ]
+    for place, cell in sorted(cells.items()):
+        spec, name = specs[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
+        contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
+        if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
+            plain = found.plain_settings(contender)
+            refused.append(LeftSetting(label=name, settings=plain, why="refused", text=OF_PROCESSOR))
+        else:
+            contenders.setdefault(cell.digest, contender)
+    return [*contenders.values()], refused
+
+
+def _key(positions: Any) -> frozenset[tuple[str, int]]:
+    return frozenset(positions.items())
+
+
+def _cell(spec: CellSpec, session: str) -> Cell:
+    known = {"id": spec.digest, "model_sha256": spec.artifact_sha256, "status": "done"}
+    return Cell.model_validate(fields_of(spec, opset=None, session=session) | known)
+
+
+def why_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
+    """In a sentence, where fewer than two settings can run; else empty."""
+    reasons = listed(list(dict.fromkeys(left.text for left in refused)), most=SHOWN_REASONS)
+    if not contenders:
+        return f"No setting of the space can run here: {reasons}"
+    if len(contenders) > 1:
+        return ""
+    why = f" ({len(refused)} cannot run: {reasons})" if refused else ""
+    return (
+        f"The space has one setting that can run, {contenders[0].label}, so that there is nothing to find{why}: "
+        "give more values with --over, or measure it with `onnxfarm bench`."
+    )
+
+
+def with_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
+    """The block of an experiment with so many rounds; of a final block, as many as fit what is left."""
+    pairs = combinations([arm.arm for arm in block.arms], 2)
+    compared = tuple(
+        PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
+    )
+    most = _max_rounds_in(block, left_s) if rounds is None else rounds
+    changes = {"comparisons": compared, "max_rounds": most, "min_rounds": min(block.min_rounds, most)}
+    return block.model_copy(update=changes)
+
+
+def fits_in(plan: Plan, left_s: float) -> bool:
+    """Whether a plan is one block that can end in so many seconds."""
+    blocks = plan.blocks
+    return len(blocks) == 1 and (blocks[0].once_s or 0.0) + blocks[0].min_rounds * (blocks[0].round_s or 0.0) <= left_s
+
+
+def _max_rounds_in(block: PlannedBlock, left_s: float) -> int:
+    """Of a final block, as many as its budget has and the time that is left allows, but never less than its fewest."""
+    possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
+    return max(block.min_rounds, min(block.max_rounds, int(possible)))

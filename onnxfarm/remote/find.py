@@ -1,0 +1,50 @@
+"""A search for the settings to ship on a farm: asked, followed, and cancelled by Ctrl-C with the best so far."""
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+
+from farm.contract.api.finds import FindOut
+from farm.contract.document_find import Found
+from onnxfarm.outputs import print_lines
+from onnxfarm.problems import Infrastructure
+from onnxfarm.remote import operations
+from onnxfarm.remote.account import find_account
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.uploads import Bundle, upload_and_inspect
+
+POLL_S = 2.0
+
+
+def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
+    """The search once each of its races has ended, by itself or by Ctrl-C."""
+    with Client(find_account(server)) as client:
+        version = upload_and_inspect(client, bundle, console=console)
+        asked = client.call(operations.FIND, json={"version": version.id, **order})
+        print_lines(f"Search {asked.id}: {asked.url}", console=console)
+        try:
+            return _followed(client, asked, console=console)
+        except KeyboardInterrupt:
+            return client.call(operations.CANCEL_FIND, find=asked.id)
+
+
+def _followed(client: Client, asked: FindOut, *, console: Console) -> FindOut:
+    told: dict[str, str] = {}
+    while asked.is_open:
+        for race in asked.races:
+            words = ": ".join(filter(None, (race.hardware, race.doing, race.sentence)))
+            if race.doing and told.get(race.hardware) != words:
+                told[race.hardware] = words
+                print_lines(words, console=console)
+        time.sleep(POLL_S)
+        asked = client.call(operations.FOUND, find=asked.id)
+    return asked
+
+
+def answers_of(done: FindOut) -> list[Found]:
+    """The document of each race. Raises Infrastructure for one that could not be raced."""
+    for race in done.races:
+        if race.answer is None:
+            raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {done.url}")
+    return [Found.model_validate(race.answer) for race in done.races]

@@ -1,0 +1,165 @@
+"""Searches for the settings to ship on a farm: asked over HTTP, measured by a made-up node, driven by ticks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from farm.accounts.models import Team, User
+from farm.alerts.models import Find
+from farm.alerts.services import finds
+from farm.contract.cells import CellSpec
+from farm.contract.document_find import Found
+from farm.contract.reasons import Reason, ReasonCode
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.models import Run
+from farm.runs.services import cancel_run
+from farm.runs.services.endings import stop_block
+from farm.runs.states import OPEN_BLOCKS, RunReason
+from tests.integration.alerts.driving import Lab, make_ready, offer
+from tests.integration.dashboard.rows import make_node
+
+pytestmark = pytest.mark.django_db
+SPACE = {"batch": 1, "runtime": "1.31.1", "precision": "fp32", "threads": [2, 1], "optimization": ["all", "disable"]}
+
+
+def p50_ms(spec: CellSpec) -> float:
+    return spec.session.threads * (1.0 if spec.session.optimization == "all" else 1.5)
+
+
+@pytest.fixture
+def lab(node: Node) -> Lab:
+    offer("1.31.1")
+    return Lab(node, p50_ms=p50_ms)
+
+
+def asked(client: Client, version: Version, *, status: int = 202, **how: Any) -> dict[str, Any]:
+    order = {"version": version.pk, "space": SPACE, **how}
+    response = client.post("/api/v1/finds", order, content_type="application/json")
+    assert response.status_code == status, response.content
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def read(client: Client, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/api/v1/finds/{number}").json()
+    return found
+
+
+def answer(race: Mapping[str, Any]) -> Found:
+    return Found.model_validate(race["answer"])
+
+
+def test_a_race_ends_with_the_setting_and_how_it_is_set(client: Client, version: Version, lab: Lab) -> None:
+    begun = asked(client, version)
+    assert begun["is_open"]
+    lab.live()
+    found = read(client, begun["id"])
+    (race,) = found["races"]
+    document = answer(race)
+    assert (race["state"], found["is_open"]) == ("answered", False)
+    assert [each.label for each in document.answer] == ["1 thread"]
+    assert document.is_final
+    assert "faster than the default, 2 threads" in found["sentence"]
+    assert "intra_op_num_threads = 1" in document.python
+    assert "--server" in document.gate
+    assert race["minutes"] >= 0.0
+    assert Run.objects.filter(reason=RunReason.FIND).count() == len(race["runs"]) == 2
+    # short rounds of all, then a final block of what is left beside the default
+    first, last = (Run.objects.get(pk=run) for run in race["runs"])
+    assert [first.blocks.get().arms.count(), last.blocks.get().arms.count()] == [4, 2]
+    assert first.blocks.get().rounds == 2
+
+
+def test_each_kind_of_hardware_has_an_answer_and_what_serves_all_is_named(
+    client: Client, version: Version, lab: Lab, team: Team, owner: User
+) -> None:
+    begun = asked(client, version, hardware=["cpu", "x86"])
+    lab.live()
+    found = read(client, begun["id"])
+    assert [race["hardware"] for race in found["races"]] == ["cpu", "x86"]
+    assert found["everywhere"]["threads"] == 1
+    assert "within 5 % of the best on all hardware" in found["sentence"]
+
+
+def test_cancelling_keeps_the_best_so_far(client: Client, version: Version, lab: Lab) -> None:
+    number = asked(client, version)["id"]
+    finds.advance_finds()
+    make_ready()
+    lab.measure(Run.objects.get())
+    finds.advance_finds()
+    finds.advance_finds()
+    stopped = client.post(f"/api/v1/finds/{number}/cancel").json()
+    (race,) = stopped["races"]
+    assert race["state"] == "cancelled"
+    assert "Stopped before the end. Best so far, not decided: 1 thread" in stopped["sentence"]
+    assert answer(race).is_stopped
+    assert not Run.objects.exclude(state="finished").exists()
+    assert finds.advance_finds() == 0
+    again = client.post(f"/api/v1/finds/{number}/cancel").json()
+    assert again["sentence"] == stopped["sentence"]
+
+
+def test_a_run_that_somebody_cancels_ends_its_race_with_what_is_known(
+    client: Client, version: Version, lab: Lab, member: User
+) -> None:
+    number = asked(client, version)["id"]
+    finds.advance_finds()
+    cancel_run(run=Run.objects.get(), by=member)
+    finds.advance_finds()
+    (race,) = read(client, number)["races"]
+    assert race["state"] == "cancelled"
+
+
+def test_a_run_whose_node_was_lost_runs_again_and_loses_nothing(client: Client, version: Version, lab: Lab) -> None:
+    number = asked(client, version)["id"]
+    finds.advance_finds()
+    for block in Run.objects.get().blocks.filter(state__in=OPEN_BLOCKS):
+        block.fail(Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
+        stop_block(block, Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
+    Run.objects.update(state="finished")
+    lab.live()
+    (race,) = read(client, number)["races"]
+    assert [each.label for each in answer(race).answer] == ["1 thread"]
+    assert Run.objects.filter(reason=RunReason.FIND).count() == 3
+
+
+def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(
+    client: Client, version: Version, lab: Lab, team: Team, owner: User
+) -> None:
+    number = asked(client, version)["id"]
+    before = Find.objects.get().question
+    make_node(team, owner, name="bench-2")
+    lab.live()
+    assert Find.objects.get().question == before
+    assert not read(client, number)["is_open"]
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ({"space": {**SPACE, "threads": [1], "optimization": "all"}}, 400, "one setting that can run"),
+        ({"space": {**SPACE, "provider": "cuda"}}, 400, "No setting of the space can run here"),
+        ({"space": {"thread": [1]}}, 400, "did you mean"),
+        ({"space": {**SPACE, "scenario": "fresh"}}, 400, "leave `scenario` out"),
+        ({"min_accuracy": 0.9}, 400, "add some to the version first"),
+        ({"hardware": ["cpu", "cpu"]}, 400, "each once"),
+        ({"providers": ["cpux"], "space": None}, 400, "did you mean 'cpu'"),
+        ({"minutes": 0}, 422, "minutes"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(
+    how: Mapping[str, Any], status: int, said: str, client: Client, version: Version, lab: Lab
+) -> None:
+    assert said in str(asked(client, version, status=status, **how))
+    assert not Find.objects.exists()
+
+
+def test_the_usual_space_of_a_node_races(client: Client, version: Version, node: Node) -> None:
+    offer("1.31.1")
+    asked(client, version, space=None, goal="throughput")
+    question = Find.objects.get().question
+    assert len(question["racing"]) > 4
+    assert question["matrix"]["matrix"]["include"][0]["batch"] == 1
