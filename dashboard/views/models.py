@@ -21,6 +21,7 @@ from dashboard.views.run import address_in
 from dashboard.views.run_pieces import whole
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
+from farm.alerts.selectors.finds import last_find
 from farm.alerts.selectors.pages import watched_among
 from farm.base.refusals import Refusal
 from farm.registry import selectors, services
@@ -254,10 +255,17 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **_newest_map(said),
         "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
+        **_find(chosen, may_write=context["may_write"] is True),
         **(_goes(row, chosen) if context["may_write"] else {}),
         **more,
     }
     return render(request, "dashboard/model.html", whole, status=status)
+
+
+def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
+    if version is None:
+        return {}
+    return {"last_find": last_find(version.pk), "may_find": may_write and version.state == VersionState.READY}
 
 
 def _goes(model: "Model", version: "Version | None") -> dict[str, object]:

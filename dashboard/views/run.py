@@ -167,6 +167,7 @@ def _origin(row: "Run") -> dict[str, object] | None:
         return None
     href = reverse("dashboard:alert", args=[origin.alert]) if origin.alert else ""
     href = reverse("dashboard:watch", args=[origin.watch]) if origin.watch else href
+    href = reverse("dashboard:find", args=[origin.find]) if origin.find else href
     return {"text": origin.text, "href": href}
 
 

@@ -59,10 +59,13 @@ class Found(Part):
     default: FoundSetting | None = None  # the first setting of the space, which is what one has without choosing
     apart: list[FoundSetting] = Field(default_factory=list)  # nobody could judge their outputs: never the answer
     close: list[str] = Field(default_factory=list)  # as near by short rounds, without a place in the final block
+    # of each budget that excluded better settings, by the name in `left`: the best of them, in words
+    budget_costs: dict[str, str] = Field(default_factory=dict)
     left: list[LeftSetting] = Field(default_factory=list)  # no answer, and why
     is_final: bool = False  # whether the figures of the answer are of a final block
     is_stopped: bool = False  # by Ctrl-C, with what was known until then
     python: str = ""  # lines that make exactly this session; empty without an answer
+    javascript: str = ""  # the same by onnxruntime-node; empty where that has no such session
     gate: str = ""  # the command that checks it again when another release is out
     minutes: float = 0.0  # of this machine
     launches: int = 0  # processes that were timed

@@ -304,8 +304,18 @@ def show(found: Found, *, console: Console) -> None:
         print_lines("", f"{why}:", *(f"  {left.label}: {left.text}" for left in some[:SHOWN_LEFT]), console=console)
         if len(some) > SHOWN_LEFT:
             print_lines(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)
+    for words in found.budget_costs.values():
+        print_lines("", words, console=console)
     if found.python:
-        print_lines("", *found.python.splitlines(), "", f"Check it again: {found.gate}", console=console)
+        print_lines(
+            "",
+            *found.python.splitlines(),
+            "",
+            *found.javascript.splitlines(),
+            "",
+            f"Check it again: {found.gate}",
+            console=console,
+        )
     print_lines(
         "", f"It took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console
     )

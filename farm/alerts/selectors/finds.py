@@ -10,6 +10,7 @@ from farm.base.refusals import Missing
 from farm.contract.document_find import Found, FoundSetting
 from farm.rules.searches.found import NEAR, shared_setting
 from farm.rules.wording.numbers import percent
+from farm.runs.models import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ def last_find(version_id: int) -> Find | None:
 def races_of(first: Find) -> list[Find]:
     rows = Find.objects.select_related("version__model__team", "version__artifact", "asked_by", "run")
     return [*rows.filter(pk=first.pk), *rows.filter(first=first.pk)]
+
+
+def last_run(race: Find) -> Run | None:
+    """The last run of those that are over; None where there is none, or it was removed."""
+    return Run.objects.filter(pk=race.steps[-1]["run"]).first() if race.steps else None
 
 
 def together(first: Find) -> Together:

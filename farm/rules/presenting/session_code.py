@@ -1,5 +1,6 @@
-"""Lines of Python that make a session as a cell has it. Pure."""
+"""Lines of Python and of JavaScript that make a session as a cell has it. Pure."""
 
+import json
 from collections.abc import Mapping
 
 from farm.contract.document_cells import Cell
@@ -18,6 +19,16 @@ LEVELS: Mapping[str, str] = {
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
+}
+
+
+# by ONNX Runtime's name: onnxruntime-node's
+IN_JAVASCRIPT: Mapping[str, str] = {
+    "CPUExecutionProvider": "cpu",
+    "CUDAExecutionProvider": "cuda",
+    "DmlExecutionProvider": "dml",
+    "CoreMLExecutionProvider": "coreml",
+    "WebGpuExecutionProvider": "webgpu",
 }
 
 
@@ -53,3 +64,24 @@ def session_code(cell: Cell, path: str) -> str:
     more = f", disabled_optimizers={session['disabled_optimizers']!r}" if session.get("disabled_optimizers") else ""
     made = f"onnxruntime.InferenceSession({path!r}, options, providers={providers!r}{more})"
     return "\n".join([*lines, f"session = {made}"])
+
+
+def javascript_code(cell: Cell, path: str) -> str:
+    """The same by onnxruntime-node; empty for what it cannot set."""
+    session, wanted = cell.session, cell.requested_providers or [cell.provider]
+    unset = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))
+    if any(unset) or not IN_JAVASCRIPT.keys() >= set(wanted):
+        return ""
+    off = {"arena": "enableCpuMemArena", "memory-pattern": "enableMemPattern"}
+    options: dict[str, object] = {
+        "executionProviders": [IN_JAVASCRIPT[name] for name in wanted],
+        "intraOpNumThreads": cell.threads,
+        "interOpNumThreads": session.get("inter_op_threads", 1),
+        "executionMode": session.get("execution_mode", "sequential"),
+        "graphOptimizationLevel": cell.optimization,
+        **{key: False for name, key in off.items() if session.get(name.replace("-", "_")) is False},
+    }
+    if session.get("spinning") is False:
+        options["extra"] = {"session": {"intra_op": {"allow_spinning": "0"}, "inter_op": {"allow_spinning": "0"}}}
+    made = f"await ort.InferenceSession.create({json.dumps(path)}, {json.dumps(options, indent=2)});"
+    return f"import * as ort from 'onnxruntime-node';\n\nconst session = {made}"

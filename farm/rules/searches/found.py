@@ -2,13 +2,13 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.cells.values import plain_of
-from farm.rules.presenting.session_code import session_code
+from farm.rules.presenting.session_code import javascript_code, session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
@@ -75,10 +75,12 @@ def document_of(race: Race, asked: Asked) -> Found:
         default=settings.get(base.digest),
         apart=apart,
         close=[each.label for each in outcome.close],
+        budget_costs=dict(_budget_costs(race, outcome)),
         left=[*left, *asked.refused],
         is_final=outcome.is_final,
         is_stopped=asked.is_stopped,
         python=_python(cells[first.digest], asked) if first is not None else "",
+        javascript=javascript_code(cells[first.digest], asked.saved) if first is not None else "",
         gate=_gate(first, cells[first.digest], asked) if first is not None else "",
         minutes=round(asked.minutes, 2),
         launches=sum(len(cell.samples_ms) for block in race.blocks for cell in block.cells.values()),
@@ -127,6 +129,21 @@ def _accuracy(cell: Cell) -> str:
     metric = accuracy_metrics.metric_of(cell.accuracy)
     interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
     return f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
+
+
+def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Against the answer's first, through the first setting of all, which both stood beside."""
+    own = race.against_first.get(outcome.found[0].digest) if outcome.found else None
+    if own is None:
+        return
+    for budget in BUDGETS[:-1]:
+        over = [gone.contender for gone in outcome.gone if gone.budget == budget]
+        took = [(race.against_first[each.digest], each.label) for each in over if each.digest in race.against_first]
+        least, label = min(took, default=(own, ""))
+        if least < own:
+            ratio = least / own
+            said = format_cost(Cost(ratio, ratio, ratio, rounds=0, is_told_apart=False), race.goal)
+            yield budget, f"The budget of {budget} excluded {label}, {said}."
 
 
 def _budgets(limits: Limits) -> dict[str, float]:

@@ -89,12 +89,12 @@ class Race(Search[Measured, Outcome]):
     is_final: bool = field(default=False, init=False)
     _queue: list[Contender] = field(init=False)
     _heat: int = field(default=0, init=False)
-    _against_first: dict[str, float] = field(init=False)
+    against_first: dict[str, float] = field(init=False)
     _pending: Experiment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._queue = list(self.contenders)
-        self._against_first = {self.contenders[0].digest: 1.0}
+        self.against_first = {self.contenders[0].digest: 1.0}
 
     # what is measured next
 
@@ -178,7 +178,7 @@ class Race(Search[Measured, Outcome]):
         elif (broken := self.limits.broken(cell, is_busy=standing.is_busy)) is not None:
             self._leave([contender], "budget", broken.words, broken.budget)
         if (cost := standing.cost(contender.digest, of=self.contenders[0].digest)) is not None:
-            self._against_first[contender.digest] = cost.ratio
+            self.against_first[contender.digest] = cost.ratio
 
     def _shut_out(self, standing: Standing) -> None:
         proven, unproven = self._classes()
@@ -218,8 +218,8 @@ class Race(Search[Measured, Outcome]):
 
     def _in_order(self, some: Sequence[Contender]) -> list[Contender]:
         """By what they take against the first setting of all; what nothing compares with it comes last."""
-        known = [each for each in some if each.digest in self._against_first]
-        ordered = sorted(known, key=lambda each: self._against_first[each.digest])
+        known = [each for each in some if each.digest in self.against_first]
+        ordered = sorted(known, key=lambda each: self.against_first[each.digest])
         return [*ordered, *(each for each in some if each not in known)]
 
     def answer(self) -> Outcome:

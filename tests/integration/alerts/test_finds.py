@@ -138,22 +138,23 @@ def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "said"),
+    ("how", "status", "code"),
     [
-        ({"space": {**SPACE, "threads": [1], "optimization": "all"}}, 400, "one setting that can run"),
-        ({"space": {**SPACE, "provider": "cuda"}}, 400, "No setting of the space can run here"),
-        ({"space": {"thread": [1]}}, 400, "did you mean"),
-        ({"space": {**SPACE, "scenario": "fresh"}}, 400, "leave `scenario` out"),
-        ({"min_accuracy": 0.9}, 400, "add some to the version first"),
-        ({"hardware": ["cpu", "cpu"]}, 400, "each once"),
-        ({"providers": ["cpux"], "space": None}, 400, "did you mean 'cpu'"),
-        ({"minutes": 0}, 422, "minutes"),
+        ({"space": {**SPACE, "threads": [1], "optimization": "all"}}, 400, "space"),
+        ({"space": {**SPACE, "provider": "cuda"}}, 400, "space"),
+        ({"space": {"thread": [1]}}, 400, "matrix"),
+        ({"space": {**SPACE, "scenario": "fresh"}}, 400, "matrix"),
+        ({"min_accuracy": 0.9}, 400, "no_labels"),
+        ({"hardware": ["cpu", "cpu"]}, 400, "hardware"),
+        ({"providers": ["cpux"], "space": None}, 400, "matrix"),
+        ({"minutes": 0}, 422, "invalid"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(
-    how: Mapping[str, Any], status: int, said: str, client: Client, version: Version, lab: Lab
+    how: Mapping[str, Any], status: int, code: str, client: Client, version: Version, lab: Lab
 ) -> None:
-    assert said in str(asked(client, version, status=status, **how))
+    refused = asked(client, version, status=status, **how)
+    assert refused["code"] == code, refused
     assert not Find.objects.exists()
 
 

@@ -59,8 +59,8 @@ def test_ctrl_c_cancels_the_search_and_shows_the_best_so_far(
     ("words", "said"),
     [
         (["--save", "folder"], "leave them out on a farm"),
-        (["--over", '{"threads": 1}'], "one setting that can run"),
-        (["--min-accuracy", "97%", "--evaluation", "e.npz"], "add some to the version first"),
+        (["--over", '{"threads": 1}'], "nothing to find"),
+        (["--min-accuracy", "97%", "--evaluation", "e.npz"], "labelled data"),
     ],
 )
 def test_what_a_farm_cannot_find_ends_with_2(

@@ -146,6 +146,7 @@ def test_budgets_leave_at_their_first_proof_and_are_named() -> None:
     checks = {"checks": lambda spec: {"peak_memory_bytes": sizes[spec.session.threads]}}
     found = raced(machine(times, **checks), over, max_memory_bytes=70e6)
     assert (labels(found), reasons(found)["4 threads"]) == (["2 threads"], "budget memory")
+    assert found.budget_costs["memory"].startswith("The budget of memory excluded 4 threads, 33.")
     found = raced(machine(times, **checks), over, max_memory_bytes=10e6)
     assert "Nothing keeps the budget of memory: 1 thread comes nearest, with 48 MiB" in found.sentence
 

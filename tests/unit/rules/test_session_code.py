@@ -1,6 +1,13 @@
 """Lines of Python that make a session: they run as integration; what they say is here."""
 
-from farm.rules.presenting.session_code import session_code
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from farm.rules.presenting.session_code import javascript_code, session_code
 from tests.documents import make_cell
 
 
@@ -33,3 +40,43 @@ def test_what_differs_from_the_default_is_set() -> None:
 
 def test_a_plain_session_sets_little() -> None:
     assert len(session_code(make_cell(session={"spinning": True}), "m.onnx").splitlines()) == 7
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not there")
+def test_the_javascript_makes_the_same_session(tmp_path: Path) -> None:
+    """A module in the place of onnxruntime-node says what it was asked for."""
+    session = {"arena": False, "spinning": False, "inter_op_threads": 2, "execution_mode": "parallel"}
+    code = javascript_code(make_cell(threads=3, optimization="extended", session=session), "it's.onnx")
+    folder = tmp_path / "node_modules" / "onnxruntime-node"
+    folder.mkdir(parents=True)
+    create = "create: async (path, options) => console.log(JSON.stringify([path, options]))"
+    (folder / "index.mjs").write_text(f"export const InferenceSession = {{ {create} }};")
+    (folder / "package.json").write_text('{"name": "onnxruntime-node", "main": "index.mjs"}')
+    (tmp_path / "made.mjs").write_text(code)
+    said = subprocess.run(["node", "made.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    quiet = {"allow_spinning": "0"}
+    assert json.loads(said.stdout) == [
+        "it's.onnx",
+        {
+            "executionProviders": ["cpu"],
+            "intraOpNumThreads": 3,
+            "interOpNumThreads": 2,
+            "executionMode": "parallel",
+            "graphOptimizationLevel": "extended",
+            "enableCpuMemArena": False,
+            "extra": {"session": {"intra_op": quiet, "inter_op": quiet}},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"provider_options": {"device_id": "1"}},
+        {"session": {"disabled_optimizers": ["A"]}},
+        {"session": {"config": {"a": "1"}}},
+        {"provider": "OpenVINOExecutionProvider"},
+    ],
+)
+def test_what_javascript_cannot_set_has_no_javascript(other: dict[str, object]) -> None:
+    assert javascript_code(make_cell(**other), "m.onnx") == ""
