@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from farm.alerts.models import Find
 
 PERIOD_S = 5
+# what a budget may be, in its unit
+MAX_NUMBER = 1_000_000_000
 # a setting, and what it is in the answer
 SETTING_COLUMNS: tuple[Column[tuple[str, FoundSetting]], ...] = (
     Column("Setting", lambda row: Entry(row[1].label, is_name=True)),
@@ -149,15 +150,15 @@ def _question(typed: dict[str, str]) -> Question:
 
 
 def _number(text: str, name: str) -> float | None:
-    """Above zero; None where nothing was typed. Raises Invalid."""
+    """Above zero, up to MAX_NUMBER; None where nothing was typed. Raises Invalid."""
     if not text:
         return None
     try:
         value = float(text.replace(",", "."))
     except ValueError:
         value = 0.0
-    if not (isfinite(value) and value > 0):
-        raise Invalid(f"{name} is {text[:40]!r}: give a number above 0.", code="number")
+    if not 0 < value <= MAX_NUMBER:
+        raise Invalid(f"{name} is {text[:40]!r}: give a number above 0, up to {MAX_NUMBER:,}.", code="number")
     return value
 
 

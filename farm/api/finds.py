@@ -39,9 +39,9 @@ class FindOrder(Schema):
     hardware: list[str] = Field(
         default=[], max_length=16, description="a race each: tags or node:NAME; left out: what the providers run on"
     )
-    max_p50_ms: float | None = Field(default=None, gt=0, description="budget of the median latency")
-    max_p99_ms: float | None = Field(default=None, gt=0, description="budget of the 99th percentile")
-    max_memory_bytes: float | None = Field(default=None, gt=0, description="budget of the peak memory")
+    max_p50_ms: float | None = Field(default=None, gt=0, le=1e7, description="budget of the median latency")
+    max_p99_ms: float | None = Field(default=None, gt=0, le=1e7, description="budget of the 99th percentile")
+    max_memory_bytes: float | None = Field(default=None, gt=0, le=2**62, description="budget of the peak memory")
     min_accuracy: float | None = Field(default=None, gt=0, le=1, description="budget on the version's labelled data")
 
 

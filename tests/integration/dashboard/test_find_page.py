@@ -48,7 +48,10 @@ def test_the_form_on_a_model_s_page_starts_a_search_whose_page_is_shown(
     assert "waiting for its next run" in page
 
 
-@pytest.mark.parametrize("typed", [{"goal": "speed"}, {"max_p50": "fast"}, {"max_p50": "-1"}, {"hardware": "nowhere"}])
+@pytest.mark.parametrize(
+    "typed",
+    [{"goal": "speed"}, {"max_p50": "fast"}, {"max_p50": "-1"}, {"max_memory": "1e305"}, {"hardware": "nowhere"}],
+)
 def test_what_cannot_be_meant_goes_back_to_the_model(
     typed: dict[str, str], member_pages: Client, version: Version, lab: Lab
 ) -> None:
