@@ -15,7 +15,7 @@ from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kind import Kind
 from farm.rules.findings.kinds import KINDS, kind_of, rank
-from farm.rules.presenting.headlines import lost_providers
+from farm.rules.presenting.headlines import lost_providers, named
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers, titles
@@ -59,8 +59,10 @@ class Raised:
 class Place:
     """What a model came to on a node. `kind`: of the change that somebody must look at; empty: none was found.
 
-    `change`: of the latency of the point that stands for all; `detectable`: the smallest change that every point would
-    have shown, None where one could not be judged. `run` and `cell` measured it, `alert` tells more.
+    `change`: of the latency of the point that stands for all; `detectable`: the smallest change that every point
+    would have shown, None where one could not be judged. `run` and `cell` measured it, `alert` tells more.
+    `point`: what sets it apart from those that did not change so; `also`: what else changed, the gravest of each
+    kind.
     """
 
     sign: Sign
@@ -73,6 +75,13 @@ class Place:
     alert: int | None = None
     points: int = 0
     detectable: float | None = None
+    point: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """`fp16: fails`"""
+        return ": ".join(filter(None, (self.point, self.sign.word)))
 
     @property
     def weight(self) -> tuple[int, float]:
@@ -136,10 +145,11 @@ class Card:
             return self.nothing_found or self._not_known
         first, worst = self.found[0]
         release = titles.runtime(self.new)
+        name = f"{first.name} ({worst.point})" if worst.point else first.name
         if not kind_of(worst.kind).is_headline:
-            return f"{first.name} with {release}: {worst.sign.word}"
+            return f"{name} with {release}: {worst.sign.word}"
         remedy = self.remedies.get(worst.alert or 0)
-        return f"{first.name} is {worst.sign.word}" + (f": {remedy}" if remedy else f" with {release}")
+        return f"{name} is {worst.sign.word}" + (f": {remedy}" if remedy else f" with {release}")
 
     @property
     def nothing_found(self) -> str:
@@ -154,8 +164,10 @@ class Card:
 
     @property
     def because(self) -> str:
-        """What follows the headline: the other models with changes, and where nothing was found."""
-        others = [f"{row.name} ({worst.sign.word})" for row, worst in self.found[1:]]
+        """What follows the headline: what else changed of its model, the other models with changes, and where nothing
+        was found."""
+        others = [f"{row.name} ({also})" for row, worst in self.found[:1] for also in worst.also]
+        others += [f"{row.name} ({worst.told})" for row, worst in self.found[1:]]
         parts = [f"Also {numbers.listed(others, most=NAMED)}."] if others else []
         parts += [f"{self.nothing_found}."] if self.found and self.nothing_found else []
         return " ".join(parts)
@@ -197,11 +209,27 @@ def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> P
     if found:
         first = min(found, key=lambda change: change.weight)
         alert = next((known.alert for known in raised if known.kind == first.kind), first.alert)
-        return replace(first, alert=alert, points=len(points))
+        return replace(_among(found, points), alert=alert, points=len(points))
     shown = min(map(_unchanged, points), key=lambda place: (_order(place), place.weight))
     known = [comparison.smallest_detectable if (comparison := point.pair.comparison) else None for point in points]
     detectable = None if None in known else max(smallest for smallest in known if smallest is not None)
     return replace(shown, points=len(points), detectable=detectable)
+
+
+def _among(found: Sequence[Place], points: Sequence[Measured]) -> Place:
+    """The gravest, with its point where others did not change so, and with the gravest of each other kind."""
+    cells = {(point.run, point.pair.new.id): point.pair.new for point in points}
+    # one run's cell may be called as another's
+    apart = {place: cell.model_copy(update={"id": str(place)}) for place, cell in cells.items()}
+    gravest: dict[str, Place] = {}
+    for place in sorted(found, key=lambda place: place.weight):
+        having = {(other.run, other.cell) for other in found if other.kind == place.kind}
+        own = [apart[key] for key in [(place.run or 0, place.cell)] if key in apart and having != apart.keys()]
+        gravest.setdefault(place.kind, replace(place, point=named(own, apart.values()) if own else ""))
+    first, *others = gravest.values()
+    also = tuple(place.told for place in others)
+    text = f"{first.text} Also {numbers.listed(also)}." if also else first.text
+    return replace(first, text=text, also=also)
 
 
 def _worse(point: Measured) -> Iterator[Place]:

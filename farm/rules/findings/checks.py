@@ -10,7 +10,7 @@ from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
-from farm.rules.presenting.lines import is_less_accurate
+from farm.rules.presenting.lines import is_less_accurate, is_wrong
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.tracing.placement import cell_changes
 
@@ -126,7 +126,8 @@ def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("undecided", f"{series_label(pair.new)} on {pair.new.runtime}, an older release: {_why(pair.new)}")
     elif pair.old.status is CellStatus.DONE:
         old, new = pair.names
-        text = f"{series_label(pair.new)} worked on {old} and is {pair.new.status} on {new}: "
+        how = "ran with wrong outputs" if is_wrong(pair.old) else "worked"
+        text = f"{series_label(pair.new)} {how} on {old} and is {pair.new.status} on {new}: "
         yield Change("worse", text + _why(pair.new))
     elif pair.new.status is CellStatus.DONE:
         old, new = pair.names

@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import Opening, lost_providers, named, opening_of
+from farm.rules.presenting.headlines import Opening, lost_providers, named, opening_of, unmeasured_of
 from farm.rules.presenting.lines import why_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.wording import titles
@@ -33,8 +33,8 @@ def answer_of(document: Document) -> Answer:
     found = opening_of(document.comparisons, cells)
     before, told, after = document.sentence.partition(sentences.verdict_line(document))
     others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
-    refused = sentences.refused_of(document, found)
-    rest = [before.strip() if told else "", *others, after.removeprefix(f" {refused}").strip()]
+    unmeasured = unmeasured_of(document, found)
+    rest = [before.strip() if told else "", *others, after.removeprefix(f" {unmeasured}").strip()]
     lead = _of_lead(found, cells)
     if found.wrong:
         led = Answer(_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
@@ -44,14 +44,14 @@ def answer_of(document: Document) -> Answer:
         return _of_one_cell(document) or split(document.sentence)
     else:
         led = Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
-        return _with(led, refused)
+        return _with(led, unmeasured)
     beside = "" if lead is None else _joined(f"{lead.headline} ({lead.because}).", lead.rest)
-    return _with(Answer(led.headline, led.because, _joined(led.rest, beside, *rest)), refused)
+    return _with(Answer(led.headline, led.because, _joined(led.rest, beside, *rest)), unmeasured)
 
 
-def _with(answer: Answer, refused: str) -> Answer:
-    """With how many cells were refused in the line under the headline."""
-    return replace(answer, because=" · ".join(filter(None, (answer.because, refused.rstrip(".")))))
+def _with(answer: Answer, unmeasured: str) -> Answer:
+    """With how many cells were not measured in the line under the headline."""
+    return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
 
 def split(text: str) -> Answer:

@@ -24,7 +24,7 @@ from farm.rules.presenting.prefills import changes_beside, is_generated
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
-from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, rank
+from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, rank, sign_of
 
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
 WORK_AXES = ("concurrency", "shapes", "hardware")
@@ -99,6 +99,20 @@ def lost_providers(cell: Cell) -> list[str]:
     if not cell.active_providers or cell.policy != NO_POLICY:
         return []
     return [name for name in cell.requested_providers or [cell.provider] if name not in cell.active_providers]
+
+
+def unmeasured_of(document: Document, found: Opening) -> str:
+    """How many cells were refused and which failed, beside comparisons; else what was measured says it."""
+    own = [cell for cell in document.cells if cell.twin_of is None]
+    refused, failed = (
+        sum(cell.status == "refused" for cell in own),
+        [cell for cell in own if sign_of(cell.status).tone == "bad"],
+    )
+    if found.lead is None and not found.left_out:
+        return ""
+    said = [f"{refused} of {counted(len(own), 'cell')} {'was' if refused == 1 else 'were'} refused"] if refused else []
+    said += [f"{len(failed)} of {counted(len(own), 'cell')} did not finish ({named(failed, own)})"] if failed else []
+    return f"{'; '.join(said)}." if said else ""
 
 
 def named(some: Collection[Cell], among: Collection[Cell]) -> str:

@@ -22,7 +22,16 @@ from farm.rules.presenting import (
     simulated,
 )
 from farm.rules.presenting.called_operators import called_types, certainty, doubt_of_traces, note_of_traces, type_times
-from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
+from farm.rules.presenting.headlines import (
+    WORK_AXES,
+    Opening,
+    Standing,
+    axis_rank,
+    lost_providers,
+    named,
+    opening_of,
+    unmeasured_of,
+)
 from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -81,7 +90,7 @@ def opening(document: Document) -> str:
     told = (
         simulated.sentence(document),
         verdict_line(document),
-        refused_of(document, opening_of(document.comparisons, {cell.id: cell for cell in document.cells})),
+        unmeasured_of(document, opening_of(document.comparisons, {cell.id: cell for cell in document.cells})),
         fusions.stamp_sentence(document),
         parities.change_sentence(document),
         parities.models_sentence(document),
@@ -89,15 +98,6 @@ def opening(document: Document) -> str:
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     texts = (*told, GLANCE if is_glance else "")
     return " ".join(text for text in texts if text)
-
-
-def refused_of(document: Document, found: Opening) -> str:
-    """How many cells were refused, beside comparisons; where there are none, what was measured says it."""
-    refused = [cell for cell in document.cells if cell.status == "refused"]
-    if not refused or (found.lead is None and not found.left_out):
-        return ""
-    own = sum(cell.twin_of is None for cell in document.cells)
-    return f"{len(refused)} of {counted(own, 'cell')} {'was' if len(refused) == 1 else 'were'} refused."
 
 
 def verdict_line(document: Document) -> str:

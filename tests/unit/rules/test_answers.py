@@ -63,6 +63,9 @@ def test_how_many_cells_were_refused_stands_under_the_headline_once():
     assert found.because.endswith(" · 2 of 4 cells were refused")
     assert "refused" not in found.rest
     assert answer(compared(), cells=(BASE, NEW, gone[0])).because.endswith(" · 1 of 3 cells was refused")
+    # what did not finish is named: a run told of neither
+    ended = cell("g1", status="crashed", p50_ms=None, precision="fp16")
+    assert answer(compared(), cells=(BASE, NEW, ended)).because.endswith(" · 1 of 3 cells did not finish (fp16)")
     # where nothing is compared, what was measured says it
     alone = with_sentence(make_document(BASE, NEW, *gone))
     assert alone.sentence.count("refused") == 1

@@ -94,6 +94,22 @@ def test_the_gravest_of_several_points_stands_for_all() -> None:
     assert place_of([measured("undecided", 1.01, batch=2), measured()]).sign.word == "undecided"
 
 
+def test_a_change_of_one_point_is_named_by_it_and_hides_no_other() -> None:
+    """ "encoder_dyn: fails" stood of one whose fp32 ran, and was 23 % slower."""
+    half, words = {"precision": "fp16"}, "ran with wrong outputs on onnxruntime==1.29.0 and is crashed"
+    fails = measured(old={**half, "parity": WRONG}, new={**half, **CRASHED}, is_compared=False, run=2)
+    found = card(row("encoder_dyn", measured("slower", 1.23), fails))
+    assert (found.headline, found.because) == (
+        "encoder_dyn (fp16) with 1.31.1: fails",
+        "Also encoder_dyn (fp32: 23.0 % slower).",
+    )
+    text = place_of([measured("slower", 1.23), fails]).text
+    assert words in text
+    assert text.endswith("Also fp32: 23.0 % slower.")
+    alike = card(row("encoder_dyn", measured("slower", 1.23), measured("slower", 1.2, batch=8)))
+    assert alike.headline == "encoder_dyn is 23.0 % slower with 1.31.1"
+
+
 def test_a_fresh_block_that_does_not_show_it_again_takes_it_back() -> None:
     assert place_of([measured("equal", run=2), measured("slower", 1.24, run=1)]).sign.word == "equal"
     assert place_of([measured("equal", run=2), measured("slower", 1.24, run=3)]).kind == "slower"
