@@ -38,7 +38,9 @@ def unbroken(text: str) -> SafeString:
 
 def rows(table: Table) -> SafeString:
     names = table.keys or [""] * len(table.rows)
-    return mark_safe("\n".join(_row(table, key, row) for key, row in zip(names, table.rows, strict=True)))
+    ids = [f' id="{table.id}-{escape(key)}"' if key else "" for key in names]
+    cells = ["".join(_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]
+    return mark_safe("\n".join(f"<tr{name}>{inner}</tr>" for name, inner in zip(ids, cells, strict=True)))
 
 
 def moment(at: datetime) -> SafeString:
@@ -84,25 +86,17 @@ def key(drawn: Series) -> SafeString:
     return mark_safe(f'<svg class="mark" viewBox="0 0 24 14"{faded} aria-hidden="true">{line}{mark}</svg>')
 
 
-def _row(table: Table, key: str, row: Sequence[Entry]) -> str:
-    name = f' id="{table.id}-{escape(key)}"' if key else ""
-    return f"<tr{name}>{''.join(_cells(table, key, row))}</tr>"
-
-
 def _cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
     for place, (head, entry) in enumerate(zip(table.heads, row, strict=True)):
         about = f"{_class(head, entry)}{_value(entry)}"
         words = f"{_before(entry)}{_words(entry, table)}"
         if place == 0:
-            yield f'<th scope="row"{about}>{_box(table, key, entry.text) if table.box else ""}{words}</th>'
+            field = f'name="{escape(table.box)}" value="{escape(key)}" form="{table.id}-chosen"'
+            box = f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(entry.text)}"> '
+            yield f'<th scope="row"{about}>{box if table.box else ""}{words}</th>'
         else:
             # in a window too narrow for a table, each figure stands under the name of its column
             yield f'<td data-label="{escape(head.text)}"{about}>{words}</td>'
-
-
-def _box(table: Table, key: str, name: str) -> str:
-    field = f'name="{escape(table.box)}" value="{escape(key)}" form="{table.id}-chosen"'
-    return f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(name)}"> '
 
 
 def _class(head: Head, entry: Entry) -> str:

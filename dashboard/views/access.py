@@ -48,6 +48,14 @@ def _guarded(view: View[P]) -> View[P]:
     return guarded
 
 
+def administrator(request: HttpRequest, what: str) -> "User":
+    """The signed-in user, who administers the farm. Raises NotAllowed for others: they do not see `what`."""
+    user = person(request)
+    if not user.is_superuser:
+        raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
+    return user
+
+
 def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     name = "404.html" if isinstance(refusal, Missing) else "dashboard/refused.html"
     return render(request, name, {"refusal": refusal}, status=refusal.status)
@@ -69,6 +77,12 @@ def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[D
         messages.success(request, done(order()))
     except Refusal as refusal:
         messages.error(request, str(refusal))
+
+
+def typed_number(request: HttpRequest, name: str) -> int:
+    """The whole number that was typed into a field; 0 for anything else, and for more than four digits."""
+    typed = request.POST.get(name, "")
+    return int(typed) if typed.isdecimal() and len(typed) < 5 else 0
 
 
 def fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:

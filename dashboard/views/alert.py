@@ -13,8 +13,6 @@ from dashboard.figures.figure import Figure
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
-from dashboard.reading import alerts as listing
-from dashboard.reading.alerts import timeline
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
@@ -41,31 +39,48 @@ if TYPE_CHECKING:
 STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Release", lambda step: Entry(step["version"], is_name=True)),
     Column("Outcome", lambda step: verdict_entry(step["outcome"])),
-    Number("change", lambda step: _change(step), "of p50 latency against the good release, in the same block"),
-    Number("95 % interval", lambda step: _interval(step)),
+    Number(
+        "change",
+        lambda step: Entry(numbers.change(step.get("ratio"), step.get("low"), step.get("high")), step.get("ratio")),
+        "of p50 latency against the good release, in the same block",
+    ),
+    Number(
+        "95 % interval",
+        lambda step: Entry(
+            numbers.change_interval(step.get("low"), step.get("high"), ratio=step.get("ratio")), step.get("low")
+        ),
+    ),
     Number("minutes", lambda step: written(step.get("minutes"))),
     Column("Run", lambda step: runs.link(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
 # a trial, and the run that measured it
 TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
-    Column("Switch", lambda one: Entry(_switch(one[0].candidate), is_name=True)),
+    Column("Switch", lambda tried: Entry(_switch(tried[0].candidate), is_name=True)),
     Column(
         "Verdict",
-        lambda one: verdict_entry(one[0].comparison.verdict),
+        lambda tried: verdict_entry(tried[0].comparison.verdict),
         "with the option against without it, on the bad release",
     ),
-    Number("change", lambda one: _trial_change(one[0].comparison)),
+    Number(
+        "change",
+        lambda tried: Entry(
+            numbers.change(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
+            tried[0].comparison.ratio,
+        ),
+    ),
     Number(
         "removes",
-        lambda one: written(one[0].undone, numbers.share),
+        lambda tried: written(tried[0].undone, numbers.share),
         "share of the slowdown it removes; 100 % is all of it",
     ),
     Number(
-        "left", lambda one: written(one[0].remaining, numbers.change), "what remains, compared with the good release"
+        "left",
+        lambda tried: written(tried[0].remaining, numbers.change),
+        "what remains, compared with the good release",
     ),
-    Column("Parity", lambda one: verdict_entry("pass" if one[0].keeps_parity else "fail")),
-    Column("Run", lambda one: runs.link(one[1])),
+    Column("Parity", lambda tried: verdict_entry("pass" if tried[0].keeps_parity else "fail")),
+    Column("Run", lambda tried: runs.link(tried[1])),
 )
 
 
@@ -106,8 +121,10 @@ def opening(alert: "Alert") -> Opening:
     """What changed, in few words; then the alert's sentence, since when, through what, and the way round it."""
     sentence, rest = runs.split(alert.sentence)
     headline = _change_in_words(alert)
+    searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
+    work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
     told = [sentence, rest] if headline else [rest]
-    parts = [part for part in (*told, alert.since, alerts.because(alert), _way_round(alert)) if part]
+    parts = [part for part in (*told, alert.since, alerts.because(alert), work_around) if part]
     text = " ".join(part.rstrip(".") + "." for part in parts)
     return Opening(headline or sentence, numbers.unbroken(text), _notes(alert))
 
@@ -116,13 +133,6 @@ def _change_in_words(alert: "Alert") -> str:
     """`encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for what is no latency."""
     line = _line(alert.lead) if alert.lead is not None else None
     return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
-
-
-def _way_round(alert: "Alert") -> str:
-    answered = [
-        search for search in alert.investigations.all() if search.kind == "work_around" and (search.answer or {})
-    ]
-    return str(answered[-1].sentence) if answered and (answered[-1].answer or {}).get("is_found") else ""
 
 
 def _notes(alert: "Alert") -> list[str]:
@@ -146,8 +156,11 @@ def provider_of(alert: "Alert") -> str:
     return entry.short if entry is not None else "cpu"
 
 
-def comparison_of(symptom: "Symptom") -> Comparison | None:
-    return Comparison.model_validate(symptom.comparison) if symptom.comparison else None
+def headline_comparison(symptom: "Symptom") -> Comparison | None:
+    """The comparison of a change of latency or throughput; None for what is no ratio (outputs, placement, endings)."""
+    if not symptom.comparison or not kind_of(symptom.kind).is_headline:
+        return None
+    return Comparison.model_validate(symptom.comparison)
 
 
 def sides(alert: "Alert") -> tuple[Side, Side]:
@@ -162,21 +175,24 @@ def named(alert: "Alert") -> list[Named]:
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
     pairs = [(symptom, Comparison.model_validate(symptom.comparison)) for symptom in symptoms.values()]
+    is_of_several_nodes = len(alert.nodes) > 1
     return [
-        Named(pair, _place(alert, symptom), step, address_of(symptom), line_of(pair, {})) for symptom, pair in pairs
+        Named(
+            pair,
+            (f"{symptom.node}: " if is_of_several_nodes else "") + _short_label(alert, symptom),
+            step,
+            cell_address(symptom),
+            line_of(pair, {}),
+        )
+        for symptom, pair in pairs
     ]
-
-
-def _place(alert: "Alert", symptom: "Symptom") -> str:
-    label = _short_label(alert, symptom)
-    return f"{symptom.node}: {label}" if len(alert.nodes) > 1 else label
 
 
 def _short_label(alert: "Alert", symptom: "Symptom") -> str:
     return str(symptom.label).removeprefix(f"{alert.model.name}, ")
 
 
-def address_of(symptom: "Symptom") -> str:
+def cell_address(symptom: "Symptom") -> str:
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
@@ -188,7 +204,7 @@ def evidence(alert: "Alert") -> Table:
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
         *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
-        Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
+        Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=cell_address(each[0]))),
         Number("change", _size, "the paired estimate, over the rounds of one block"),
         Number(
             "95 % interval", lambda each: Entry(each[1].change.interval, each[1].change.low) if each[1] else Entry()
@@ -206,13 +222,8 @@ def evidence(alert: "Alert") -> Table:
     return Table.of("evidence", "What changed, by series", columns, symptoms)
 
 
-def is_by_processor_time(symptom: "Symptom") -> bool:
-    comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
-    return comparison is not None and is_by_processor(comparison)
-
-
 def _line(symptom: "Symptom") -> Line | None:
-    comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
+    comparison = headline_comparison(symptom)
     return None if comparison is None else line_of(comparison, {})
 
 
@@ -238,14 +249,14 @@ def question(alert: "Alert", kind: str) -> Question | None:
     if not asked:
         return None
     newest = asked[-1]
-    is_open = newest.state in ("waiting", "measuring")
     answer, activity = newest.answer or {}, _activity(newest)
-    table = _steps(newest) if kind == "since_when" else _trials(newest)
     return Question(
         sentence=newest.sentence or _progress(newest, activity),
         state=activity,
-        is_open=is_open,
-        table=table,
+        is_open=newest.state in ("waiting", "measuring"),
+        table=Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
+        if kind == "since_when"
+        else _trials(newest),
         code=str(answer.get("code") or ""),
         verdict=str((answer.get("comparison") or {}).get("verdict") or ""),
         run=newest.run_id,
@@ -272,40 +283,23 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
 
 
-def _activity(one: "Investigation") -> str:
+def _activity(search: "Investigation") -> str:
     """Its state; of one that has a run under way, what goes on in that: measuring only while a node measures."""
-    if one.state != "measuring" or one.run is None or one.run.finished_at is not None:
-        return str(one.state)
-    return shown_states([one.run])[one.run.pk]
+    if search.state != "measuring" or search.run is None or search.run.finished_at is not None:
+        return str(search.state)
+    return shown_states([search.run])[search.run.pk]
 
 
-def _progress(one: "Investigation", activity: str) -> str:
-    done, probe = numbers.counted(len(one.steps), "step") + " measured", (one.asked or {}).get("probe")
+def _progress(search: "Investigation", activity: str) -> str:
+    done, probe = numbers.counted(len(search.steps), "step") + " measured", (search.asked or {}).get("probe")
     does = "is being measured" if activity == "measuring" else "waits to be measured"
-    return f"{done}; {probe} {does}." if probe and one.state == "measuring" else f"{done}."
+    return f"{done}; {probe} {does}." if probe and search.state == "measuring" else f"{done}."
 
 
-def _steps(one: "Investigation") -> Table:
-    return Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, one.steps)
-
-
-def _change(step: Step) -> Entry:
-    return Entry(numbers.change(step.get("ratio"), step.get("low"), step.get("high")), step.get("ratio"))
-
-
-def _interval(step: Step) -> Entry:
-    low = step.get("low")
-    return Entry(numbers.change_interval(low, step.get("high"), ratio=step.get("ratio")), low)
-
-
-def _trials(one: "Investigation") -> Table:
-    trials = [(trial, step.get("run")) for step in one.steps for trial in trials_of(step)]
-    ordered = sorted(trials, key=lambda each: -each[0].undone)
+def _trials(search: "Investigation") -> Table:
+    trials = [(trial, step.get("run")) for step in search.steps for trial in trials_of(step)]
+    ordered = sorted(trials, key=lambda tried: -tried[0].undone)
     return Table.of("work-around", "Session options tried", TRIAL_COLUMNS, ordered)
-
-
-def _trial_change(comparison: Comparison) -> Entry:
-    return Entry(numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high), comparison.ratio)
 
 
 def _switch(candidate: Candidate) -> str:
@@ -323,7 +317,7 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
 
 def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one alert; `more`: errors and what was typed into its forms."""
-    kinds = listing.kinds_of(row)
+    kinds, compared = alerts.kinds_of(row), named(row)
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
     may_ask = (
@@ -334,21 +328,25 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     )
     context = {
         "alert": row,
-        "state": listing.state_of(row),
+        "state": alerts.state_of(row),
         "kinds": [kind_of(kind).title for kind in kinds],
         "kind_names": kinds,
-        "bisect_command": bisect_command(row),
+        "bisect_command": commands.bisect_command(
+            row.version.artifact.main, good=row.good, bad=row.bad, provider=provider_of(row)
+        ),
         "opening": opening(row),
         "evidence": evidence(row),
-        "busy": BUSY if any(map(is_by_processor_time, row.symptoms.all())) else "",
-        "figure": _ratios(row),
+        "busy": BUSY
+        if any((pair := headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
+        else "",
+        "figure": ratios.ratios(compared) if len(compared) > 1 else None,
         "operators": _operators(row),
         "graph_changes": graph_changes(symptom) if (symptom := row.lead) is not None else [],
         "since_when": since_when,
         "first_bad": first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": question(row, "work_around"),
         "members": [member.user for member in members],
-        "timeline": timeline(row),
+        "timeline": alerts.timeline(row),
         "may_write": may_write,
         "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,
@@ -361,20 +359,9 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     return render(request, "dashboard/alert.html", context, status=status)
 
 
-def bisect_command(row: "Alert") -> str:
-    return commands.bisect_command(row.version.artifact.main, good=row.good, bad=row.bad, provider=provider_of(row))
-
-
-def _ratios(row: "Alert") -> Figure | None:
-    rows = named(row)
-    return ratios.ratios(rows) if len(rows) > 1 else None
-
-
 def _operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
-    symptom = row.lead
-    is_of_latency = symptom is not None and kind_of(symptom.kind).is_headline
-    comparison = comparison_of(symptom) if symptom is not None and is_of_latency else None
+    comparison = headline_comparison(row.lead) if row.lead is not None else None
     if comparison is None or not comparison.operators:
         return None
     return operators.operators(comparison, sides(row))

@@ -19,7 +19,7 @@ from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
 from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
-from farm.contract.document_cells import Cell, EngineParity
+from farm.contract.document_cells import Cell, EngineParity, Parity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import opening_of
@@ -52,33 +52,28 @@ Line = tuple[Entry, ...]
 
 def beside(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
     """One line a comparison, those of this cell first; empty of a cell that was not checked."""
-    rows = [*_own(cell), *_engines(cells, cell, address)]
+    is_checked = cell.is_repeatable is not None
+    rows = [_unoptimised(cell), _repeated(cell), _batch_row(cell), _precision(cell)] if is_checked else []
+    rows += _engines(cells, cell, address)
     return Table("beside", "Outputs against other engines and settings", HEADS, rows)
 
 
-def _own(cell: Cell) -> list[Line]:
-    if cell.is_repeatable is None:
-        return []
-    return [_levels(cell), _repeat(cell), _row(cell), _precision(cell)]
-
-
-def _levels(cell: Cell) -> Line:
+def _unoptimised(cell: Cell) -> Line:
     unoptimised = cell.unoptimised
     name = "its own runtime without optimisations"
     if unoptimised is None:
         why = "checked on the CPU provider only, where optimisations are on and a second session is cheap"
-        return _line(name, sign_of("not measured"), None, why)
-    largest = max((port.max_abs for port in unoptimised.outputs if port.max_abs is not None), default=None)
-    return _line(name, _sign(unoptimised.verdict), largest, unoptimised.text)
+        return _line(Entry(name), sign_of("not measured"), None, why)
+    return _line(Entry(name), _sign(unoptimised.verdict), _largest_difference(unoptimised), unoptimised.text)
 
 
-def _repeat(cell: Cell) -> Line:
+def _repeated(cell: Cell) -> Line:
     sentence = "The same input twice gives the same bits." if cell.is_repeatable else "The same input twice differs."
-    return _line("the same input again", sign_of("pass") if cell.is_repeatable else DIFFERS, None, sentence)
+    return _line(Entry("the same input again"), sign_of("pass") if cell.is_repeatable else DIFFERS, None, sentence)
 
 
-def _row(cell: Cell) -> Line:
-    name, largest = "a row of the batch alone", cell.batch_row_max_abs
+def _batch_row(cell: Cell) -> Line:
+    name, largest = Entry("a row of the batch alone"), cell.batch_row_max_abs
     if largest is None:
         return _line(name, sign_of("not measured"), None, "needs a dynamic batch, and more than one row in it")
     is_same = largest <= LEVELS.atol
@@ -91,9 +86,8 @@ def _precision(cell: Cell) -> Line:
     sentence = f"The provider says it executes {told}." if told else "The provider reports no precision."
     sign = Sign("·", "told" if told else "not reported", "quiet")
     asked = axes.BY_NAME["precision"].label(cell)
-    return _line(
-        f"the precision asked for, {asked}", DIFFERS if parities.is_other_precision(cell) else sign, None, sentence
-    )
+    name = Entry(f"the precision asked for, {asked}")
+    return _line(name, DIFFERS if parities.is_other_precision(cell) else sign, None, sentence)
 
 
 def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
@@ -111,24 +105,22 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
 
 
 def _engine(other: Cell, pair: EngineParity, name: str, href: str) -> Line:
-    largest = max((port.max_abs for port in pair.outputs if port.max_abs is not None), default=None)
-    sign = _sign(pair.verdict)
     soft = "A/A twin" if other.twin_of else titles.runtime(other.runtime)
-    return (
-        Entry(name, href=href, soft="" if soft in name else soft),
-        Entry(sign=sign, value=sign.word),
-        Entry("" if largest is None else numbers.scientific(largest), largest),
-        Entry(pair.text),
-    )
+    link = Entry(name, href=href, soft="" if soft in name else soft)
+    return _line(link, _sign(pair.verdict), _largest_difference(pair), pair.text)
+
+
+def _largest_difference(parity: Parity) -> float | None:
+    return max((port.max_abs for port in parity.outputs if port.max_abs is not None), default=None)
 
 
 def _sign(verdict: str) -> Sign:
     return DIFFERS if verdict == "fail" else sign_of(verdict.replace("_", " "))
 
 
-def _line(name: str, sign: Sign, largest: float | None, sentence: str) -> Line:
+def _line(name: Entry, sign: Sign, largest: float | None, sentence: str) -> Line:
     shown = "" if largest is None else numbers.scientific(largest)
-    return (Entry(name), Entry(sign=sign, value=sign.word), Entry(shown, largest), Entry(sentence))
+    return (name, Entry(sign=sign, value=sign.word), Entry(shown, largest), Entry(sentence))
 
 
 # a cell that has not ended, by what goes on in its block
@@ -303,19 +295,19 @@ def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
 def machine(facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
     """Facts of the node that measured, those that are known; what passes as it was just before the block."""
     nodes = facts.get("nodes")
-    own = nodes.get(node or "") if isinstance(nodes, dict) else facts
-    one: dict[str, object] = dict(own) if isinstance(own, Mapping) else {}
+    found = nodes.get(node or "") if isinstance(nodes, dict) else facts
+    read: dict[str, object] = dict(found) if isinstance(found, Mapping) else {}
     if before is not None:
-        one |= before.model_dump(exclude={"block", "node", "advice"})
-        one["busy_share"] = None if before.busy_share is None else numbers.share(before.busy_share)
-    known = [(name, one.get(key)) for name, key in MACHINE]
-    size = one.get("memory_bytes")
+        read |= before.model_dump(exclude={"block", "node", "advice"})
+        read["busy_share"] = None if before.busy_share is None else numbers.share(before.busy_share)
+    known = [(name, read.get(key)) for name, key in MACHINE]
+    size = read.get("memory_bytes")
     memory = [("Memory", numbers.size(size))] if isinstance(size, int | float) and size else []
-    shown = [(name, _in_words(value)) for name, value in known if value not in (None, "")]
-    return [*([("Node", node)] if node and one else []), *shown[:2], *memory, *shown[2:]]
+    shown = [(name, _format_fact(value)) for name, value in known if value not in (None, "")]
+    return [*([("Node", node)] if node and read else []), *shown[:2], *memory, *shown[2:]]
 
 
-def _in_words(value: object) -> str:
+def _format_fact(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return numbers.plain(value) if isinstance(value, float) else str(value)

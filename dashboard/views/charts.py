@@ -64,7 +64,9 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
     wanted = request.GET.get("chart", "")
     own = scenarios.of_run(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
-    if not wanted and _is_about_accuracy(document):
+    judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
+    is_about_accuracy = len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
+    if not wanted and is_about_accuracy:
         wanted = "pareto"
     if not wanted:
         wanted = next((name for name in own if scenarios.is_about(document.cells, name)), "")
@@ -84,11 +86,6 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
         "memory": lambda: cell_bars.memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
-
-
-def _is_about_accuracy(document: Document) -> bool:
-    judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
-    return len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
 
 
 def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:

@@ -103,33 +103,28 @@ def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> lis
     members: dict[str, list[str]] = {}
     for node, group in group_of.items():
         members.setdefault(group, []).append(node)
-    made = [_group(sides, members[group]) for group, sides in known.items()]
+    made = []
+    for group, sides in known.items():
+        head = max((row for side in sides for row in side), key=lambda row: row.time_us)
+        covers = tuple(node for node in members[group] if node != head.node)
+        made.append(Group(head.node, covers, tuple(map(_side, sides))))
     if len(cells) == 2 and paired[0] is not None:
-        made = [_of_pairs(group, paired[0]) for group in made]
-    return sorted(marked(made, cells, paired), key=lambda one: (-one.size, one.node))
+        made = [_with_pairs(group, paired[0]) for group in made]
+    marked = [replace(group, moved=_moved(group, cells, paired)) for group in made]
+    return sorted(marked, key=lambda group: (-group.size, group.node))
 
 
-def _of_pairs(group: Group, known: Comparison) -> Group:
+def _with_pairs(group: Group, known: Comparison) -> Group:
     """The group by what the comparison says of it, where that is of the same nodes."""
-    own = _measured_change(group, known)
-    if own is None or {own.node, *own.covers} != {group.node, *group.covers}:
+    change = _measured_change(group, known)
+    if change is None or {change.node, *change.covers} != {group.node, *group.covers}:
         return group
-    times = own.baseline_us, own.candidate_us
+    times = change.baseline_us, change.candidate_us
     sides = [
         side if side.time_us is None else replace(side, time_us=time)
         for side, time in zip(group.sides, times, strict=True)
     ]
-    return replace(group, sides=tuple(sides), pairs=own)
-
-
-def marked(made: Sequence[Group], cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> list[Group]:
-    return [replace(group, moved=_moved(group, cells, paired)) for group in made]
-
-
-def _group(rows: Sequence[Sequence[OperatorTime]], members: Sequence[str]) -> Group:
-    head = max((row for side in rows for row in side), key=lambda row: row.time_us)
-    covers = tuple(node for node in members if node != head.node)
-    return Group(head.node, covers, tuple(_side(side) for side in rows))
+    return replace(group, sides=tuple(sides), pairs=change)
 
 
 def _side(rows: Sequence[OperatorTime]) -> Side:
@@ -137,7 +132,7 @@ def _side(rows: Sequence[OperatorTime]) -> Side:
         return Side()
     longest = sorted(rows, key=lambda row: -row.time_us)
     types, ran_on = (
-        tuple(dict.fromkeys(told)) for told in zip(*((r.op_type, r.provider) for r in longest), strict=True)
+        tuple(dict.fromkeys(names)) for names in zip(*((row.op_type, row.provider) for row in longest), strict=True)
     )
     return Side(sum(row.time_us for row in rows), types, ran_on)
 
@@ -164,8 +159,8 @@ def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Compa
     longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
     if abs(change) < LEAST_OF_WHOLE * whole or abs(change) < LEAST_OF_OWN * longest:
         return None
-    own = _measured_change(group, known)
-    low, high = (None, None) if own is None else (own.change_low_us, own.change_high_us)
+    measured = _measured_change(group, known)
+    low, high = (None, None) if measured is None else (measured.change_low_us, measured.change_high_us)
     # of the pairs, which may be apart from the two cells' own traces: then nothing is sure
     if low is not None and high is not None and (low <= 0 <= high or (low > 0) != (change > 0)):
         return None
@@ -189,23 +184,25 @@ def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     if not moved:
         return f"None of {counted} moved"
     top = moved[0]
-    place = max(range(1, len(top.sides)), key=lambda one: abs(top.change_us(one)))
+    place = max(range(1, len(top.sides)), key=lambda place: abs(top.change_us(place)))
+    longest = max(top.sides, key=lambda side: side.time_us or 0.0)
+    top_type = longest.types[0] if longest.types else ""
     verb = "moved" if len(chosen) == 2 else "moved in at least one cell"
     return (
-        f"{len(moved)} of {counted} {verb}, most {_type(top)} {end_of(top.node, most=40)}: "
+        f"{len(moved)} of {counted} {verb}, most {top_type} {end_of(top.node, most=40)}: "
         f"{numbers.signed(top.change_us(place))} µs in {names(chosen)[place]}"
     )
 
 
 def shown(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
     """Those that moved, or all; of them those that have the words which were searched for."""
-    return [group for group in found if (every or group.has_moved) and _holds(group, wanted)]
-
-
-def _holds(one: Group, wanted: str) -> bool:
-    types = [name for side in one.sides for name in (*side.types, *side.providers)]
-    text = " ".join((one.node, *one.covers, *types)).lower()
-    return all(word in text for word in wanted.lower().split())
+    shown = []
+    for group in (group for group in found if every or group.has_moved):
+        types = [name for side in group.sides for name in (*side.types, *side.providers)]
+        text = " ".join((group.node, *group.covers, *types)).lower()
+        if all(word in text for word in wanted.lower().split()):
+            shown.append(group)
+    return shown
 
 
 def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
@@ -219,13 +216,13 @@ def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
     return Table("operators", "Operators side by side", heads, [_row(row, longest) for row in rows[:SHOWN]])
 
 
-def _row(one: Group, longest: float) -> tuple[Entry, ...]:
-    entries = [Entry(one.node, is_name=True), Entry(_as(one)), _time(one, 0, longest)]
-    for place, sign in enumerate(one.moved, 1):
-        change = one.change_us(place)
-        entries += [_time(one, place, longest), Entry(numbers.signed(change), change)]
+def _row(group: Group, longest: float) -> tuple[Entry, ...]:
+    entries = [Entry(group.node, is_name=True), Entry(_executed_as(group)), _time(group, 0, longest)]
+    for place, sign in enumerate(group.moved, 1):
+        change = group.change_us(place)
+        entries += [_time(group, place, longest), Entry(numbers.signed(change), change)]
         entries.append(Entry(sign=sign, value=sign.word) if sign else Entry())
-    return (*entries, Entry(numbers.listed(one.covers, most=4), is_name=True))
+    return (*entries, Entry(numbers.listed(group.covers, most=4), is_name=True))
 
 
 def _time(group: Group, place: int, longest: float) -> Entry:
@@ -235,32 +232,25 @@ def _time(group: Group, place: int, longest: float) -> Entry:
     return Entry(text, time_us, share=time_us / (longest or 1.0), title="" if text else APART)
 
 
-def _as(one: Group) -> str:
+def _executed_as(group: Group) -> str:
     """What executes it: once where all cells do the same, else each cell's own, and the provider where that differs."""
-    executed = [side for side in one.sides if side.time_us is not None]
+    executed = [side for side in group.sides if side.time_us is not None]
     with_provider = len({side.providers for side in executed}) > 1
-    said = list(dict.fromkeys(_kernels(side, with_provider=with_provider) for side in executed))
-    return " | ".join(said)
+    kernels = []
+    for side in executed:
+        types = " + ".join(filter(None, side.types[:3])) or "further operators"
+        kernels.append(f"{types} on {', '.join(map(titles.provider, side.providers))}" if with_provider else types)
+    return " | ".join(dict.fromkeys(kernels))
 
 
-def _kernels(side: Side, *, with_provider: bool) -> str:
-    types = " + ".join(filter(None, side.types[:3])) or "further operators"
-    return f"{types} on {', '.join(map(titles.provider, side.providers))}" if with_provider else types
-
-
-def _type(one: Group) -> str:
-    longest = max(one.sides, key=lambda side: side.time_us or 0.0)
-    return longest.types[0] if longest.types else ""
-
-
-def as_row(chosen: Sequence[Chosen], one: Group) -> dict[str, str | float | None]:
+def as_row(chosen: Sequence[Chosen], group: Group) -> dict[str, str | float | None]:
     """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
-    row: dict[str, str | float | None] = {"node": one.node, "covers": " ".join(one.covers)}
-    for place, (cell, side) in enumerate(zip(chosen, one.sides, strict=True)):
+    row: dict[str, str | float | None] = {"node": group.node, "covers": " ".join(group.covers)}
+    for place, (cell, side) in enumerate(zip(chosen, group.sides, strict=True)):
         row |= {f"{cell.key} executes": " ".join(side.types), f"{cell.key} us": side.time_us}
         if place:
-            sign = one.moved[place - 1]
-            row |= {f"{cell.key} change_us": one.change_us(place), f"{cell.key} moved": sign.word if sign else None}
+            sign = group.moved[place - 1]
+            row |= {f"{cell.key} change_us": group.change_us(place), f"{cell.key} moved": sign.word if sign else None}
     return row
 
 
@@ -273,21 +263,22 @@ def notes(found: Sequence[Group]) -> str:
     for group in found:
         sign = group.moved[0]
         step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
-        written[group.node] = {"text": _both(group), "more": _as(group), "step": step}
+        written[group.node] = {"text": _both_times(group), "more": _executed_as(group), "step": step}
     for group in found:
         for inner in group.covers:
-            written.setdefault(inner, {"text": f"with {end_of(group.node, most=24)}", "more": _both(group), "step": 0})
+            written.setdefault(
+                inner, {"text": f"with {end_of(group.node, most=24)}", "more": _both_times(group), "step": 0}
+            )
     return script_json(written)
 
 
-def _both(one: Group) -> str:
-    old, new = one.time(0), one.time(1)
-    change = numbers.signed(one.change_us(1))
+def _both_times(group: Group) -> str:
+    old, new = group.time(0), group.time(1)
+    change = numbers.signed(group.change_us(1))
     return f"{old} → {new} µs ({change})" if old and new else f"{change} µs"
 
 
 VIEWS = ("operators", "timeline")
-MOST_SEARCHED = 100
 
 
 def view_of(request: HttpRequest, chosen: list[Chosen]) -> str:
@@ -314,8 +305,7 @@ def panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Gro
     """What the page says of them: the table of the operators, or the inferences on one axis."""
     if view == "timeline":
         return _timelines(request, chosen, found)
-    every, wanted = request.GET.get("every") == "yes", request.GET.get("find", "").strip()[:MOST_SEARCHED]
-    rows = shown(found, every=every, wanted=wanted)
+    every, wanted, rows = _asked_for(request, found)
     return {
         "said": headline(chosen, found) if found else FEW,
         "found": found,
@@ -350,6 +340,11 @@ def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -
 
 def as_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
     """The operators that the address chooses, as CSV, JSON or Parquet."""
-    wanted = request.GET.get("find", "").strip()[:MOST_SEARCHED]
-    rows = shown(found, every=request.GET.get("every") == "yes", wanted=wanted)
-    return lists.as_file(request, "compared-operators", rows, lambda one: as_row(chosen, one))
+    *_, rows = _asked_for(request, found)
+    return lists.as_file(request, "compared-operators", rows, lambda group: as_row(chosen, group))
+
+
+def _asked_for(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
+    """Whether the address asks for every operator, which words it searches for, and the groups that these leave."""
+    every, wanted = request.GET.get("every") == "yes", lists.searched(request, "find")
+    return every, wanted, shown(found, every=every, wanted=wanted)

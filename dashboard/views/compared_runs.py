@@ -1,6 +1,6 @@
 """Two to four runs compared cell by cell, as far as the filters of the address leave them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TypeGuard
@@ -19,6 +19,7 @@ from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.cells.metric import Metric
 from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers
@@ -29,7 +30,6 @@ from farm.runs import selectors
 Address = Callable[[int, str], str]
 # so many matched cells are judged; each takes as long as a small page
 MOST_MATCHES = 500
-MOST_SEARCHED = 100
 APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
 
@@ -45,12 +45,23 @@ class Filters:
     words: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, object]) -> "Filters":
-        """From an address; what cannot be read filters nothing."""
-        kind, least = str(given.get("kind", "")), str(given.get("least", ""))
+    def read(cls, request: HttpRequest) -> "Filters":
+        """From the address; what cannot be read filters nothing."""
+        kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
-        return cls(known, given.get("sure") == "yes", percent / 100, str(given.get("find", "")).strip()[:MOST_SEARCHED])
+        return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.searched(request, "find"))
+
+    def leave(self, match: "Match") -> bool:
+        """Whether the match is among those that the page shows."""
+        if not all(word in match.name.lower() for word in self.words.lower().split()):
+            return False
+        if self.kind and (None not in match.judged) != (self.kind == "both"):
+            return False
+        if not self.is_sure and not self.least:
+            return True
+        sure = [judged for judged in match.judged if judged is not None and (judged.is_sure or not self.is_sure)]
+        return any(judged.ratio and abs(log(judged.ratio)) >= log(1 + self.least) for judged in sure)
 
 
 @dataclass(frozen=True)
@@ -83,37 +94,17 @@ def matches(documents: Sequence[Document]) -> list[Match]:
             named = cell.model_copy(update={"model": names.get(cell.model_sha256, cell.model)})
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
-    made = [_match(" · ".join(place), cells) for place, cells in list(places.items())[:MOST_MATCHES]]
-    return sorted(made, key=lambda one: -one.size)
+    made = []
+    for place, (base, *others) in list(places.items())[:MOST_MATCHES]:
+        judged = tuple(_judge(base, other) for other in others)
+        made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
+    return sorted(made, key=lambda match: -match.size)
 
 
-def _match(name: str, cells: Sequence[Cell | None]) -> Match:
-    base, *others = cells
-    judged = tuple(_judged(base, other) for other in others)
-    return Match(name or "the only cell", tuple(cells), judged)
-
-
-def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
+def _judge(base: Cell | None, other: Cell | None) -> Judged | None:
     if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
         return None
     return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
-
-
-def _fits(one: Match, filters: Filters) -> bool:
-    is_whole = None not in one.judged
-    if not all(word in one.name.lower() for word in filters.words.lower().split()):
-        return False
-    if filters.kind and is_whole != (filters.kind == "both"):
-        return False
-    if not filters.is_sure and not filters.least:
-        return True
-    return any(_changed(each, filters) for each in one.judged if each is not None)
-
-
-def _changed(judged: Judged, filters: Filters) -> bool:
-    if judged.ratio is None or (filters.is_sure and not judged.is_sure):
-        return False
-    return abs(log(judged.ratio)) >= log(1 + filters.least)
 
 
 def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
@@ -123,10 +114,11 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     both = [row for row in rows if None not in row.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
-    told = _largest_change(both)
+    wrong = [match for match in both if any(judged is not None and judged.wrong for judged in match.judged)]
+    in_wrong = f"{WRONG} in {len(wrong)} of {numbers.counted(len(both), 'cell')}; " if wrong else ""
     if not any(_is_of_one_model(match.cells) for match in both):
-        told = "different models, shown side by side without a verdict"
-    return f"{first}: {_wrong(both)}{told}"
+        return f"{first}: {in_wrong}different models, shown side by side without a verdict"
+    return f"{first}: {in_wrong}{_largest_change(both)}"
 
 
 def _is_of_one_model(cells: Sequence[Cell | None]) -> bool:
@@ -135,17 +127,13 @@ def _is_of_one_model(cells: Sequence[Cell | None]) -> bool:
 
 
 def _largest_change(both: Sequence[Match]) -> str:
-    sure = [match for match in both if any(_counts(each) for each in match.judged)]
+    sure = [match for match in both if any(map(_counts, match.judged))]
     if not sure:
         return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
-    top = max((each for each in sure[0].judged if _counts(each)), key=lambda one: abs(log(one.ratio or 1.0)))
+    changes = [judged for judged in sure[0].judged if _counts(judged)]
+    top = max(changes, key=lambda judged: abs(log(judged.ratio or 1.0)))
     counted = f"{len(sure)} of {numbers.counted(len(both), 'cell')}"
     return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
-
-
-def _wrong(both: Sequence[Match]) -> str:
-    wrong = [match for match in both if any(each is not None and each.wrong for each in match.judged)]
-    return f"{WRONG} in {len(wrong)} of {numbers.counted(len(both), 'cell')}; " if wrong else ""
 
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:
@@ -195,8 +183,8 @@ def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -
         return Entry("no such cell")
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
-    told = cell if judged is None else judged.times(cell).with_compared_time(cell)
-    return replace(milliseconds(told, says=told is not cell), href=address(run, cell.id))
+    timed = cell if judged is None else judged.times(cell).with_compared_time(cell)
+    return replace(milliseconds(timed, says=timed is not cell), href=address(run, cell.id))
 
 
 def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
@@ -224,10 +212,10 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     rows = [selectors.run(person(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
     every = matches(documents)
-    filters = Filters.read(request.GET)
-    left = [match for match in every if _fits(match, filters)]
+    filters = Filters.read(request)
+    left = [match for match in every if filters.leave(match)]
     if lists.is_wanted(request):
-        return lists.as_file(request, "compared-runs", left, lambda one: as_row(numbers, one))
+        return lists.as_file(request, "compared-runs", left, lambda match: as_row(numbers, match))
     context = {
         **_chart(request, numbers, left),
         "kept": [(name, value) for name in KEPT for value in request.GET.getlist(name) if value],
@@ -236,7 +224,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         "differing": differing(documents),
         "every": every,
         "left": left,
-        "table": table(numbers, left, _address),
+        "table": table(numbers, left, _cell_address),
         "kinds": KINDS,
         "filters": filters,
         "least": round(100 * filters.least),
@@ -251,12 +239,17 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
     if not metrics:
         return {}
     is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)
-    asked = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
-    metric = next((metric for metric in metrics if metric.name == asked), metrics[0])
+    metric = wanted_metric(request, metrics, is_by_processor=is_by_processor)
     rows = [beside.Matched(match.name, match.cells) for match in left]
-    figure = beside.runs_beside(metric, numbers, rows, _address)
+    figure = beside.runs_beside(metric, numbers, rows, _cell_address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 
 
-def _address(run: int, cell: str) -> str:
+def wanted_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
+    """The metric that the address names; else what the verdicts rest on, else the first."""
+    name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
+    return next((metric for metric in metrics if metric.name == name), metrics[0])
+
+
+def _cell_address(run: int, cell: str) -> str:
     return reverse("dashboard:cell", args=[run, cell])

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from farm.runs.models import CellDocument, Run
 
 
-MOST_SEARCHED = 100
 KEPT = ("cells", "base", "view", "metric", "every", "find")
 
 
@@ -107,7 +106,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
 
 def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
-    every, wanted = request.GET.get("every") == "yes", request.GET.get("find", "").strip()[:MOST_SEARCHED]
+    every, wanted = request.GET.get("every") == "yes", searched(request, "find")
     whole = side.lines(chosen, judged) if len(chosen) > 1 else []
     rows = side.shown(whole, every=every, wanted=wanted)
     panel: Panel = {
@@ -122,11 +121,8 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
     metrics = beside.drawable([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
-    # where the address names none that is known, what the verdicts rest on
-    asked = request.GET.get("metric") or (
-        side.PROCESSOR_TIME if any(verdict.by_processor for verdict in judged) else ""
-    )
-    metric = next((metric for metric in metrics if metric.name == asked), metrics[0])
+    is_by_processor = any(verdict.by_processor for verdict in judged)
+    metric = compared_runs.wanted_metric(request, metrics, is_by_processor=is_by_processor)
     panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
     return panel
 
@@ -137,10 +133,9 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
         "",
         *(side.change(metric, base, choice.cell, how).text for choice, how in zip(chosen[1:], judged, strict=True)),
     ]
-    called = side.names(chosen)
     bars = [
         beside.Bar(name, choice.cell, choice.href, how)
-        for name, choice, how in zip(called, chosen, changes, strict=True)
+        for name, choice, how in zip(side.names(chosen), chosen, changes, strict=True)
     ]
     return beside.beside(metric, bars)
 
@@ -236,7 +231,7 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
     if typed:
         matching = cells_matching(person(request), typed)
         cells = [
-            _entry(_key(match), _words(match), f"run {match.run_id}, {match.name}", taken)
+            _entry(f"{match.run_id}:{match.name}", _words(match), f"run {match.run_id}, {match.name}", taken)
             for match in matching[:MAX_HITS]
         ]
         return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
@@ -254,13 +249,9 @@ def _entry(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | 
     return {"key": key, "name": name, "id": where, "is_taken": key in taken}
 
 
-def _key(one: MeasuredCell) -> str:
-    return f"{one.run_id}:{one.name}"
-
-
-def _words(one: MeasuredCell) -> str:
-    where = f" on {one.node}" if one.node else ""
-    return f"{one.model} v{one.version}: {titles.setting(one)}{where}"
+def _words(cell: MeasuredCell) -> str:
+    where = f" on {cell.node}" if cell.node else ""
+    return f"{cell.model} v{cell.version}: {titles.setting(cell)}{where}"
 
 
 def _runs(request: HttpRequest) -> list["Run"]:

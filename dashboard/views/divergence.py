@@ -1,6 +1,6 @@
 """The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -67,11 +67,6 @@ def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
         other for other in by_id.values() for pair in other.engines if pair.cell == cell.id and pair.verdict == "fail"
     ]
     return [*asked, *(Question(f"Find where it parts from {_named(other)}", other.id) for other in differing)]
-
-
-def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
-    known = {cell.id: cell for cell in cells}
-    return [_answer(row, known) for row in reversed(list(rows))]
 
 
 def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
@@ -147,7 +142,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
     """What the panel shows; its questions only to those who may ask them."""
-    found = answers(divergences_of(row, cell.id), cells)
+    known = {cell.id: cell for cell in cells}
+    found = [_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(person(request), row)
     return {
         "divergences": found,

@@ -1,6 +1,5 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -48,10 +47,6 @@ class Choice:
     label: str
 
 
-def choices(cells: Sequence[TracedCell]) -> list[Choice]:
-    return [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells]
-
-
 def key_of(cell: TracedCell) -> str:
     return f"{cell.run_id}:{cell.name}"
 
@@ -68,7 +63,7 @@ def headline(cell: Cell) -> str:
 def because(cell: Cell) -> str:
     """The operator at the top."""
     whole = whole_us(cell)
-    top = max(cell.operators, key=lambda one: one.time_us)
+    top = max(cell.operators, key=lambda operator: operator.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
     time_us, where = numbers.plain(top.time_us), titles.provider(top.provider)
     return f"{top.op_type} {top.node} takes {time_us} µs of an inference, {part} of it, on {where}."
@@ -89,18 +84,18 @@ def notes(cell: Cell) -> str:
     return script_json(written)
 
 
-def _note(one: OperatorTime, whole: float) -> dict[str, str | int]:
-    share = one.time_us / whole
-    text = f"{numbers.plain(one.time_us)} µs · {numbers.share(share)} · {titles.provider(one.provider)}"
-    fused = f", with {numbers.listed(one.covers, most=4)} in it" if one.covers else ""
-    more = f"ran as {one.op_type} on {one.provider}{fused}"
+def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
+    share = operator.time_us / whole
+    text = f"{numbers.plain(operator.time_us)} µs · {numbers.share(share)} · {titles.provider(operator.provider)}"
+    fused = f", with {numbers.listed(operator.covers, most=4)} in it" if operator.covers else ""
+    more = f"ran as {operator.op_type} on {operator.provider}{fused}"
     return {"text": text, "more": more, "step": 1 + sum(share >= at for at in STEPS)}
 
 
 def table(cell: Cell) -> Table:
     """The list that stands beside the picture: the operators with most time."""
     whole = whole_us(cell) or 1.0
-    longest = sorted(cell.operators, key=lambda one: -one.time_us)[:SHOWN]
+    longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns(whole, "µs")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
     return Table.of("operators", "The model's nodes by time", shown, longest)
@@ -131,7 +126,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     chosen = _chosen(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
-        "choices": choices(cells),
+        "choices": [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells],
         "netron": netron.release(),
         "facts": version.inspection or {},
     }
@@ -158,7 +153,10 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
 
 def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
     """The same page of two cells: both times on each node, and what moved between them marked."""
-    pair = [_side(user, cell) for cell in (base, chosen)]
+    pair = []
+    for traced in (base, chosen):
+        row = run(user, traced.run_id)
+        pair.append(side.Chosen(key_of(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
     found = compared_operators.groups(pair, compared_operators.paired(user, pair))
     return {
         "against": key_of(base),
@@ -168,11 +166,6 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
         "table": compared_operators.table(pair, found),
         "left_out": "",
     }
-
-
-def _side(user: "User", one: TracedCell) -> side.Chosen:
-    row = run(user, one.run_id)
-    return side.Chosen(key_of(one), row.pk, cell_document(row, one.name), "", row.version_id)
 
 
 def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:

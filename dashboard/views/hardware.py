@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 
 from django.http import HttpRequest, HttpResponse
@@ -139,76 +140,80 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
 def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
     bests = [target.best for target in shown if target.best is not None]
     time, says = title_of(by := [best.is_processor for best in bests]), len(set(by)) > 1
-    version = [Number[Target]("version", lambda one: Entry(str(one.version), one.version))]
+    version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
     within = [Column[Target](f"Within {hardware_words.limits(asked.wish)}", _keeping)]
     return [
-        Column("Target", lambda one: Entry(hardware_words.target(one), soft=_where(one))),
+        Column("Target", _target),
         *(version if asked.version == EVERY else []),
-        Column("Hardware", lambda one: Entry(one.machine or "not known")),
+        Column("Hardware", lambda target: Entry(target.machine or "not known")),
         *(within if asked.wish.is_asked else []),
-        Prose("Best setting", lambda one: _setting(one, address)),
-        Number(f"{time}, ms", lambda one: _time(one, says=says), note="with half of its 95 % interval over launches"),
+        Prose("Best setting", lambda target: _setting(target, address)),
+        Number(
+            f"{time}, ms",
+            _of_best(lambda best: _latency(best, by=", CPU time" if says and best.is_processor else "")),
+            note="with half of its 95 % interval over launches",
+        ),
         Number(
             hardware_words.items_heading(bests),
-            lambda one: _of(one, lambda best: of_items(best.cell, says=says and best.are_items_of_processor)),
+            _of_best(lambda best: of_items(best.cell, says=says and best.are_items_of_processor)),
             note="in its batch",
         ),
-        Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
+        Number("accuracy", _of_best(lambda best: accuracies.entry(best.cell)), note="on labelled data"),
+        Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
+        Column("Outputs", _of_best(lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(
-            "loss", lambda one: _of(one, loss_entry), note="against the upload on the same samples; else by parity"
-        ),
-        Column("Outputs", lambda one: _of(one, lambda best: verdict_entry(outputs_of(best.cell)))),
-        Number(
-            "memory", lambda one: _of(one, lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
+            "memory",
+            _of_best(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
             note=f"peak, {METRICS['peak_memory_bytes'].note}",
         ),
-        Number("energy, mJ", lambda one: _of(one, lambda best: written(best.cell.energy_mj)), note="of one inference"),
-        Column("Measured", lambda one: _of(one, lambda best: moment(best.at) if best.at else Entry("not known"))),
-        Number("settings", lambda one: Entry(str(one.settings), one.settings, soft=_left_out(one)), note="measured"),
-    ]  # fmt: skip
+        Number("energy, mJ", _of_best(lambda best: written(best.cell.energy_mj)), note="of one inference"),
+        Column("Measured", _of_best(lambda best: moment(best.at) if best.at else Entry("not known"))),
+        Number("settings", _settings, note="measured"),
+    ]
 
 
-def _of(one: Target, entry: Callable[[Measured], Entry]) -> Entry:
-    return Entry() if one.best is None else entry(one.best)
+def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
+    """What a column says of a target's best setting; nothing where every setting was left out."""
+    return lambda target: Entry() if target.best is None else entry(target.best)
 
 
-def _where(one: Target) -> str:
-    return f"best on {one.best.node}" if one.best and len(one.nodes) > 1 else ""
+def _target(target: Target) -> Entry:
+    where = f"best on {target.best.node}" if target.best and len(target.nodes) > 1 else ""
+    return Entry(hardware_words.target(target), soft=where)
 
 
-def _keeping(one: Target) -> Entry:
-    return Entry() if one.best is None else Entry(sign=SIGNS[one.keeping], value=list(SIGNS).index(one.keeping))
+def _keeping(target: Target) -> Entry:
+    if target.best is None:
+        return Entry()
+    return Entry(sign=SIGNS[target.keeping], value=list(SIGNS).index(target.keeping))
 
 
-def _setting(one: Target, address: Address) -> Entry:
-    if one.best is None:
+def _setting(target: Target, address: Address) -> Entry:
+    if target.best is None:
         return Entry("none: every setting was left out")
-    return Entry(hardware_words.setting(one.best), href=address(one.best))
+    return Entry(hardware_words.setting(target.best), href=address(target.best))
 
 
-def _time(one: Target, *, says: bool) -> Entry:
-    by = ", CPU time"
-    return _of(one, lambda best: _latency(best, soft=f"{_spread(best)}{by if says and best.is_processor else ''}"))
-
-
-def _latency(best: Measured, *, soft: str = "", href: str = "") -> Entry:
+def _latency(best: Measured, *, by: str = "", href: str = "") -> Entry:
     cell = best.cell
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft, href=href)
+    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=f"{spread}{by}", href=href)
 
 
-def loss_entry(one: Measured) -> Entry:
+def loss_entry(measured: Measured) -> Entry:
     """What is known of a setting's loss against the upload."""
-    loss = loss_of(one.cell)
+    loss = loss_of(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
     if loss.basis == "parity":
         return Entry("none", 0.0, soft="by parity")
-    shown = accuracies.difference_entry(one.cell)
+    shown = accuracies.difference_entry(measured.cell)
     return Entry(shown.text, loss.value, soft=shown.soft)
 
 
-def _left_out(one: Target) -> str:
-    return f"{sum(one.left_out.values())} left out" if one.left_out else ""
+def _settings(target: Target) -> Entry:
+    left_out = f"{sum(target.left_out.values())} left out" if target.left_out else ""
+    return Entry(str(target.settings), target.settings, soft=left_out)
 
 
 def _grid(every: Sequence[Target], address: Address) -> Table:
@@ -216,26 +221,18 @@ def _grid(every: Sequence[Target], address: Address) -> Table:
     names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MOST_TARGETS]
     by_place = {(target.version, hardware_words.target(target)): target for target in every}
 
-    def entry(version: int, name: str) -> Entry:
+    def entry(name: str, version: int) -> Entry:
         target = by_place.get((version, name))
         if target is None:
             return Entry(numbers.NOT_MEASURED)
         best = target.best
-        return Entry("left out") if best is None else _latency(best, soft=_spread(best), href=address(best))
+        return Entry("left out") if best is None else _latency(best, href=address(best))
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
     by = title_of([target.best.is_processor for target in every if target.best is not None])
-    columns += [Number(name, _at(entry, name), note=f"{by}, ms") for name in names]
+    columns += [Number(name, partial(entry, name), note=f"{by}, ms") for name in names]
     versions = dict.fromkeys(target.version for target in every)
     return Table.of("versions-on-targets", f"Best {by} in ms of each version on each target", columns, versions)
-
-
-def _at(entry: Callable[[int, str], Entry], name: str) -> Callable[[int], Entry]:
-    return lambda version: entry(version, name)
-
-
-def _spread(best: Measured) -> str:
-    return numbers.plus_minus(best.cell.p50_ms, best.cell.p50_ci_ms)
 
 
 @page
@@ -243,7 +240,7 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     """The best settings of each version on every target, and the answer to the question that the address asks."""
     user = person(request)
     model = selectors.model(user, model_id)
-    found = panel(measured_across(user, model), read(request.GET.dict()), address_of)
+    found = panel(measured_across(user, model), read(request.GET.dict()), _cell_address)
     if lists.is_wanted(request):
         return lists.as_file(request, "hardware", found.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
@@ -252,5 +249,5 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     return render(request, "dashboard/hardware.html", context)
 
 
-def address_of(one: Measured) -> str:
-    return reverse("dashboard:cell", args=[one.run, one.cell.id])
+def _cell_address(measured: Measured) -> str:
+    return reverse("dashboard:cell", args=[measured.run, measured.cell.id])

@@ -53,11 +53,14 @@ def home(request: HttpRequest) -> HttpResponse:
     counts = alert_counts(user)
     nodes = list(nodes_listed(user).order_by("-state", "name")[:NODES])
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
+    needing = f"{numbers.counted(counts['open'], 'open alert')} {'needs' if counts['open'] == 1 else 'need'} you"
+    no_fleet = "no node has joined yet" if has_team else ""
+    fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
     news = run_reading.news(newest_ended(user), since=week)
     context = {
         "invitations": list(invitations_of(user)),
         "alert_count": counts["open"],
-        "alert_table": _alerts(user) if counts["open"] else None,
+        "alert_table": _alert_table(user) if counts["open"] else None,
         "alerts_shown": ALERTS,
         "news": news,
         "releases": [alert_reading.of_release(*row) for row in releases_since(week)],
@@ -68,30 +71,16 @@ def home(request: HttpRequest) -> HttpResponse:
         "nodes": [_chip(node) for node in nodes],
         "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
         "walls": current_confinement(),
-        "headline": headline(counts["open"]),
-        "because": " · ".join(
-            filter(
-                None,
-                (
-                    news.counts,
-                    measured(open_count, searches),
-                    fleet(online=online, nodes=node_count, has_team=has_team),
-                ),
-            )
-        ),
+        "headline": needing if counts["open"] else "Nothing needs you",
+        "because": " · ".join(filter(None, (news.counts, measured(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
 
 
-def _alerts(user: "User") -> Table:
+def _alert_table(user: "User") -> Table:
     rows = list(alerts_in(user, "open")[:ALERTS])
     columns = [column.unordered for column in alert_reading.COLUMNS if column.text in ALERT_COLUMNS]
     return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows])
-
-
-def headline(alerts: int) -> str:
-    need = "needs" if alerts == 1 else "need"
-    return f"{numbers.counted(alerts, 'open alert')} {need} you" if alerts else "Nothing needs you"
 
 
 def measured(runs: int, searches: int) -> str:
@@ -99,13 +88,6 @@ def measured(runs: int, searches: int) -> str:
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
     parts += [f"{numbers.counted(searches, 'run')} for alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"
-
-
-def fleet(*, online: int, nodes: int, has_team: bool) -> str:
-    """How many nodes are there; nothing to whom no team shows any."""
-    if not nodes:
-        return "no node has joined yet" if has_team else ""
-    return f"{online} of {numbers.counted(nodes, 'node')} online"
 
 
 def waits(queued: "Sequence[Run]") -> str:

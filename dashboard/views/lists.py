@@ -91,8 +91,9 @@ def numbered(given: QueryDict, name: str, *, most: int) -> list[int]:
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
-def searched(request: HttpRequest) -> str:
-    return request.GET.get("q", "").replace("\x00", "").strip()[:100]
+def searched(request: HttpRequest, name: str = "q") -> str:
+    """The words that the address searches for in its parameter `name`."""
+    return request.GET.get(name, "").replace("\x00", "").strip()[:100]
 
 
 # what a list is sorted by: the name in the address, and the fields that this means

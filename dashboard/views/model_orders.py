@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -58,7 +58,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Deletes a model; what runs need stays."""
     row = selectors.model(person(request), model_id)
     carry_out(request, partial(services.remove_model, model=row, by=person(request)), partial(removed, row.name))
-    return _after(row)
+    return _redirect_after_removal(row)
 
 
 @action
@@ -96,7 +96,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     row = selectors.version(person(request), version_id)
     order = partial(services.remove_version, version=row, by=person(request))
     carry_out(request, order, partial(removed, str(row)))
-    return _after(row.model)
+    return _redirect_after_removal(row.model)
 
 
 @action
@@ -115,7 +115,8 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in numbered(given, "models", most=MOST_CHOSEN)]
     if request.method != "POST" or not rows:
-        return _chosen(request, rows)
+        lines = [{"model": row, "words": what_goes(selectors.estimate_removal(row))} for row in rows]
+        return render(request, "dashboard/models_chosen.html", {"models": lines})
     typed = fields(request, ("what", "labels"))
     for row in rows:
         if typed["what"] == "delete":
@@ -128,12 +129,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     return redirect("dashboard:models")
 
 
-def _chosen(request: HttpRequest, rows: list["Model"]) -> HttpResponse:
-    lines = [{"model": row, "words": what_goes(selectors.estimate_removal(row))} for row in rows]
-    return render(request, "dashboard/models_chosen.html", {"models": lines})
-
-
-def _after(model: "Model") -> HttpResponseBase:
+def _redirect_after_removal(model: "Model") -> HttpResponseBase:
     is_there = type(model).objects.filter(pk=model.pk).exists() if model.pk else False
     return redirect("dashboard:model", model_id=model.pk) if is_there else redirect("dashboard:models")
 

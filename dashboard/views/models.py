@@ -197,13 +197,13 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
     states = selectors.newest_states(listed)
     measured = shown_states(found.run for found in last.values())
     watches = watched_among(row for row in listed if row.pk not in stands)
-    told = []
+    made = []
     for row in listed:
         # a run that waits or is measured says nothing yet
         run, ended = last.get(row.pk, (None, None))
-        state, said, watch = states.get(row.pk, ""), measured[run.pk] if run else "", watches.get(row.pk)
-        told.append(Line(row, run, ended, stands.get(row.pk), state, said, watch))
-    return told
+        state, run_state, watch = states.get(row.pk, ""), measured[run.pk] if run else "", watches.get(row.pk)
+        made.append(Line(row, run, ended, stands.get(row.pk), state, run_state, watch))
+    return made
 
 
 @page
@@ -214,18 +214,16 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one model; `more`: errors and what was typed into its forms."""
     versions = selectors.newest_versions(row, user=person(request), limit=100)
-    chosen = _chosen(versions, request.GET.get("version", ""))
+    newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
+    chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_listed(person(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
-    listed, farm_made = (
-        first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN),
-        every.filter(reason__in=FARM_MADE).count(),
-    )
-    told = [run for run in listed if not run.version.branch]
+    listed = first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
+    of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     # what was compared says more of a model than that something was measured
-    said = next((run for run in told if run.lead), next((run for run in told if run.headline), None))
+    leading = next((run for run in of_uploads if run.lead), next((run for run in of_uploads if run.headline), None))
     context = {
         "model": row,
         "version": chosen,
@@ -237,8 +235,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "may_write": can_write(person(request), team=row.team),
         "runs": listed,
         "run_table": runs.table(listed, shown_states(listed)),
-        "farm_made": farm_made,
-        "said": said,
+        "farm_made": every.filter(reason__in=FARM_MADE).count(),
+        "said": leading,
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
     }
@@ -251,14 +249,16 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **context,
         **_pareto(request, row),
         **trends.of_model(row),
-        **_answer(row, _best(request, row)),
-        **_newest_map(said),
+        **_answer(request, row),
+        **_newest_map(leading),
         "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
         **_find(chosen, may_write=context["may_write"] is True),
-        **(_goes(row, chosen) if context["may_write"] else {}),
         **more,
     }
+    if context["may_write"]:
+        whole["what_goes"] = what_goes(selectors.estimate_removal(row))
+        whole["version_goes"] = what_goes(selectors.estimate_removal(row, version=chosen)) if chosen else ""
     return render(request, "dashboard/model.html", whole, status=status)
 
 
@@ -268,33 +268,25 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     return {"last_find": last_find(version.pk), "may_find": may_write and version.state == VersionState.READY}
 
 
-def _goes(model: "Model", version: "Version | None") -> dict[str, object]:
-    of_version = what_goes(selectors.estimate_removal(model, version=version)) if version else ""
-    return {"what_goes": what_goes(selectors.estimate_removal(model)), "version_goes": of_version}
-
-
-def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:
-    version, settings = measured_settings(person(request), model)
-    return best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
-
-
-def _answer(model: "Model", best: best_settings.Panel | None) -> dict[str, object]:
+def _answer(request: HttpRequest, model: "Model") -> dict[str, object]:
     """How fast it is at best, the settings of that as chips."""
+    version, settings = measured_settings(person(request), model)
+    best = best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
     chips = facts.of_cell(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else "has not been measured yet"
     because = best.because if best else ""
     return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
 
 
-def _newest_map(said: "Run | None") -> dict[str, object]:
+def _newest_map(run: "Run | None") -> dict[str, object]:
     """What the newest run answers, and its cells; a large one has them on its own page."""
-    if said is None:
+    if run is None:
         return {}
-    known = whole(said)
+    known = whole(run)
     if len(known.everything) > MAP_CELLS:
         return {"answer": known.answer}
     cells, pairs = known.everything, known.document.comparisons
-    return {"answer": known.answer, "map": heatmap.heat_map(cells, pairs, address_in(said.pk), states=known.states)}
+    return {"answer": known.answer, "map": heatmap.heat_map(cells, pairs, address_in(run.pk), states=known.states)}
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
@@ -318,11 +310,6 @@ def _variants(version: "Version | None") -> Table | None:
     rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
     table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
     return table if table.rows else None
-
-
-def _chosen(versions: list["Version"], wanted: str) -> "Version | None":
-    newest = next((v for v in versions if not v.branch), versions[0] if versions else None)
-    return next((v for v in versions if str(v.number) == wanted), newest)
 
 
 @csrf_exempt
@@ -362,13 +349,12 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
 
 def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
     """The form with what was typed, and per field what is wrong. Browsers do not let files be put back."""
-    typed = {} if errors.get("files", "").startswith("The form could") else _typed(request)
+    typed = {}
+    # what could not be read once is not read again
+    if not errors.get("files", "").startswith("The form could"):
+        given = request.POST if request.method == "POST" else request.GET
+        typed = {name: given.get(name, "") for name in ("model", "note", "team", "recipe")}
     choice = team_choice(person(request), typed=typed.get("team", ""))
     context = {"errors": errors, "typed": typed, "team_choice": choice}
     name = "dashboard/parts/upload.html" if request.headers.get("HX-Request") else "dashboard/upload.html"
     return render(request, name, context, status=status)
-
-
-def _typed(request: HttpRequest) -> dict[str, str]:
-    source = request.POST if request.method == "POST" else request.GET
-    return {name: source.get(name, "") for name in ("model", "note", "team", "recipe")}

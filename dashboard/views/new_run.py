@@ -16,7 +16,6 @@ from django.shortcuts import redirect, render
 from dashboard.reading import copies, inspection, refusals
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
-from dashboard.views.run import matrix_text
 from farm.alerts.services.index import known_for
 from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.cells import Budget
@@ -28,7 +27,6 @@ from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import Value, format_value, plain_of
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison
@@ -95,17 +93,14 @@ def form_of(text: str) -> Form | None:
         matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem:
         return None
-    return Form([_field(name, matrix) for name in LABELS], matrix.budget.value)
+    fields = []
+    for name, (label, example) in LABELS.items():
+        values = [_field_value(name, value) for value in matrix.axes.get(name, ())]
+        fields.append(Field(name, label, example, ", ".join(filter(None, values)), is_text=None not in values))
+    return Form(fields, matrix.budget.value)
 
 
-def _field(name: str, matrix: Matrix) -> Field:
-    label, example = LABELS[name]
-    written = [_line(name, value) for value in matrix.axes.get(name, ())]
-    is_text = None not in written
-    return Field(name, label, example, ", ".join(filter(None, written)), is_text)
-
-
-def _line(name: str, value: Value) -> str | None:
+def _field_value(name: str, value: Value) -> str | None:
     """A value as its field has it; None for a value with options of its own that are not part of its name."""
     plain = plain_of(value)
     if isinstance(plain, Mapping) and name not in ("precision", SIZES):
@@ -119,8 +114,8 @@ def differs(text: str, posted: Mapping[str, object]) -> bool:
     form = form_of(text)
     if form is None:
         return False
-    said = {f"{PREFIX}{field.name}": field.value for field in form.fields if field.is_text} | {BUDGET: form.budget}
-    return any(_parts(str(posted[name])) != _parts(value) for name, value in said.items() if name in posted)
+    known = {f"{PREFIX}{field.name}": field.value for field in form.fields if field.is_text} | {BUDGET: form.budget}
+    return any(_parts(str(posted[name])) != _parts(value) for name, value in known.items() if name in posted)
 
 
 def _parts(line: str) -> list[str]:
@@ -162,11 +157,6 @@ def summary(plan: Plan) -> str:
     return f"{' '.join(parts)}, about {numbers.duration(60 * plan.minutes)} on one node{refused}{excluded}."
 
 
-def waiting(points: int, *, is_begun: bool) -> str:
-    size = numbers.counted(points, "point")
-    return f"Planning {size}; the plan appears here in a moment." if is_begun else f"{size} wait to be planned."
-
-
 def warnings(plan: Plan) -> list[str]:
     """What the plan had to assume."""
     if not any(block.is_noise_assumed for block in plan.blocks):
@@ -182,7 +172,7 @@ def wishes(plan: Plan) -> list[str]:
     """What the wished change costs in each block; the same sentence of several blocks once."""
     texts: dict[str, list[str]] = {}
     for block in plan.blocks:
-        if block.wish is not None and any(comparison.axis != TWIN for comparison in block.comparisons):
+        if block.wish is not None and _without_twins(block):
             texts.setdefault(block.wish.text, []).append(block.id)
     return [text if len(texts) == 1 else f"{numbers.listed(ids)}: {text}" for text, ids in texts.items()]
 
@@ -192,9 +182,12 @@ def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
     columns: tuple[Column[PlannedBlock], ...] = (
         Column("Block", lambda block: Entry(block.id)),
         Number("cells", lambda block: counted(len({arm.cell for arm in block.arms}))),
-        Column("Nodes that may take it", lambda block: Entry(_names(block, nodes))),
+        Column(
+            "Nodes that may take it",
+            lambda block: Entry(numbers.listed([nodes.get(node, node) for node in block.nodes]) or "none now"),
+        ),
         Number("rounds", _rounds),
-        Number("comparisons", lambda block: counted(len(_own(block)))),
+        Number("comparisons", lambda block: counted(len(_without_twins(block)))),
         Number(
             "smallest detectable change", _smallest, "what a comparison calls slower or faster about 95 times in 100"
         ),
@@ -203,21 +196,17 @@ def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
     return Table.of("blocks", "Cells of one block are measured side by side on one node", columns, plan.blocks)
 
 
-def _names(block: PlannedBlock, nodes: Mapping[str, str]) -> str:
-    return numbers.listed([nodes.get(node, node) for node in block.nodes]) or "none now"
-
-
 def _rounds(block: PlannedBlock) -> Entry:
     least = "" if block.min_rounds == block.max_rounds else f"{block.min_rounds}–"
     return Entry(f"{least}{block.max_rounds}", block.max_rounds)
 
 
-def _own(block: PlannedBlock) -> list[PlannedComparison]:
+def _without_twins(block: PlannedBlock) -> list[PlannedComparison]:
     return [comparison for comparison in block.comparisons if comparison.axis != TWIN]
 
 
 def _smallest(block: PlannedBlock) -> Entry:
-    seen = [pair.smallest_detectable for pair in _own(block) if pair.smallest_detectable is not None]
+    seen = [pair.smallest_detectable for pair in _without_twins(block) if pair.smallest_detectable is not None]
     return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 
@@ -267,15 +256,18 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
-    number = _seed(seed)
-    if number is None:
+    if not seed.isascii() or not seed.isdecimal() or len(seed) > 10 or int(seed) > MAX_SEED:
         wrong = f"The seed is {seed[:20]!r}: write a whole number from 0 to {MAX_SEED}."
         return _form(request, matrix=matrix, seed=seed, seed_error=wrong, status=400)
     if differs(matrix, request.POST):
         return _form(request, matrix=matrix, seed=seed, differs=True, status=400)
     try:
         run = services.start_run(
-            version=_version(request), matrix=matrix, requested_by=person(request), seed=number, known=known_for(matrix)
+            version=_version(request),
+            matrix=matrix,
+            requested_by=person(request),
+            seed=int(seed),
+            known=known_for(matrix),
         )
     except Refusal as refusal:
         return _form(request, matrix=matrix, seed=seed, error=str(refusal), status=refusal.status)
@@ -335,7 +327,10 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
     except Refusal as refusal:
         return {"error": str(refusal)}
     if not isinstance(planned, Plan):
-        return {"waits": waiting(planned.points, is_begun=planned.state == MakingState.MAKING)}
+        size = numbers.counted(planned.points, "point")
+        if planned.state == MakingState.MAKING:
+            return {"waits": f"Planning {size}; the plan appears here in a moment."}
+        return {"waits": f"{size} wait to be planned."}
     nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}
     return {
         "plan": planned,
@@ -367,7 +362,9 @@ def _start_from(request: HttpRequest) -> str:
     like, cell = request.GET.get("like", ""), request.GET.get("cell", "")
     if is_row_number(like):
         run = selectors.run(person(request), int(like))
-        return copies.matrix_text(measured_as([(run.pk, cell)]), matrices=[run.matrix]) if cell else matrix_text(run)
+        if cell:
+            return copies.matrix_text(measured_as([(run.pk, cell)]), matrices=[run.matrix])
+        return write_text(run.matrix)
     return _preset(request)
 
 
@@ -376,9 +373,3 @@ def _preset(request: HttpRequest) -> str:
     wanted = request.GET.get("preset", "")
     preset = next((preset for preset in PRESETS if preset.name == wanted), PRESETS[0])
     return resources.files(preset.package).joinpath(preset.file).read_text(encoding="utf-8")
-
-
-def _seed(text: str) -> int | None:
-    if not text.isascii() or not text.isdecimal() or len(text) > 10 or int(text) > MAX_SEED:
-        return None
-    return int(text)

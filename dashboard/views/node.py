@@ -36,13 +36,13 @@ UNREADABLE = "not readable here"
 TURBO = {None: UNREADABLE, True: "on", False: "off"}
 
 
-def advice(said: Facts, before: Sequence[Before]) -> list[str]:
+def advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     """What the owner could do, each thing once: from the newest blocks, and from the last hello before there are any.
 
     A sentence names the newest readings; how many of the blocks it stood before is added.
     """
     if not before:
-        return list(said.advice)
+        return list(facts.advice)
     counts: dict[str, int] = {}
     newest: dict[str, str] = {}
     for sentence in (sentence for block in before for sentence in block.facts.advice):
@@ -54,20 +54,23 @@ def advice(said: Facts, before: Sequence[Before]) -> list[str]:
 def table(before: Sequence[Before], address: RunAddress) -> Table:
     """What was read before each of a node's last blocks."""
     columns: tuple[Column[Before], ...] = (
-        Column("Block", lambda one: Entry(f"run {one.run}, {one.facts.block}", one.run, href=address(one.run))),
-        Column("When", lambda one: moment(one.at)),
-        Number("load, 1 min", lambda one: _number(one.facts.load_1m, 1)),
-        Number("other programs", lambda one: _share(one.facts.busy_share), "their share of the processor"),
-        Number("other runners", lambda one: _number(one.facts.other_runners, 0)),
-        Column("Governor", lambda one: Entry(one.facts.governor or UNREADABLE)),
-        Column("Turbo", lambda one: Entry(TURBO[one.facts.turbo])),
-        Number("°C", lambda one: _number(one.facts.temperature_c, 0)),
+        Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
+        Column("When", lambda read: moment(read.at)),
+        Number("load, 1 min", lambda read: _number(read.facts.load_1m, 1)),
+        Number(
+            "other programs",
+            lambda read: Entry(
+                UNREADABLE if read.facts.busy_share is None else numbers.share(read.facts.busy_share),
+                read.facts.busy_share,
+            ),
+            "their share of the processor",
+        ),
+        Number("other runners", lambda read: _number(read.facts.other_runners, 0)),
+        Column("Governor", lambda read: Entry(read.facts.governor or UNREADABLE)),
+        Column("Turbo", lambda read: Entry(TURBO[read.facts.turbo])),
+        Number("°C", lambda read: _number(read.facts.temperature_c, 0)),
     )
     return Table.of("before", "What was read just before each block", columns, before)
-
-
-def _share(value: float | None) -> Entry:
-    return Entry(UNREADABLE if value is None else numbers.share(value), value)
 
 
 def _number(value: float | None, decimals: int) -> Entry:
@@ -153,13 +156,8 @@ def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
     }
 
 
-def names(text: str, *, sep: str | None = None) -> list[str]:
+def split_names(text: str, *, sep: str | None = None) -> list[str]:
     return [name.strip() for name in text.split(sep) if name.strip()]
-
-
-def field_of(refusal: Refusal) -> str:
-    field = FIELD_OF_CODE.get(refusal.code, refusal.code)
-    return field if field in FIELDS else FIELDS[0]
 
 
 def _typed_number(given: Shown, field: str) -> float:
@@ -182,7 +180,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
     floor = selectors.noise_floor(row)
     before = last_blocks_of(row, limit=BLOCKS_SHOWN)
     user = person(request)
-    did = ledger(user, row)
+    work = ledger(user, row)
     context = {
         "node": row,
         "facts": facts.of_node(row),
@@ -201,8 +199,8 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
         "now": now_of(user, [row])[row.pk],
         "next": next_table(next_of(user, [row])[row.pk]),
-        "ledger": did,
-        "work": work_table(did.work) if did else None,
+        "ledger": work,
+        "work": work_table(work.work) if work else None,
         "may_manage": selectors.can_manage_node(user, row),
         "orders": [(what, ORDERS[what][1]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
         **more,
@@ -281,13 +279,15 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
         with transaction.atomic():
             limits = limits_of(given)
             trials = given["trials"] or None
-            services.change_settings(node=row, by=user, tags=names(given["tags"]), trials=trials, **limits)
-            services.share(node=row, by=user, teams=names(given["teams"], sep=","))
+            services.change_settings(node=row, by=user, tags=split_names(given["tags"]), trials=trials, **limits)
+            services.share(node=row, by=user, teams=split_names(given["teams"], sep=","))
         messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:
         # whoever may not change them has no form to go back to
         messages.error(request, str(refusal))
     except Refusal as refusal:
         fresh = selectors.node(user, node_id)
-        return node_page(request, fresh, status=refusal.status, limits=given, errors={field_of(refusal): str(refusal)})
+        field = FIELD_OF_CODE.get(refusal.code, refusal.code)
+        errors = {field if field in FIELDS else FIELDS[0]: str(refusal)}
+        return node_page(request, fresh, status=refusal.status, limits=given, errors=errors)
     return redirect("dashboard:node", node_id=node_id)

@@ -21,7 +21,7 @@ from dashboard.reading.heatmap import HeatMap
 from dashboard.reading.runs import name_of
 from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
-from dashboard.views.access import action, carry_out, page, person
+from dashboard.views.access import action, carry_out, page, person, typed_number
 from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, paged, searched
 from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import origin_of
@@ -77,7 +77,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
         moment = pieces.moment_at(seen)
         return pieces.live_part(request, seen, moment, lambda: _changed(request, seen, moment))
 
-    def make(row: "Run") -> HttpResponse:
+    def respond(row: "Run") -> HttpResponse:
         context = _context(request, row, may_write=selectors.can_write_run(user, row))
         if part in pieces.TABLES:
             section = pieces.Section.of(request, part, {**context, **own_tables(request, row, context)})
@@ -85,7 +85,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
         head = mark_safe(pieces.with_token(request, context["head_text"]))
         return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
-    return pieces.settled(lambda: selectors.run(user, run_id), make)
+    return pieces.settled(lambda: selectors.run(user, run_id), respond)
 
 
 def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
@@ -127,7 +127,11 @@ def _context(
 def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
-    now = _live(row, moment) if moment is not None else None
+    now: Live | None = None
+    if moment is not None:
+        tail = list(selectors.events(row).order_by("-pk")[:TAIL])
+        now = {"busy": busy_blocks(row), "moment": moment, "tail": tail}
+    submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")
     return {
         "run": row,
         "state": whole_run.activity or row.outcome or row.state,
@@ -138,14 +142,10 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
         **asdict(whole_run.answer),
         "progress": _progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), *_who(row)],
+        "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), submitted],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
-
-
-def _who(row: "Run") -> list[facts.Fact]:
-    return [facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")]
 
 
 class Live(TypedDict):
@@ -154,10 +154,6 @@ class Live(TypedDict):
     busy: list[Busy]
     moment: Moment
     tail: list["Event"]
-
-
-def _live(row: "Run", moment: Moment) -> Live:
-    return {"busy": busy_blocks(row), "moment": moment, "tail": list(selectors.events(row).order_by("-pk")[:TAIL])}
 
 
 def _origin(row: "Run") -> dict[str, object] | None:
@@ -210,8 +206,8 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
             section.name: mark_safe(pieces.with_token(request, section.text))
             for section in _sections(request, row, context)
         },
-        "matrix_text": matrix_text(row),
-        "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
+        "matrix_text": write_text(row.matrix),
+        "copies": copies.of_run(row.pk, matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": submit_command(main, matrix="matrix.yaml"),
     }
@@ -267,10 +263,6 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
     }
 
 
-def matrix_text(row: "Run") -> str:
-    return write_text(row.matrix)
-
-
 def address_in(run_id: int) -> Callable[[str], str]:
     """From a cell's id to its page within the run."""
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
@@ -288,8 +280,7 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """More rounds of the undecided blocks; of all blocks when none is undecided."""
     row = selectors.run(person(request), run_id)
-    typed = request.POST.get("rounds", "")
-    rounds = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
+    rounds = typed_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
     carry_out(

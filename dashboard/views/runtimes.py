@@ -25,7 +25,7 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs.selectors.compatibility import measured_with
 
 if TYPE_CHECKING:
-    from farm.alerts.selectors.histories import History, Raised
+    from farm.alerts.selectors.histories import History
     from farm.fleet.models import Node
     from farm.runs.selectors.compatibility import Measured
 
@@ -96,7 +96,9 @@ def board(
     measured: Mapping[str, "Measured"],
 ) -> Board:
     """Every release of a distribution that is offered, installed or measured, the newest first."""
-    columns = _columns(distribution, nodes)
+    proven = {name for node in nodes for name in node.providers}
+    carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
+    columns = [name for name in carried if name in proven or name == CPU]
     prefix = f"{distribution}=="
     learnt = loads_seen_on(nodes)
     installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
@@ -118,7 +120,7 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
     signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
-    raised = history.alerts.get(version, ())[:NAMED]
+    raised = [(alert, sign_of(alert.state)) for alert in history.alerts.get(version, ())[:NAMED]]
     pinned = [watch for watch in history.watches if watch.reference == version]
     return Row(
         version,
@@ -130,26 +132,20 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
         runs=measured.runs if measured else 0,
         outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
         alerts=[
-            (f"alert {alert.pk}", reverse("dashboard:alert", args=[alert.pk]), _of_alert(alert)) for alert in raised
+            (
+                f"alert {alert.pk}",
+                reverse("dashboard:alert", args=[alert.pk]),
+                Sign(sign.mark, f"{alert.model}, {sign.word}", sign.tone),
+            )
+            for alert, sign in raised
         ],
         references=[(watch.name, reverse("dashboard:watch", args=[watch.pk])) for watch in pinned],
     )
 
 
-def _of_alert(one: "Raised") -> Sign:
-    sign = sign_of(one.state)
-    return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
-
-
 def _measured_words(measured: "Measured") -> str:
     where = f" on {numbers.listed(measured.nodes)}" if measured.nodes else ""
     return f"{numbers.counted(measured.runs, 'run')} of {numbers.counted(measured.models, 'model')}{where}"
-
-
-def _columns(distribution: str, nodes: Sequence["Node"]) -> list[str]:
-    proven = {name for node in nodes for name in node.providers}
-    carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
-    return [name for name in carried if name in proven or name == CPU]
 
 
 def _place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
@@ -179,19 +175,21 @@ def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> 
     return f"{asked} That failed: {look[1]}" if look[1] else asked
 
 
-def chosen(wanted: str, known: Sequence[str]) -> str:
-    return wanted if wanted in known else known[0]
-
-
-def as_file_row(one: Row, columns: Sequence[str]) -> lists.FileRow:
+def as_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
-    row: dict[str, lists.Value] = {"release": one.version, "opset": one.opset}
-    row |= {"is_gone": one.is_gone, "yanked": one.yanked}
-    row |= {"first_seen": one.seen_at.isoformat() if one.seen_at else "", "runs": one.runs, "alerts": len(one.alerts)}
-    for name, place in zip(columns, one.places, strict=True):
-        row[f"{name}: installed on"] = len(place.installed) + place.more
-        row[f"{name}: on demand on"] = place.on_demand
-    return row
+    values: dict[str, lists.Value] = {
+        "release": row.version,
+        "opset": row.opset,
+        "is_gone": row.is_gone,
+        "yanked": row.yanked,
+        "first_seen": row.seen_at.isoformat() if row.seen_at else "",
+        "runs": row.runs,
+        "alerts": len(row.alerts),
+    }
+    for name, place in zip(columns, row.places, strict=True):
+        values[f"{name}: installed on"] = len(place.installed) + place.more
+        values[f"{name}: on demand on"] = place.on_demand
+    return values
 
 
 @page
@@ -201,7 +199,8 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     nodes = list(nodes_listed(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = looks()
     names = distributions(nodes, asked)
-    distribution = chosen(request.GET.get("distribution", ""), names)
+    wanted = request.GET.get("distribution", "")
+    distribution = wanted if wanted in names else names[0]
     offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
     history = history_of(user, distribution)
     measured = measured_with(user, distribution)

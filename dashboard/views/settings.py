@@ -12,14 +12,23 @@ from django.urls import reverse
 
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
-from dashboard.views.access import action, fields, form_page, page, person, team_choice
+from dashboard.views.access import (
+    action,
+    administrator,
+    fields,
+    form_page,
+    page,
+    person,
+    team_choice,
+    typed_number,
+)
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
 from farm.alerts.selectors import channels as channel_selectors
 from farm.alerts.selectors.channels import Fate, channels_visible_to, fates, kind, kinds, shown_target
 from farm.alerts.services import channels as channel_services
-from farm.base.refusals import Missing, NotAllowed, Refusal
+from farm.base.refusals import Missing, Refusal
 from farm.registry import services as registry
 from farm.registry.selectors import package_indexes
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
@@ -37,13 +46,13 @@ FIELD_OF_CODE = {
     **{"unknown_kind": "kind", "no_mail": "kind", "digest": "digest"},
 }
 COLUMNS: tuple[Column["Delivery"], ...] = (
-    Column("Message", lambda one: Entry(one.kind, href=_alert(one))),
-    Column("State", lambda one: verdict_entry(one.state, soft="permanently" if one.state == "failed" else _again(one))),
-    Prose("Subject", lambda one: Entry(one.subject)),
-    Number("tries", lambda one: counted(one.tries)),
-    Prose("Problem", lambda one: Entry(one.problem)),
-    Column("Made", lambda one: moment(one.created_at)),
-    Column("Sent", lambda one: moment(one.sent_at)),
+    Column("Message", lambda delivery: Entry(delivery.kind, href=_alert_address(delivery))),
+    Column("State", lambda delivery: _state(delivery)),
+    Prose("Subject", lambda delivery: Entry(delivery.subject)),
+    Number("tries", lambda delivery: counted(delivery.tries)),
+    Prose("Problem", lambda delivery: Entry(delivery.problem)),
+    Column("Made", lambda delivery: moment(delivery.created_at)),
+    Column("Sent", lambda delivery: moment(delivery.sent_at)),
 )
 FIELDS = ("team", "name", "kind", "target", "digest")
 MESSAGES_SHOWN = 100
@@ -72,24 +81,26 @@ def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
     problem = ""
     if fate.failed:
         problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
+    counts = [f"{count} {what}" for count, what in ((fate.sent, "sent"), (fate.waiting, "pending")) if count]
     return Line(
-        channel, kind(channel), shown_target(channel), dict(DIGESTS)[channel.digest], _fate(fate), problem, may_manage
+        channel=channel,
+        kind=kind(channel),
+        target=shown_target(channel),
+        digest=dict(DIGESTS)[channel.digest],
+        fate=", ".join(counts) or "no messages yet",
+        problem=problem,
+        may_manage=may_manage,
     )
 
 
-def _fate(fate: Fate) -> str:
-    parts = [f"{fate.sent} sent"] if fate.sent else []
-    parts += [f"{fate.waiting} pending"] if fate.waiting else []
-    return ", ".join(parts) or "no messages yet"
-
-
-def _alert(one: "Delivery") -> str:
-    alert = one.event.alert_id if one.event else None
+def _alert_address(delivery: "Delivery") -> str:
+    alert = delivery.event.alert_id if delivery.event else None
     return reverse("dashboard:alert", args=[alert]) if alert else ""
 
 
-def _again(one: "Delivery") -> str:
-    return f"retry at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
+def _state(delivery: "Delivery") -> Entry:
+    retry = f"retry at {delivery.due_at:%H:%M} UTC" if delivery.state == "waiting" and delivery.tries else ""
+    return verdict_entry(delivery.state, soft="permanently" if delivery.state == "failed" else retry)
 
 
 @page
@@ -104,7 +115,7 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
-    _must_administer(request, "its backups")
+    administrator(request, "its backups")
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup()})
 
 
@@ -117,7 +128,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     team = request.POST.get("team", "")
     try:
-        life = timedelta(days=int(days) if days.isdecimal() and len(days) < 5 else 0)
+        life = timedelta(days=typed_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
         _, secret = services.issue_token(person(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes, "days": days, "team": team}
@@ -151,7 +162,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
     """Package indexes beside the usual one; a POST adds one, and its refusal stands beside what was typed."""
-    _must_administer(request, "its package indexes")
+    administrator(request, "its package indexes")
     given, problem = fields(request, ("name", "url")), ""
     if request.method == "POST":
         try:
@@ -208,11 +219,6 @@ def _channels(
         "channel_typed": typed or {"kind": "webhook"},
     }
     return render(request, "dashboard/channels.html", context, status=status)
-
-
-def _must_administer(request: HttpRequest, what: str) -> None:
-    if not person(request).is_superuser:
-        raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
 
 
 @page

@@ -19,7 +19,7 @@ from dashboard.cache import cached
 from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
 from dashboard.reading.copies import curl
 from dashboard.views import charts, hardware, lists
-from dashboard.views.access import action, carry_out, form_page, page, person
+from dashboard.views.access import action, carry_out, form_page, page, person, typed_number
 from dashboard.views.cell import panels
 from dashboard.views.comparison import judged_by_base, side_panel
 from dashboard.views.lists import paged, part_of
@@ -222,15 +222,16 @@ def _hardware(request: HttpRequest, share: "Share") -> Context:
 
 
 def _compare(request: HttpRequest, share: "Share") -> Context:
-    chosen = [_chosen(share.created_by, run_id, name) for run_id, name in share_links.split(share.subject)]
+    def find_cells() -> list[side.Chosen]:
+        found = []
+        for run_id, name in share_links.split(share.subject):
+            cell = selectors.cell_document(selectors.run(share.created_by, run_id), name)
+            found.append(side.Chosen(f"{run_id}:{name}", run_id, cell, href=""))
+        return found
+
+    chosen = _still_there(find_cells)
     judged = judged_by_base(share.created_by, chosen)
     return {**side_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
-
-
-def _chosen(user: "User", run_id: int, name: str) -> side.Chosen:
-    row = _still_there(lambda: selectors.run(user, run_id))
-    cell = _still_there(lambda: selectors.cell_document(row, name))
-    return side.Chosen(f"{run_id}:{name}", run_id, cell, href="")
 
 
 def _still_there(look: Callable[[], Found]) -> Found:
@@ -257,9 +258,8 @@ def shares(request: HttpRequest) -> HttpResponse:
     """The links; a POST makes one, whose address is on this page once, and nowhere after."""
     if request.method != "POST":
         return _shown(request)
-    typed = request.POST.get("days", "")
-    days = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
+    days = typed_number(request, "days")
     made, url = share_links.share(kind=kind, subject=subject, by=person(request), days=days)
     return _shown(request, made=made, url=url)
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import action, carry_out, fields, form_page, own_page, person, refused
+from dashboard.views.access import action, administrator, carry_out, fields, form_page, own_page, person, refused
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
@@ -16,7 +16,7 @@ from farm.accounts.openid.provider import registration
 from farm.accounts.openid.registration import CALLBACK
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
-from farm.base.refusals import NotAllowed, Refusal
+from farm.base.refusals import Refusal
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEXT = "next"
@@ -101,16 +101,17 @@ def back(request: HttpRequest) -> HttpResponseBase:
     except Refusal as refusal:
         return private(refused(request, refusal))
     if is_new:
-        messages.success(request, _welcome(user.username, has_team=user.memberships.exists()))
+        no_team = " You are in no team yet: ask an admin of one to add you."
+        messages.success(
+            request, f"Your account “{user.username}” was made.{'' if user.memberships.exists() else no_team}"
+        )
     return private(redirect(own_page(request, wanted) or "/"))
 
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
     """How the farm is registered, and which groups give which roles; a POST maps one more."""
-    user = person(request)
-    if not user.is_superuser:
-        raise NotAllowed("Only an administrator of this farm sees its identity provider; ask one.")
+    user = administrator(request, "its identity provider")
     if request.method == "POST":
         typed = fields(request, ("group", "team", "role"))
         carry_out(
@@ -142,8 +143,3 @@ def forget(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
         request, f"“{gone.group}” means nothing in {gone.team} any more; its people lose that role as they sign in."
     )
     return redirect("dashboard:openid")
-
-
-def _welcome(name: str, *, has_team: bool) -> str:
-    said = f"Your account “{name}” was made."
-    return said if has_team else f"{said} You are in no team yet: ask an admin of one to add you."

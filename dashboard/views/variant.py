@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 
 COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
-    Column("Operator", lambda one: Entry(one.op_type)),
-    Number("all", lambda one: counted(one.all)),
-    Number("quantised", lambda one: counted(one.all - len(one.kept_float))),
+    Column("Operator", lambda kind: Entry(kind.op_type)),
+    Number("all", lambda kind: counted(kind.all)),
+    Number("quantised", lambda kind: counted(kind.all - len(kind.kept_float))),
     Prose(
         "Kept in float",
-        lambda one: Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
+        lambda kind: Entry(", ".join(name or "(unnamed)" for name in kind.kept_float[:50])),
         note="by the model's own names; a trace shows what a runtime makes of it",
     ),
 )
 ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
-    Column("Tensor", lambda one: Entry(one.tensor, is_name=True)),
-    Column("Node", lambda one: Entry(one.node, is_name=True)),
-    Column("Type", lambda one: Entry(one.op_type)),
+    Column("Tensor", lambda error: Entry(error.tensor, is_name=True)),
+    Column("Node", lambda error: Entry(error.node, is_name=True)),
+    Column("Type", lambda error: Entry(error.op_type)),
     Number(
         "signal left, dB",
-        lambda one: written(one.model_db, _decibels),
+        lambda error: written(error.model_db, _format_decibels),
         note="against the original, over the whole model so far; lower is worse",
     ),
-    Number("by its own rounding, dB", lambda one: written(one.rounding_db, _decibels)),
+    Number("by its own rounding, dB", lambda error: written(error.rounding_db, _format_decibels)),
 )
 SCALE_HEADS = (
     Head("Weight"),
@@ -107,7 +107,11 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
         is_quantised=recipes.is_quantised(recipe.precision),
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
         coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage) if coverage else None,
-        errors=_errors(found) if found else None,
+        errors=Table.of(
+            "errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, (found.errors or ())[:MOST_ROWS]
+        )
+        if found
+        else None,
         scales=_scales(found) if found and found.scales else None,
         report=report.state if report else "",
         report_problem=report.reason_text if report else "",
@@ -147,11 +151,6 @@ def _quantised(coverage: Sequence["Coverage"]) -> str:
     return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 
 
-def _errors(report: "QuantisedReport") -> Table:
-    layers = (report.errors or ())[:MOST_ROWS]
-    return Table.of("errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, layers)
-
-
 def _scales(report: "QuantisedReport") -> Table:
     rows = [
         (
@@ -166,7 +165,7 @@ def _scales(report: "QuantisedReport") -> Table:
     return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
 
 
-def _decibels(value: float | None) -> str:
+def _format_decibels(value: float | None) -> str:
     return "no error" if value is None else numbers.fixed(value, 1)
 
 
@@ -189,64 +188,55 @@ def _advice(
 NOT_COMPARED = "not in one block"
 
 
-def _name(one: "Measured") -> Entry:
-    cell = one.cell
-    text = ", ".join([titles.runtime(cell.runtime), titles.provider(cell.provider), *_workload(one)])
-    return Entry(text, href=reverse("dashboard:cell", args=[one.run.pk, cell.id]))
+def _name(measured: "Measured") -> Entry:
+    return Entry(_setting(measured.cell), href=reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id]))
 
 
-def _workload(one: "Measured") -> list[str]:
-    cell = one.cell
+def _setting(cell: Cell) -> str:
+    """With what a cell was measured: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
+    batch = [f"batch {cell.batch}"] if cell.batch is not None else []
     sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
-    return [
-        *([f"batch {cell.batch}"] if cell.batch is not None else []),
-        *sizes,
-        numbers.counted(cell.threads, "thread"),
-    ]
+    runs_on = [titles.runtime(cell.runtime), titles.provider(cell.provider)]
+    return ", ".join([*runs_on, *batch, *sizes, numbers.counted(cell.threads, "thread")])
 
 
-def _change(one: "Measured") -> Change | None:
-    return change_of(one.against, {}) if one.against is not None else None
+def _change(measured: "Measured") -> Change | None:
+    return change_of(measured.against, {}) if measured.against is not None else None
 
 
-def _verdict(one: "Measured") -> Entry:
-    change = _change(one)
-    return verdict_entry(change.word, soft=f"than {one.upload}") if change else Entry(NOT_COMPARED)
+def _verdict(measured: "Measured") -> Entry:
+    change = _change(measured)
+    return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
-def _size(one: "Measured") -> Entry:
-    change = _change(one)
+def _size(measured: "Measured") -> Entry:
+    change = _change(measured)
     return Entry(change.text, change.ratio) if change else Entry()
 
 
-def _interval(one: "Measured") -> Entry:
-    change = _change(one)
-    if change is None:
-        return Entry()
-    return Entry(change.interval, change.low)
+def _interval(measured: "Measured") -> Entry:
+    change = _change(measured)
+    return Entry(change.interval, change.low) if change else Entry()
 
 
-def _latency(one: "Measured") -> Entry:
-    times = Times.of([one.cell], [one.against] if one.against else [])
-    return milliseconds(times.with_compared_time(one.cell), says=one.cell.id in times.by_processor)
+def _latency(measured: "Measured") -> Entry:
+    times = Times.of([measured.cell], [measured.against] if measured.against else [])
+    return milliseconds(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (
     Prose("Measured as", _name),
-    Column("Node", lambda one: Entry(one.cell.node or "")),
+    Column("Node", lambda measured: Entry(measured.cell.node or "")),
     Number("latency, ms", _latency, "p50, or where the verdict rests on it processor time"),
     Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
     Number("change", _size, "of that latency"),
     Number("95 % interval", _interval),
-    Number("rounds", lambda one: counted(one.against.rounds) if one.against else Entry()),
-    Column("Parity", lambda one: verdict_entry(one.cell.parity.verdict), "outputs against the upload's reference"),
+    Number("rounds", lambda measured: counted(measured.against.rounds) if measured.against else Entry()),
+    Column(
+        "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
+    ),
 )
-ACCURACY = Number["Measured"]("accuracy", lambda one: accuracies.entry(one.cell), "on labelled data")
-
-
-def table(measured: Sequence["Measured"]) -> Table:
-    columns = [*COLUMNS, ACCURACY] if any(setting.cell.accuracy is not None for setting in measured) else COLUMNS
-    return Table.of("measured", "Measured cells of this variant", columns, measured)
+ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.entry(measured.cell), "on labelled data")
 
 
 def finding(measured: Sequence["Measured"]) -> str:
@@ -259,17 +249,17 @@ def finding(measured: Sequence["Measured"]) -> str:
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:
-        first = _change_sentence(*max(decided, key=lambda pair: pair[1].size))
+        first = _describe_change(*max(decided, key=lambda pair: pair[1].size))
     else:
         first = f"No decided change in {numbers.counted(len(right), 'measured cell')}." if right else ""
     return f"{first} {_parity(measured)}".strip()
 
 
-def _change_sentence(one: "Measured", change: Change) -> str:
-    rounds = numbers.counted(one.against.rounds if one.against else 0, "round")
-    how = ", ".join([titles.runtime(one.cell.runtime), titles.provider(one.cell.provider), *_workload(one)])
+def _describe_change(measured: "Measured", change: Change) -> str:
+    rounds = numbers.counted(measured.against.rounds if measured.against else 0, "round")
     sure = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
-    return f"{change.text or change.word} than {one.upload} on {one.cell.node} with {how} ({sure}).".strip()
+    where = f"on {measured.cell.node} with {_setting(measured.cell)}"
+    return f"{change.text or change.word} than {measured.upload} {where} ({sure}).".strip()
 
 
 def _parity(measured: Iterable["Measured"]) -> str:
@@ -278,12 +268,9 @@ def _parity(measured: Iterable["Measured"]) -> str:
     if not verdicts:
         return ""
     if not failed:
-        return f"Outputs pass parity in {_all_of(len(verdicts))}."
+        counted_cells = "the measured cell" if len(verdicts) == 1 else f"all {len(verdicts)} measured cells"
+        return f"Outputs pass parity in {counted_cells}."
     return f"Outputs fail parity in {failed} of {numbers.counted(len(verdicts), 'measured cell')}."
-
-
-def _all_of(count: int) -> str:
-    return "the measured cell" if count == 1 else f"all {count} measured cells"
 
 
 OPEN = (MakingState.PENDING, MakingState.MAKING)
@@ -318,12 +305,14 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
     found = made(row, cell, arch=arch, instruction_sets=sets)
     rows = measured_cells_of(user, row)
+    has_accuracy = any(setting.cell.accuracy is not None for setting in rows)
+    columns = [*COLUMNS, ACCURACY] if has_accuracy else COLUMNS
     context = {
         "variant": row,
         "version": version,
         "facts": _facts(row, version, found),
         "made": found,
-        "measured": table(rows),
+        "measured": Table.of("measured", "Measured cells of this variant", columns, rows),
         "finding": finding(rows),
         "files": row.derived.bundle.files if row.derived else (),
         "run": run,

@@ -76,17 +76,13 @@ class Typed(Settings):
     limits: dict[str, str]
 
 
-def matrix_text(plain: Mapping[str, object]) -> str:
-    return write_text(dict(plain))
-
-
 def empty() -> Typed:
     """What a new watch starts from: the default matrix without its runtimes, every kind, the newest release pinned."""
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": for_planning().newest.version,
-        "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
+        "matrix": write_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
         "on_release": True, "on_version": True, "with_prereleases": False,
         "compares_versions": False,
         "limits": _percents(Rule()),
@@ -101,7 +97,7 @@ def of_watch(watch: "Watch") -> Typed:
         "team": watch.team.name,
         "distribution": watch.distribution,
         "reference": watch.reference,
-        "matrix": matrix_text(watch.matrix),
+        "matrix": write_text(watch.matrix),
         "schedule": watch.schedule,
         "models": [str(model.pk) for model in watch.watched.all()],
         "channels": [str(channel.pk) for channel in watch.channels.all()],
@@ -205,7 +201,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),
         "may_acknowledge": may_write,
         "figure": trends.figure_of(row)[0],
-        "matrix_text": matrix_text(row.matrix),
+        "matrix_text": write_text(row.matrix),
         "may_write": may_write,
         "releases": choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
             :RELEASES_OFFERED
@@ -305,7 +301,7 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
     shown = {model.pk: model for model in [*chosen, *newest]}
     further = every.count() - len(shown) if len(newest) == MODELS_OFFERED else 0
-    return {"models": sorted(shown.values(), key=lambda one: one.name), "further": further}
+    return {"models": sorted(shown.values(), key=lambda model: model.name), "further": further}
 
 
 @action
