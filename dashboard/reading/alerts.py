@@ -11,7 +11,7 @@ from dashboard.reading import runs
 from farm.contract.cells import Runtime
 from farm.rules.findings.kinds import kind_of, rank
 from farm.rules.presenting.headlines import Lead
-from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
+from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, moment, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -36,7 +36,10 @@ def state_of(alert: "Alert") -> str:
 
 
 def kinds_of(alert: "Alert") -> list[str]:
-    return sorted({symptom.kind for symptom in _left(alert)}, key=rank)
+    """The kinds of its symptoms that are still present, the gravest first; of all where none is."""
+    symptoms = list(alert.symptoms.all())
+    present = [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
+    return sorted({symptom.kind for symptom in present}, key=rank)
 
 
 def because(alert: "Alert") -> str:
@@ -46,11 +49,6 @@ def because(alert: "Alert") -> str:
 
 def lead_of(alert: "Alert") -> Lead:
     return Lead() if alert.lead is None else _figures(alert.lead)
-
-
-def _left(alert: "Alert") -> list["Symptom"]:
-    symptoms = list(alert.symptoms.all())
-    return [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
 
 
 def _figures(symptom: "Symptom") -> Lead:
@@ -103,8 +101,8 @@ def _model(alert: "Alert") -> Entry:
     return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
 
 
-def _assignee(alert: "Alert") -> str:
-    return alert.assignee.username if alert.assignee else ""
+def _state(alert: "Alert") -> Entry:
+    return verdict_entry(state_of(alert), soft=alert.assignee.username if alert.assignee else "")
 
 
 def _acknowledge(alert: "Alert") -> Entry:
@@ -114,7 +112,7 @@ def _acknowledge(alert: "Alert") -> Entry:
 
 COLUMNS: tuple[Column["Alert"], ...] = (
     Column("Alert", _name, order="id"),
-    Column("State", lambda alert: verdict_entry(state_of(alert), soft=_assignee(alert)), order="state"),
+    Column("State", _state, order="state"),
     Column("Kind", _kinds),
     Number("change", _change, "of p50 latency against the release before", order="change"),
     Number("interval", lambda alert: runs.interval(lead_of(alert))),
@@ -123,7 +121,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Prose("What", _what),
     Column("Began", _release),
     Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
-    Column("Opened", lambda alert: runs.moment(alert.opened_at), order="at"),
+    Column("Opened", lambda alert: moment(alert.opened_at), order="at"),
 )
 
 
@@ -136,16 +134,10 @@ def table(
     """
     rows = list(alerts)
     columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
-    may_acknowledge = any(_may_acknowledge(alert, writable) for alert in rows)
-    if may_acknowledge:
-        columns.append(Column("Action", lambda one: _acknowledge(one) if _may_acknowledge(one, writable) else Entry()))
-    return Table.of("alert", "Alerts", columns, rows).keyed(
-        [alert.pk for alert in rows], box=box if may_acknowledge else ""
-    )
-
-
-def _may_acknowledge(alert: "Alert", writable: Collection[int]) -> bool:
-    return alert.state == "open" and alert.team_id in writable
+    unseen = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
+    if unseen:
+        columns.append(Column("Action", lambda alert: _acknowledge(alert) if alert.pk in unseen else Entry()))
+    return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
 
 
 @dataclass(frozen=True)
@@ -215,11 +207,12 @@ def _event(event: "AlertEvent") -> TimelineEntry:
     return TimelineEntry(event.at, sign_of(EVENT_SIGNS.get(event.kind, event.kind)), numbers.unbroken(text))
 
 
-def _search(one: "Investigation") -> Iterator[TimelineEntry]:
+def _search(search: "Investigation") -> Iterator[TimelineEntry]:
     """That it began, how many measurements it took so far, and its answer."""
-    took = [float(step.get("minutes") or 0.0) for step in one.steps]
+    took = [float(step.get("minutes") or 0.0) for step in search.steps]
     minutes = f" in {numbers.plain(sum(took))} min" if sum(took) else ""
     so_far = f": {numbers.counted(len(took), 'run')}{minutes}" if took else ""
-    yield TimelineEntry(one.started_at, BEGAN, f"{SEARCHES.get(one.kind, one.kind)} began{so_far}.", one.run_id)
-    if one.ended_at:
-        yield TimelineEntry(one.ended_at, sign_of(one.state), numbers.unbroken(one.sentence))
+    began = f"{SEARCHES.get(search.kind, search.kind)} began{so_far}."
+    yield TimelineEntry(search.started_at, BEGAN, began, search.run_id)
+    if search.ended_at:
+        yield TimelineEntry(search.ended_at, sign_of(search.state), numbers.unbroken(search.sentence))

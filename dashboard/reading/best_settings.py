@@ -17,7 +17,7 @@ from farm.rules.presenting.times import items_words, title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, signed
 
-LONGEST_MS = 1e7
+MAX_BUDGET_MS = 1e7
 # of settings that launches do not tell apart so many have a row
 MAX_ALIKE = 4
 
@@ -108,7 +108,7 @@ def read_budget(typed: str) -> tuple[float | None, str]:
         value = float(text)
     except ValueError:
         return None, f"{typed[:20]!r} is not a number of milliseconds: enter one such as 5 or 0.5."
-    if not isfinite(value) or not 0 < value <= LONGEST_MS:
+    if not isfinite(value) or not 0 < value <= MAX_BUDGET_MS:
         return None, "The budget must be more than 0 ms and at most 10,000 s."
     return value, ""
 
@@ -120,7 +120,8 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     most = max(found, key=lambda top: top.settings[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
-        fastest = min((best.fastest.settings[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
+        tops = [best.fastest.settings[0] for best in best_of_nodes]
+        fastest = min(tops, key=lambda measured: measured.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
     first = most.settings[0]
     text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_setting(first)}."
@@ -142,8 +143,8 @@ def _left_out(settings: Sequence[Measured]) -> str:
     return f"Left out: {others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}"
 
 
-def _setting(one: Measured) -> str:
-    return f"{setting(one)} on {one.node}, {hardware_words.time(one)}"
+def _setting(measured: Measured) -> str:
+    return f"{setting(measured)} on {measured.node}, {hardware_words.time(measured)}"
 
 
 def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, ...]]:
@@ -153,32 +154,27 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
         tops = [(f"{wanted} and lowest latency", best.fastest)]
     else:
         tops = [(wanted, best.most), ("lowest latency", best.fastest)]
-    # of several that are not told apart a row each, up to so many
-    shown = [(_which(words, top), each) for words, top in tops for each in top.settings[:MAX_ALIKE]]
-    called = hardware_words.settings_apart([each for _, each in shown])
-    rows = [_row(words, each, name, says=says) for (words, each), name in zip(shown, called, strict=True)]
-    return rows if best.most.settings else [_none(best.node, wanted), *rows]
+    shown: list[tuple[str, Measured]] = []
+    for words, top in tops:
+        doubt = f". {top.doubt}" if top.doubt else ""
+        count = len(top.settings)
+        more = f", one of {count} that launches do not tell apart" if count > 1 else doubt
+        # of several that are not told apart a row each, up to so many
+        shown += [(f"{words}{more}", measured) for measured in top.settings[:MAX_ALIKE]]
+    called = hardware_words.settings_apart([measured for _, measured in shown])
+    rows = [_row(words, measured, name, says=says) for (words, measured), name in zip(shown, called, strict=True)]
+    none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 4)
+    return rows if best.most.settings else [none, *rows]
 
 
-def _which(wanted: str, top: Top) -> str:
-    count = len(top.settings)
-    if count > 1:
-        return f"{wanted}, one of {count} that launches do not tell apart"
-    return f"{wanted}. {top.doubt}" if top.doubt else wanted
-
-
-def _row(wanted: str, one: Measured, name: str, *, says: bool) -> tuple[Entry, ...]:
-    cell = one.cell
+def _row(wanted: str, measured: Measured, name: str, *, says: bool) -> tuple[Entry, ...]:
+    cell = measured.cell
     return (
-        Entry(one.node),
+        Entry(measured.node),
         Entry(wanted),
-        Entry(name, href=reverse("dashboard:cell", args=[one.run, cell.id])),
-        milliseconds(cell, says=says and one.is_processor),
+        Entry(name, href=reverse("dashboard:cell", args=[measured.run, cell.id])),
+        milliseconds(cell, says=says and measured.is_processor),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
-        of_items(cell, says=says and one.are_items_of_processor),
+        of_items(cell, says=says and measured.are_items_of_processor),
         verdict_entry(outputs_of(cell)),
     )
-
-
-def _none(node: str, wanted: str) -> tuple[Entry, ...]:
-    return (Entry(node), Entry(wanted), Entry("none of the measured ones"), *(Entry() for _ in range(4)))

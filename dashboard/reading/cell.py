@@ -29,21 +29,21 @@ from farm.runs.states import activity_of
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 PARITY_COLUMNS: tuple[Column[ParityOutput], ...] = (
-    Column("Output", lambda one: Entry(one.name, is_name=True)),
-    Number("max abs", lambda one: written(one.max_abs, numbers.scientific)),
-    Number("max rel", lambda one: written(one.max_rel, numbers.scientific)),
-    Number("RMSE", lambda one: written(one.rmse, numbers.scientific)),
-    Number("cosine", lambda one: written(one.cosine, _cosine)),
-    Number("top-1 agreement", lambda one: written(one.top1_agreement, _agreement)),
-    Number("not numbers", lambda one: counted(one.nan_count)),
-    Number("infinite", lambda one: counted(one.inf_count)),
-    Number("beyond tolerance", lambda one: Entry(numbers.fixed(one.violations, 0), one.violations)),
+    Column("Output", lambda output: Entry(output.name, is_name=True)),
+    Number("max abs", lambda output: written(output.max_abs, numbers.scientific)),
+    Number("max rel", lambda output: written(output.max_rel, numbers.scientific)),
+    Number("RMSE", lambda output: written(output.rmse, numbers.scientific)),
+    Number("cosine", lambda output: written(output.cosine, _format_cosine)),
+    Number("top-1 agreement", lambda output: written(output.top1_agreement, _format_agreement)),
+    Number("not numbers", lambda output: counted(output.nan_count)),
+    Number("infinite", lambda output: counted(output.inf_count)),
+    Number("beyond tolerance", lambda output: Entry(numbers.fixed(output.violations, 0), output.violations)),
 )
 INPUT_COLUMNS: tuple[Column[Input], ...] = (
-    Column("Input", lambda one: Entry(one.name, is_name=True)),
-    Column("Type", lambda one: Entry(one.dtype)),
-    Column("Shape", lambda one: Entry(" × ".join(map(str, one.shape)) or "scalar")),
-    Prose("Values", lambda one: Entry(one.made_by)),
+    Column("Input", lambda fed: Entry(fed.name, is_name=True)),
+    Column("Type", lambda fed: Entry(fed.dtype)),
+    Column("Shape", lambda fed: Entry(" × ".join(map(str, fed.shape)) or "scalar")),
+    Prose("Values", lambda fed: Entry(fed.made_by)),
 )
 PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
     Column("Provider", lambda part: Entry(part.name, is_name=True)),
@@ -86,7 +86,7 @@ def placement(cell: Cell) -> Placement:
 
 def _chosen(cell: Cell) -> str:
     """What ONNX Runtime's own choice came to: by the trace, where there is one."""
-    traced = [provider.name for provider in sorted(cell.providers, key=lambda one: -one.time_share)]
+    traced = [provider.name for provider in sorted(cell.providers, key=lambda part: -part.time_share)]
     return " → ".join(map(titles.provider, traced or cell.active_providers))
 
 
@@ -110,7 +110,12 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
 
 def metrics(cell: Cell) -> Table:
     """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
-    rows = [_metric(metric, cell) for metric in METRICS if metric.title and not _is_left_out(metric, cell)]
+    rows = []
+    for metric in METRICS:
+        if metric.title and not _is_left_out(metric, cell):
+            text = metric_text(metric, cell)
+            unit = metric.unit if text != numbers.NOT_MEASURED and metric.reads != "memory" else ""
+            rows.append((Entry(metric.title), Entry(text), Entry(unit), Entry(_note(metric, cell))))
     if cell.p50_ms is None:
         rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
@@ -121,12 +126,6 @@ def _is_left_out(metric: Metric, cell: Cell) -> bool:
     if metric.absent and cell.cpu_p50_ms is not None:
         return False
     return metric.value(cell) is None and (metric.is_carried or metric.name == "with_copies_p50_ms")
-
-
-def _metric(metric: Metric, cell: Cell) -> tuple[Entry, ...]:
-    text = metric_text(metric, cell)
-    shown = metric.unit if text != numbers.NOT_MEASURED and metric.reads != "memory" else ""
-    return (Entry(metric.title), Entry(text), Entry(shown), Entry(_note(metric, cell)))
 
 
 def _note(metric: Metric, cell: Cell) -> str:
@@ -161,11 +160,11 @@ def parity(cell: Cell) -> Table:
     return Table.of("parity", "Outputs against the reference", PARITY_COLUMNS, cell.parity.outputs)
 
 
-def _agreement(value: float | None) -> str:
+def _format_agreement(value: float | None) -> str:
     return "not a score" if value is None else numbers.share(value)
 
 
-def _cosine(value: float | None) -> str:
+def _format_cosine(value: float | None) -> str:
     """Cosine with as many nines as there are: 0.99998, and 1 only when it is."""
     if value is None:
         return numbers.NOT_MEASURED
@@ -180,10 +179,12 @@ def siblings(document: Document, cell: Cell, address: Address) -> Table:
     shown: tuple[Column[Cell], ...] = (
         Column(
             "Cell",
-            lambda one: Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
+            lambda other: Entry(
+                axes.name_of(other, along), href=address(other.id), soft="A/A twin" if other.twin_of else ""
+            ),
         ),
         figure.p50(times, block),
-        Column("State", lambda one: verdict_entry(one.status.value)),
+        Column("State", lambda other: verdict_entry(other.status.value)),
     )
     return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])
 

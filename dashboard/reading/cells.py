@@ -59,8 +59,10 @@ def table(
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),
-        *((_repeat(again),) if again is not None else ()),
     )
+    if again is not None:
+        why = "a new run of this cell alone; you can change it before it starts"
+        shown = (*shown, Column("Repeat", lambda cell: Entry("run again", href=again(cell.id)), why))
     return Table.of("cells-table", "Cells of this run", shown, cells)
 
 
@@ -74,14 +76,6 @@ def refused(
         alike,
         lambda cell: Entry(axes.name_of(cell, shared) if shared else cell.id, href=address(cell.id)),
         matrix=matrix,
-    )
-
-
-def _repeat(again: Address) -> Column[Cell]:
-    return Column(
-        "Repeat",
-        lambda cell: Entry("run again", href=again(cell.id)),
-        "a new run of this cell alone; you can change it before it starts",
     )
 
 

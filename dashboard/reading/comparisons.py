@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import Line, line_of
+from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
@@ -19,12 +19,12 @@ from farm.rules.wording import numbers
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 
 
-def _medians(line: Line | None) -> Entry:
-    return Entry() if line is None else Entry(line.values, title=line.details)
+def _medians(named: Named) -> Entry:
+    return Entry() if named.line is None else Entry(named.line.values, title=named.line.details)
 
 
-def _noise(one: Named) -> Entry:
-    comparison = one.comparison
+def _noise(named: Named) -> Entry:
+    comparison = named.comparison
     known = NOISE_FROM.get(comparison.noise_from or "", "")
     return Entry(numbers.share(comparison.noise), comparison.noise, title=known)
 
@@ -39,48 +39,51 @@ def _memory(comparison: Comparison) -> Entry:
 
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
-    told = [change for change in metric_changes.beside(comparison) if change.unit != "bytes"]
-    changed = [change for change in metric_changes.changed(comparison) if change in told]
-    if not told:
+    others = [change for change in metric_changes.beside(comparison) if change.unit != "bytes"]
+    changed = [change for change in metric_changes.changed(comparison) if change in others]
+    if not others:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
-        undecided = {metric_changes.title(change): change.reason for change in told if change.verdict == "undecided"}
+        undecided = {metric_changes.title(change): change.reason for change in others if change.verdict == "undecided"}
         if not undecided:
             return verdict_entry("equal")
         why = "; ".join(f"{title}: {reason}" for title, reason in undecided.items() if reason)
         return replace(verdict_entry("undecided", soft=numbers.listed(list(undecided))), title=why)
-    said = [f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip() for change in changed]
-    alike = [text for text, change in zip(said, changed, strict=True) if change.verdict == changed[0].verdict]
-    more = f"; {len(said) - len(alike)} more" if len(said) > len(alike) else ""
+    alike = [
+        f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip()
+        for change in changed
+        if change.verdict == changed[0].verdict
+    ]
+    more = f"; {len(changed) - len(alike)} more" if len(changed) > len(alike) else ""
     return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
 
 
-NOTE: Column[Named] = Prose("Note", lambda one: Entry(_note(one)))
+NOTE: Column[Named] = Prose("Note", lambda named: Entry(_note(named)))
 COLUMNS: tuple[Column[Named], ...] = (
-    Column("Where", lambda one: Entry(one.where)),
-    Column("Baseline → candidate", lambda one: Entry(one.step, href=one.href)),
+    Column("Where", lambda named: Entry(named.where)),
+    Column("Baseline → candidate", lambda named: Entry(named.step, href=named.href)),
     ratios.VERDICT,
     replace(ratios.CHANGE, note="of p50 latency, candidate against baseline; of items per second between batches"),
     ratios.INTERVAL,
     # beside the verdict, where it is seen without scrolling
     NOTE,
-    Number("medians", lambda one: _medians(one.line), "of the same launches; none where they give another change"),
-    Number("rounds", lambda one: counted(one.comparison.rounds)),
+    Number("medians", _medians, "of the same launches; none where they give another change"),
+    Number("rounds", lambda named: counted(named.comparison.rounds)),
     Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Number(
         "smallest detectable",
-        lambda one: written(one.comparison.smallest_detectable, numbers.share),
+        lambda named: written(named.comparison.smallest_detectable, numbers.share),
         "the smallest change that so many rounds would call slower or faster",
     ),
     Column(
         "Memory",
-        lambda one: _memory(one.comparison),
+        lambda named: _memory(named.comparison),
         "peak of the process, resident or address space, whichever changed; under 16 MiB is equal",
     ),
     Column(
         "Other metrics",
-        lambda one: _others(one.comparison),
+        lambda named: _others(named.comparison),
         "session creation, first inference and what the scenario is about: those that changed, each by its own verdict",
     ),
 )
@@ -131,29 +134,27 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
             line = line_of(comparison, cells)
-            told = metric_changes.per_item(comparison, cells)
-            named_comparisons.append(Named(told, where, step, address(comparison.candidate), line))
+            per_item = metric_changes.per_item(comparison, cells)
+            named_comparisons.append(Named(per_item, where, step, address(comparison.candidate), line))
     return named_comparisons
 
 
 def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
     """Every comparison with its interval, rounds, margin and the smallest detectable change; notes where there are
     some."""
-    # the chart above it has a table of its own by that name
-    caption, rows = (
-        "Cells compared side by side, in interleaved rounds of one block",
-        named(comparisons, cells, address),
-    )
+    rows = named(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_note, rows))]
+    # the chart above it has a table of its own by the name `comparisons`
+    caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)
 
 
-def _note(one: Named) -> str:
-    comparison = one.comparison
+def _note(named: Named) -> str:
+    comparison = named.comparison
     parts = [] if comparison.interleaved else ["different hardware: not interleaved."]
     if comparison.reason:
         parts.append(comparison.reason)
-    elif one.change.quantity == "items" and comparison.ratio is not None:
+    elif named.change.quantity == "items" and comparison.ratio is not None:
         parts.append(f"One call, with the whole batch, takes {numbers.plain(comparison.ratio)}× the time.")
     elif comparison.verdict == "undecided" and comparison.rounds_needed is None:
         parts.append("More rounds would not decide it.")

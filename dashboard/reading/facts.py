@@ -123,6 +123,9 @@ def with_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
 
 def of_cell(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
+    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
+    asked = axes.BY_NAME["precision"].label(cell)
+    executed = f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked
     facts = [
         digest(cell.model_sha256),
         Fact("Runtime", str(cell.runtime), is_name=True),
@@ -130,11 +133,11 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
         Fact("Batch", str(cell.batch) if cell.batch is not None else "no batch"),
         Fact("Shapes", axes.BY_NAME["shapes"].short(cell)),
-        Fact("Precision", _precision(cell)),
+        Fact("Precision", executed),
         Fact("Threads", str(cell.threads)),
         Fact("Optimization", cell.optimization),
         timed_by([cell]),
-        *_own_axes(cell),
+        *(Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)),
         Fact("Provider options", axes.BY_NAME["provider_options"].short(cell), is_name=True),
         Fact("Session", session(cell)),
         Fact("Device", ", ".join(f"{name} {value}" for name, value in sorted(cell.provider_facts.items()))),
@@ -142,11 +145,6 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Node", cell.node or "none"),
     ]
     return [fact for fact in facts if fact.text]
-
-
-def _own_axes(cell: Cell) -> list[Fact]:
-    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
-    return [Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)]
 
 
 def engine(cell: Cell) -> str:
@@ -175,11 +173,6 @@ def _plain(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={entry}" for key, entry in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _precision(cell: Cell) -> str:
-    asked = axes.BY_NAME["precision"].label(cell)
-    return f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked
 
 
 def of_node(node: "Node") -> list[Fact]:

@@ -29,7 +29,7 @@ STEPS = (0.05, 0.15)
 RAMP = 5
 COMPACT_FROM = 9
 # with more fields a map is shown part by part, of about so many each
-MOST_FIELDS, PART_FIELDS, FEWEST_ROWS = 100, 60, 4
+MAX_FIELDS, PART_FIELDS, MIN_ROWS = 100, 60, 4
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Layout:
 
     @property
     def is_large(self) -> bool:
-        return len(self.rows) * len(self.heads) > MOST_FIELDS and len(self.rows) > FEWEST_ROWS
+        return len(self.rows) * len(self.heads) > MAX_FIELDS and len(self.rows) > MIN_ROWS
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Grid:
     cells: Mapping[str, Cell]
     compared: Mapping[str, Sequence[Comparison]]
     states: Mapping[str, str]
-    ends: tuple[float, float] | None
+    ends: Sequence[float]
     address: Address
     times: Times
     told: Mapping[str, Cell]
@@ -252,13 +252,15 @@ def drawn(
     if chosen.name != "verdict":
         chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
     told = [laid.times.whole(cell) for cell in laid.cells]
+    known = sorted((cell for cell in told if (chosen.read(cell) or 0.0) > 0), key=lambda cell: chosen.read(cell) or 0.0)
+    ends = [known[0], known[-1]] if known else []
     grid = Grid(
         metric=chosen,
         column_axis=laid.column_axis,
         cells=laid.by_id,
         compared=laid.compared,
         states=states or {},
-        ends=_ends(told, chosen),
+        ends=[chosen.read(cell) or 0.0 for cell in ends],
         address=address,
         times=laid.times,
         told={cell.id: cell for cell in told},
@@ -270,13 +272,13 @@ def drawn(
         for labels, places in shown
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
-    ends = _ends_in_words(told, chosen)
-    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, ends)
+    in_words = [chosen.write(cell) for cell in ends]
+    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, in_words)
 
 
 def _part(laid: Layout, number: int) -> Part:
     """The part with this number; the nearest there is for a number that is none."""
-    each = max(FEWEST_ROWS, PART_FIELDS // len(laid.heads))
+    each = max(MIN_ROWS, PART_FIELDS // len(laid.heads))
     count = -(-len(laid.rows) // each)
     number = min(max(1, number), count)
     first = (number - 1) * each + 1
@@ -288,16 +290,6 @@ def _column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
     named = {axis.name: axis for axis in choices}
     last = choices[-1] if choices else axes.BY_NAME["runtime"]
     return next((named[name] for name in (*wished, "runtime") if name in named), last)
-
-
-def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
-    known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
-    return [metric.write(cells[place]) for _, place in (known[0], known[-1])] if known else []
-
-
-def _ends(cells: Sequence[Cell], metric: Metric) -> tuple[float, float] | None:
-    values = [value for cell in cells if (value := metric.read(cell)) is not None and value > 0]
-    return (min(values), max(values)) if values else None
 
 
 def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
@@ -384,9 +376,9 @@ def step_of(size: float, *, is_gain: bool) -> str:
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
-def _ramp(value: float | None, ends: tuple[float, float] | None) -> str:
+def _ramp(value: float | None, ends: Sequence[float]) -> str:
     """A step of the magnitude ramp, by the logarithm of the value between the ends."""
-    if value is None or value <= 0 or ends is None:
+    if value is None or value <= 0 or not ends:
         return ""
     low, high = ends
     part = log(value / low) / log(high / low) if high > low else 0.0

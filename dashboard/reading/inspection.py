@@ -18,7 +18,7 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
-    from farm.workshop.inspection import Feed, FoundFinding, Port
+    from farm.workshop.inspection import FoundFinding, Port
     from farm.workshop.inspection import Inspection as Inspected
 
 
@@ -26,10 +26,17 @@ OPERATORS_SHOWN = 30
 # the first and the last release that say the same, and what
 Range = tuple[str, str, Row]
 COLUMNS: tuple[Column[Range], ...] = (
-    Column("ONNX Runtime", lambda each: Entry(_releases(*each[:2]), is_name=True)),
+    Column(
+        "ONNX Runtime",
+        lambda each: Entry(each[0] if each[0] == each[1] else f"{each[0]} – {each[1]}", is_name=True),
+    ),
     Column("Loads", lambda each: Entry(sign=_sign(each[2]), value=_sign(each[2]).word)),
     Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),
-    Number("Nodes run", lambda each: _nodes(each[2]), "as a trace counted them; other fusions, other counts"),
+    Number(
+        "Nodes run",
+        lambda each: Entry() if each[2].executed_nodes is None else counted(each[2].executed_nodes),
+        "as a trace counted them; other fusions, other counts",
+    ),
     Column(
         "Known by",
         lambda each: Entry(each[2].basis),
@@ -94,18 +101,19 @@ def _facts(found: "Inspected") -> list[Fact]:
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in found.opsets.items())
     below = f" and {numbers.fixed(found.nodes_below, 0)} below" if found.nodes_below else ""
     precision = recipes.describe_uploaded(found.dtypes, found.operators, is_quantised=found.is_quantised)
-    context, genai = found.context, found.genai
+    context, genai, feed = found.context, found.genai, found.feed
+    sizes = " ".join(f"{name}={size}" for name, size in feed.sizes.items()) if feed else ""
     return [
         Fact("Opset", opsets, is_name=True),
         Fact("IR", str(found.ir_version or "")),
         Fact("Nodes", f"{numbers.fixed(found.nodes, 0)}{below}"),
-        Fact("Parameters", _parameters(found)),
-        Fact("Batch", _batch(found.batch)),
+        Fact("Parameters", _describe_parameters(found)),
+        Fact("Batch", _describe_batch(found.batch)),
         Fact("Dynamic dimensions", ", ".join(found.dims), is_name=True),
         Fact("Generates", decoders.describe_generation(found.inputs, found.outputs)),
         Fact("Context", f"{numbers.fixed(context.tokens, 0)} tokens: {context.where}" if context else ""),
         Fact("With onnxruntime-genai", genai.problem or genai.words if genai else ""),
-        Fact("Measured with", _sizes(found.feed) if found.feed else "", is_name=True),
+        Fact("Measured with", (feed.problem if feed else "") or sizes, is_name=True),
         Fact("Precision as uploaded", precision),
         Fact("Compiled by", compiled.describe_compiled(found.compiled) if found.compiled else "", is_name=True),
         Fact("Custom domains", ", ".join(found.custom_domains), is_name=True),
@@ -118,28 +126,20 @@ def guesses(found: "Inspected | None") -> list[Fact]:
     if found is None:
         return []
     by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
-    told = (fact for fact in _facts(found) if fact.name in by_field and fact.text)
-    return [replace(fact, note=f"The field {by_field[fact.name]} says otherwise.") for fact in told]
+    guessed = (fact for fact in _facts(found) if fact.name in by_field and fact.text)
+    return [replace(fact, note=f"The field {by_field[fact.name]} says otherwise.") for fact in guessed]
 
 
-def _sizes(feed: "Feed") -> str:
-    return feed.problem or " ".join(f"{name}={size}" for name, size in feed.sizes.items())
-
-
-def _parameters(found: "Inspected") -> str:
+def _describe_parameters(found: "Inspected") -> str:
     if not found.parameters:
         return f"{found.trees:,} trees" if found.trees else ""
-    return f"{_short(found.parameters)} in {numbers.size(found.parameters_bytes)}"
+    units = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
+    size, unit = next((known for known in units if found.parameters >= known[0]), (1, ""))
+    count = f"{numbers.plain(found.parameters / size)} {unit}" if unit else str(found.parameters)
+    return f"{count} in {numbers.size(found.parameters_bytes)}"
 
 
-def _short(count: int) -> str:
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            return f"{numbers.plain(count / size)} {unit}"
-    return str(count)
-
-
-def _batch(batch: int | str | None) -> str:
+def _describe_batch(batch: int | str | None) -> str:
     if batch is None:
         return "the first dimension is not a batch"
     return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
@@ -162,13 +162,13 @@ def _ports(found: "Inspected") -> Table:
         Column("Name", lambda each: Entry(each[1].name, is_name=True)),
         Column("Side", lambda each: Entry(each[0])),
         Column("Type", lambda each: Entry(each[1].dtype)),
-        Column("Shape", lambda each: Entry(_shape(each[1].shape), is_name=True)),
+        Column("Shape", lambda each: Entry(_describe_shape(each[1].shape), is_name=True)),
     )
     inputs, outputs = [("input", port) for port in found.inputs], [("output", port) for port in found.outputs]
     return Table.of("ports", "Inputs and outputs", columns, [*inputs, *outputs])
 
 
-def _shape(shape: Sequence[int | str] | None) -> str:
+def _describe_shape(shape: Sequence[int | str] | None) -> str:
     return "unknown rank" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
@@ -197,14 +197,6 @@ def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
         sentence=compatibility.verdict(rows),
         table=Table.of("compatibility", "Which releases of ONNX Runtime load it", COLUMNS, list(reversed(ranges))),
     )
-
-
-def _releases(first: str, last: str) -> str:
-    return first if first == last else f"{first} – {last}"
-
-
-def _nodes(row: Row) -> Entry:
-    return Entry() if row.executed_nodes is None else counted(row.executed_nodes)
 
 
 def _sign(row: Row) -> Sign:

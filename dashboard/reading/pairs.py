@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -29,17 +30,14 @@ class Pair:
 
 def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
-    runs = group_by(cells, lambda cell: cell.run_id).values()
-    recent = [pair for own in runs if (pair := next(_of_run(own), None))]
+    recent = []
+    for of_run in group_by(cells, lambda cell: cell.run_id).values():
+        # the first pair there is, along the first thing that tells the run's cells apart
+        recent += list(islice((pair for name in OF_A_RUN for pair in _pairs(of_run, name)), 1))
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
         found[title] = [pair for pair in _pairs(cells, name) if pair not in found["Recent runs"]][:MAX_PAIRS]
     return {title: pairs for title, pairs in found.items() if pairs}
-
-
-def _of_run(cells: Sequence[MeasuredCell]) -> Iterator[Pair]:
-    for name in OF_A_RUN:
-        yield from _pairs(cells, name)
 
 
 def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:

@@ -32,13 +32,9 @@ def map_of(card: "release_card.Card") -> HeatMap:
 def _place(place: "release_card.Place") -> Place:
     of = f"the gravest of {numbers.counted(place.points, 'point')}" if place.points > 1 else ""
     title = "; ".join(part for part in (place.text.rstrip("."), of) if part)
-    return Place(_href(place), sign=place.sign, tone=_tone(place), title=title)
-
-
-def _href(place: "release_card.Place") -> str:
-    if place.alert is not None:
-        return reverse("dashboard:alert", args=[place.alert])
-    return "" if place.run is None else reverse("dashboard:cell", args=[place.run, place.cell])
+    cell = "" if place.run is None else reverse("dashboard:cell", args=[place.run, place.cell])
+    href = cell if place.alert is None else reverse("dashboard:alert", args=[place.alert])
+    return Place(href, sign=place.sign, tone=_tone(place), title=title)
 
 
 def _tone(place: "release_card.Place") -> str:

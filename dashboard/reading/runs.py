@@ -16,7 +16,7 @@ from farm.rules.presenting import answers, sentences
 from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.headlines import Lead, named
 from farm.rules.presenting.lines import PROCESSOR
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
 
@@ -78,10 +78,6 @@ def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
     if run_id is None:
         return Entry("removed")
     return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]), title=title, soft=soft)
-
-
-def moment(at: datetime) -> Entry:
-    return Entry(at=at, value=at.timestamp())
 
 
 def measured_at(run: "Run | None", *, last: "Run | None" = None) -> Entry:

@@ -22,8 +22,8 @@ from farm.rules.presenting.times import Times, latency_of
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
-MOST = 4
-FEWEST_SAMPLES = 2
+MAX_CHOSEN = 4
+MIN_SAMPLES = 2
 
 # of figures that nobody judges, as they were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
@@ -33,7 +33,7 @@ WRONG_BASE = replace(STATES[WRONG], word=f"base: {WRONG}")
 P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
 THROUGHPUT, OF_PROCESSOR = "throughput", "cpu_throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
-SELDOM = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
+OF_SINGLE_LAUNCHES = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Model file digest", lambda c: c.model_sha256[:12]),
     ("Provider ran", lambda c: ", ".join(map(titles.provider, c.active_providers))),
@@ -91,18 +91,18 @@ class Judged:
             return ""
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
 
-    def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
+    def agrees_with_times(self, base: Cell | None, cell: Cell | None) -> bool:
         """Whether a reader who divides the times of both, by the quantity of this, gets a change that the interval
         holds."""
-        base, cell = (None if side is None else self.times(side).with_compared_time(side) for side in (base, cell))
+        base, cell = (None if side is None else self.times_for(side).with_compared_time(side) for side in (base, cell))
         if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
             return True
         if self.is_items or self.is_rate:
             return True
         return numbers.format_divisible_pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
 
-    def times(self, cell: Cell) -> Times:
-        """Those that this rests on, of one of its cells."""
+    def times_for(self, cell: Cell) -> Times:
+        """How the time of one of the two is written: as processor time where this rests on it, else by the clock."""
         return Times(frozenset([cell.id] if self.by_processor and cell.cpu_p50_ms else []))
 
     @property
@@ -135,9 +135,10 @@ def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     # one quantity a column: where a verdict rests on processor time, that of all cells that have it
     is_processor = any(each.by_processor for each in judged)
     by = [replace(each, by_processor=is_processor) for each in judged]
-    is_alike = [True, *(how.is_of(chosen[0].cell, choice.cell) for how, choice in zip(by, chosen[1:], strict=False))]
+    pairs = zip(by, chosen[1:], strict=False)
+    is_alike = [True, *(how.agrees_with_times(chosen[0].cell, choice.cell) for how, choice in pairs)]
     figures = [
-        "" if not alike else by[0].times(choice.cell).words(choice.cell) if by else latency_of(choice.cell)
+        "" if not alike else by[0].times_for(choice.cell).words(choice.cell) if by else latency_of(choice.cell)
         for choice, alike in zip(chosen, is_alike, strict=False)
     ]
     return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
@@ -145,14 +146,14 @@ def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
 
 def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
     """The cells with the one of this key first, which makes it the base; as they come where none has it."""
-    return sorted(chosen, key=lambda one: one.key != base)
+    return sorted(chosen, key=lambda choice: choice.key != base)
 
 
 def names(chosen: Sequence[Chosen]) -> list[str]:
     """What the cells are called beside each other: what differs, or run and cell where nothing does."""
     along = axes.varying_axes(choice.cell for choice in chosen)
-    said = [axes.name_of(choice.cell, along) for choice in chosen]
-    return said if len(set(said)) == len(said) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
+    short = [axes.name_of(choice.cell, along) for choice in chosen]
+    return short if len(set(short)) == len(short) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 
 
 def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
@@ -165,16 +166,16 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     word = judged[0].sign.word
     if len(others) == 1 and not wrong and word in SPEEDS and judged[0].change.endswith(word):
         return numbers.unbroken(f"{others[0]} is {judged[0].change} than {base}")
-    said = [f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True) if not verdict.wrong]
-    first = sentences.wrong_among([*wrong.values()], numbers.listed([*wrong], most=MOST), of=len(chosen))
-    told = [first] * bool(wrong) + [f"Against {base}: {numbers.listed(said, most=MOST)}"] * bool(said)
-    return numbers.unbroken(". ".join(told))
+    verdicts = [f"{name} {_in_words(how)}" for name, how in zip(others, judged, strict=True) if not how.wrong]
+    first = sentences.wrong_among([*wrong.values()], numbers.listed([*wrong], most=MAX_CHOSEN), of=len(chosen))
+    parts = [first] * bool(wrong) + [f"Against {base}: {numbers.listed(verdicts, most=MAX_CHOSEN)}"] * bool(verdicts)
+    return numbers.unbroken(". ".join(parts))
 
 
-def _in_words(one: Judged) -> str:
-    if not one.change:
-        return one.sign.word
-    return one.change if one.change.endswith(one.sign.word) else f"{one.sign.word} ({one.change})"
+def _in_words(judged: Judged) -> str:
+    if not judged.change:
+        return judged.sign.word
+    return judged.change if judged.change.endswith(judged.sign.word) else f"{judged.sign.word} ({judged.change})"
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
@@ -227,7 +228,7 @@ def _unpaired(base: Cell, other: Cell, sign: Sign, why: str) -> Judged:
     if not is_same_model(base, other):
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(Sign("≠", "different models", "quiet"), "", how)
-    if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
+    if len(base.samples_ms) < MIN_SAMPLES or len(other.samples_ms) < MIN_SAMPLES:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
     if base.shapes != other.shapes or (base.batch != other.batch and items_factor(base, other) is None):
         return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
@@ -278,17 +279,14 @@ class Line:
 def lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
     """Metrics, judgements of the outputs, axes and facts of the cells; without what none of them has."""
     cells = [choice.cell for choice in chosen]
-    measured = [_measured(metric, cells, judged) for metric in METRICS if _is_row(metric, cells)]
+    shown = [metric for metric in METRICS if metric.title and metric.name not in OF_SINGLE_LAUNCHES]
+    known = [metric for metric in shown if any(metric.value(cell) is not None for cell in cells)]
+    measured = [_measured(metric, cells, judged) for metric in known]
     settings = [(axis.heading, axis.label) for axis in axes.AXES]
     told = [_fact(name, [write(cell) for cell in cells]) for name, write in (*JUDGEMENTS, *settings, *FACTS)]
     keys = {key for verdict in judged for key in verdict.wrong}
     outputs = _fact("Outputs", [WRONG if choice.key in keys else "" for choice in chosen])
     return [line for line in (*measured, outputs, *told) if any(line.texts)]
-
-
-def _is_row(metric: Metric, cells: Sequence[Cell]) -> bool:
-    is_known = any(metric.value(cell) is not None for cell in cells)
-    return bool(metric.title) and metric.name not in SELDOM and is_known
 
 
 def _fact(name: str, texts: Sequence[str]) -> Line:
@@ -369,15 +367,12 @@ def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
 
 def table(chosen: Sequence[Chosen], rows: Sequence[Line]) -> Table:
     """A row a metric or fact, a column a cell, the base first."""
-    called = names(chosen)
-    heads = [Head("Row"), *(_head(choice, name) for choice, name in zip(chosen, called, strict=True))]
+    heads = [Head("Row")]
+    for choice, name in zip(chosen, names(chosen), strict=True):
+        heads.append(Head(name, is_text=True, note=f"run {choice.run_id}, {choice.cell.id}"))
     if heads[1:]:
         heads[1] = Head(f"{heads[1].text} (base)", is_text=True, note=heads[1].note)
     return Table("side", "Cells side by side", heads, [_row(line) for line in rows])
-
-
-def _head(one: Chosen, name: str) -> Head:
-    return Head(name, is_text=True, note=f"run {one.run_id}, {one.cell.id}")
 
 
 def _row(line: Line) -> tuple[Entry, ...]:

@@ -156,53 +156,47 @@ def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DIST
         Column("Series", lambda line: Entry(line.label, href=href_of(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
-        Column("Last release", lambda line: _release(distribution, line.spots[-1].version)),
+        Column("Last release", lambda line: _release(distribution, line.last.version)),
         Column(
             "Change",
-            lambda line: verdict_entry(line.verdict(line.spots[-1])),
+            lambda line: verdict_entry(line.verdict(line.last)),
             "what the 95 % interval of the last value says; undecided where its round is",
         ),
-        Number("last", lambda line: last_change(line), "against the pinned release, in the same block"),
-        Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
+        Number(
+            "last",
+            lambda line: Entry(line.change(line.last), line.last.ratio),
+            "against the pinned release, in the same block",
+        ),
+        Number("95 % interval", lambda line: Entry(line.interval(line.last), line.last.low)),
         Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
         Column(
             "Status",
-            lambda line: verdict_entry(line.marks[-1].state if line.marks else line.spots[-1].outcome or "quiet"),
+            lambda line: verdict_entry(line.marks[-1].state if line.marks else line.last.outcome or "quiet"),
         ),
-        Column("Alerts", lambda line: Entry(_alerts(line))),
+        Column(
+            "Alerts",
+            lambda line: Entry(numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4) or "none"),
+        ),
     )
     return Table.of("trends", "Long series against the pinned release", columns, lines)
-
-
-def _release(distribution: str, version: str) -> Entry:
-    return Entry(version, is_name=True, href=reverse("dashboard:release", args=[distribution, version]))
 
 
 def href_of(watch: int, key: str) -> str:
     return f"/trends/?{urlencode({'watch': watch, 'series': key})}"
 
 
-def last_change(line: Line) -> Entry:
-    last = line.spots[-1]
-    return Entry(line.change(last), last.ratio)
-
-
-def last_interval(line: Line) -> str:
-    return line.interval(line.spots[-1])
+def _release(distribution: str, version: str) -> Entry:
+    return Entry(version, is_name=True, href=reverse("dashboard:release", args=[distribution, version]))
 
 
 def shifts_words(line: Line, *, most: int) -> str:
     return numbers.listed([shift_words(line, shift) for shift in line.shifts], most=most) or "none"
 
 
-def _alerts(line: Line) -> str:
-    return numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4) or "none"
-
-
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
-MOST_SPOTS = 60
+MAX_SPOTS = 60
 # what a small line reaches at least, so that noise looks like noise
-LEAST_REACH = 0.05
+MIN_REACH = 0.05
 WATCHES_SHOWN = 10
 # values of a small line in a list
 SPOTS = 40
@@ -273,9 +267,9 @@ def _series(watch: "Watch", line: Line) -> Series:
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
         href=href_of(watch.pk, line.key),
         spark=spark([spot.ratio for spot in line.spots]),
-        last=line.told(line.spots[-1]),
-        interval=last_interval(line),
-        release=line.spots[-1].version,
+        last=line.told(line.last),
+        interval=line.interval(line.last),
+        release=line.last.version,
         shifts=shifts_words(line, most=2),
         alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],
     )
@@ -285,9 +279,9 @@ def spark(ratios: Sequence[float]) -> Spark:
     """Ratios as a small line, logarithmic, the reference in it; a single value is a short dash."""
     values = [log(ratio) for ratio in ratios]
     low, high = min(0.0, *values), max(0.0, *values)
-    if high - low < LEAST_REACH:
-        low, high = low - LEAST_REACH / 2, high + LEAST_REACH / 2
-    places = thinned(values, most=MOST_SPOTS)
+    if high - low < MIN_REACH:
+        low, high = low - MIN_REACH / 2, high + MIN_REACH / 2
+    places = thinned(values, most=MAX_SPOTS)
     step = (WIDTH - 2 * ROOM) / max(1, len(places) - 1)
 
     def height(value: float) -> float:
@@ -302,7 +296,11 @@ def spark(ratios: Sequence[float]) -> Spark:
 def of_model(model: "Model") -> dict[str, object]:
     """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
     watches = pages.watches_of_model(model)
-    shown = [_watched(watch, model) for watch in watches[:WATCHES_SHOWN]]
+    shown = []
+    for watch in watches[:WATCHES_SHOWN]:
+        alerts = pages.alerts_of_watch(watch).filter(model=model)
+        series = lines(watch, pages.points_of_model(watch, model), alerts)
+        shown.append(Watched(watch, [_series(watch, line) for line in series]))
     said = badges.standing_of(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     words = f"{said.label}: {said.text}"
@@ -314,11 +312,6 @@ def of_model(model: "Model") -> dict[str, object]:
         "markdown": markdown,
         "watch_command": f"onnxfarm watch add upgrades --model {model.pk} --reference 1.29.0",
     }
-
-
-def _watched(watch: "Watch", model: "Model") -> Watched:
-    alerts = pages.alerts_of_watch(watch).filter(model=model)
-    return Watched(watch, [_series(watch, line) for line in lines(watch, pages.points_of_model(watch, model), alerts)])
 
 
 def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard.reading import runs
 from farm.contract import document_comparisons as doc_comparisons
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 VERSIONS: tuple[Column["Version"], ...] = (
-    Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
-    Column("State", lambda one: verdict_entry(one.state)),
-    Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
-    Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
-    Prose("Note", lambda one: Entry(one.note)),
-    Column("Uploaded", lambda one: runs.moment(one.created_at)),
-    Column("By", lambda one: Entry(runs.name_of(one.uploaded_by))),
+    Column("Version", lambda row: Entry(f"version {row.number}", row.number, href=f"?version={row.number}")),
+    Column("State", lambda row: verdict_entry(row.state)),
+    Column("Bundle digest", lambda row: Entry(row.artifact.sha256[:12], is_name=True, title=row.artifact.sha256)),
+    Number("size", lambda row: Entry(numbers.size(row.artifact.bytes), row.artifact.bytes)),
+    Prose("Note", lambda row: Entry(row.note)),
+    Column("Uploaded", lambda row: moment(row.created_at)),
+    Column("By", lambda row: Entry(runs.name_of(row.uploaded_by))),
 )
 
 
@@ -43,13 +43,13 @@ def version_table(
     }
     columns = list(VERSIONS)
     if any(row.commit or row.branch for row in listed):
-        columns.insert(1, Column("Commit", lambda one: Entry(one.commit[:12], title=one.commit, soft=one.branch)))
+        columns.insert(1, Column("Commit", lambda row: Entry(row.commit[:12], title=row.commit, soft=row.branch)))
     if compared:
-        columns.insert(2, Column("Against the one before", lambda one: _against(compared.get(one.number))))
+        columns.insert(2, Column("Against the one before", lambda row: _against(compared.get(row.number))))
     if any(same.values()):
-        columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
+        columns.append(Column("Same files as", lambda row: Entry(same[row.pk])))
     if chosen is not None:
-        columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
+        columns.insert(1, Column("Shown", lambda row: Entry("shown above" if row.pk == chosen.pk else "")))
     return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
 
 

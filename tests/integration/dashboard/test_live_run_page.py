@@ -152,7 +152,7 @@ def test_the_tables_of_a_large_run_come_again_to_those_who_have_them(
     signed_in: Client, begun: Run, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows.MadeUpNode(node).measure(begun, most_rounds=8)
-    monkeypatch.setattr("dashboard.views.run_pieces.MOST_CELLS", -1)
+    monkeypatch.setattr("dashboard.views.run_pieces.MAX_CELLS", -1)
 
     def sent(have: str) -> list[str]:
         text = signed_in.get(f"/runs/{begun.pk}/", {"part": "live", "have": have}).content.decode()
