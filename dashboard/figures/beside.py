@@ -61,7 +61,7 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
                 range(len(drawn)),
                 marker={"color": [colour_of(bar.cell) for bar in drawn]},
                 error_x=theme.whiskers(values, ends, theme.INK),
-                text=[_words(metric, bar) for bar in drawn],
+                text=[_hover_words(metric, bar) for bar in drawn],
                 textposition="none",
                 customdata=[bar.href for bar in drawn],
                 hover="%{text}",
@@ -71,7 +71,11 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
             height=theme.row_height(len(drawn), per_row=44, least=120),
             xaxis=theme.axis(axis_title(metric), **theme.linear(theme.ends(ends))),
             yaxis=theme.numbered_rows(
-                [f"{start_of(bar.name, most=34)}<br>{_short_words(metric, bar)}" for bar in drawn]
+                [
+                    f"{start_of(bar.name, most=34)}<br>{metric_with_unit(metric, bar.cell)}"
+                    f"{f' ({bar.change})' if bar.change else ''}"
+                    for bar in drawn
+                ]
             ),
             bargap=0.4,
             shapes=[theme.rule("x", values[0], width=1.5, dash="dot")],
@@ -89,13 +93,9 @@ def finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> st
     return numbers.unbroken(f"{title(metric)} from {' to '.join(ends)}")
 
 
-def _words(metric: Metric, bar: Bar) -> str:
+def _hover_words(metric: Metric, bar: Bar) -> str:
     figure = metric_with_unit(metric, bar.cell, has_interval=True)
     return f"{bar.name}<br>{figure}{f', {bar.change} against the base' if bar.change else ''}"
-
-
-def _short_words(metric: Metric, bar: Bar) -> str:
-    return f"{metric_with_unit(metric, bar.cell)}{f' ({bar.change})' if bar.change else ''}"
 
 
 def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:

@@ -210,17 +210,13 @@ def _table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table
 
 def _placement_found(bars: CellBars) -> str:
     """Whether any cell spends time on a provider other than the one asked for, judged by time."""
-    mixed = [(elsewhere, cell) for cell in bars.cells if (elsewhere := _share_elsewhere(cell)) > 0]
-    if not mixed:
+    shares = [sum(part.time_share for part in cell.providers if part.name != cell.provider) for cell in bars.cells]
+    elsewhere, worst = max(zip(shares, bars.cells, strict=True), key=lambda pair: pair[0])
+    if not elsewhere:
         asked = sorted({titles.provider(cell.provider) for cell in bars.cells})
         return f"All time is spent where it was asked for: {numbers.listed(asked)}"
-    elsewhere, worst = max(mixed, key=lambda pair: pair[0])
     wished = titles.provider(worst.provider)
     return f"{axes.name_of(worst, bars.along)} spends {numbers.share(elsewhere)} of its time outside {wished}"
-
-
-def _share_elsewhere(cell: Cell) -> float:
-    return sum(part.time_share for part in cell.providers if part.name != cell.provider)
 
 
 def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:

@@ -82,7 +82,7 @@ def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 
 def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """The time to the first token over the length of the prompt: a line of cells that differ in nothing else."""
-    ordered, times = sorted(cells, key=_prompt), times.alike(cells)
+    ordered, times = sorted(cells, key=_prompt_tokens), times.alike(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
     for cell in ordered:
@@ -95,11 +95,11 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
 
     columns = (
         Column[Cell]("runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True)),
-        Number[Cell]("tokens of the prompt", lambda cell: rounded(float(_prompt(cell)))),
+        Number[Cell]("tokens of the prompt", lambda cell: rounded(float(_prompt_tokens(cell)))),
         Number[Cell]("to the first token, ms", lambda cell: written(first_ms(cell), numbers.milliseconds)),
     )
     first, last = (
-        f"{numbers.milliseconds(first_ms(end))} ms behind {_prompt(end)}" for end in (ordered[0], ordered[-1])
+        f"{numbers.milliseconds(first_ms(end))} ms behind {_prompt_tokens(end)}" for end in (ordered[0], ordered[-1])
     )
     return Figure(
         name=PROMPTS,
@@ -108,7 +108,11 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
         data=[
             {
                 **lines.line(
-                    some[0], map(_prompt, some), map(first_ms, some), hover="%{x} tokens: %{y:.5~g} ms", name=name
+                    some[0],
+                    map(_prompt_tokens, some),
+                    map(first_ms, some),
+                    hover="%{x} tokens: %{y:.5~g} ms",
+                    name=name,
                 ),
                 "customdata": [address(cell.id) for cell in some] if address else [],
             }
@@ -116,7 +120,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
         ],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis("tokens of the prompt", **theme.linear([float(_prompt(cell)) for cell in ordered])),
+            xaxis=theme.axis("tokens of the prompt", **theme.linear([float(_prompt_tokens(cell)) for cell in ordered])),
             yaxis=theme.axis("to the first token, ms", **theme.linear([*map(first_ms, ordered)])),
             showlegend=len(alike) > 1,
         ),
@@ -125,7 +129,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
 
 
 def differ_in_prompts(cells: Sequence[Cell]) -> bool:
-    return len({_prompt(cell) for cell in cells}) > 1
+    return len({_prompt_tokens(cell) for cell in cells}) > 1
 
 
 def tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
@@ -170,9 +174,6 @@ CURVE = Curve(
 )
 
 
-def _tokens(cell: Cell) -> int:
-    return scenarios.of_text(cell.scenario).tokens
-
-
-def _prompt(cell: Cell) -> int:
-    return scenarios.of_text(cell.scenario).context - _tokens(cell)
+def _prompt_tokens(cell: Cell) -> int:
+    scenario = scenarios.of_text(cell.scenario)
+    return scenario.context - scenario.tokens

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing, right
-from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Number, Table, counted
@@ -35,13 +34,21 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.runtime_sort_key)
+    # of many the oldest and the newest in colour
+    coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
     return Figure(
         name=NAME,
         title=finding(measured, comparisons),
         summary=_summary(measured, titled),
         data=[
-            _series([cell for cell in measured if cell.runtime == runtime], others, address, colour, times)
-            for runtime, colour in zip(runtimes, _colours(runtimes), strict=True)
+            _series(
+                [cell for cell in measured if cell.runtime == runtime],
+                others,
+                address,
+                colours.runtime(runtime) if runtime in coloured else colours.GREY,
+                times,
+            )
+            for runtime in runtimes
         ],
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=32),
@@ -72,11 +79,6 @@ def _summary(cells: Sequence[Cell], titled: str) -> str:
         f"{numbers.counted(len(values), 'cell')}: {titled} from {numbers.milliseconds(values[0])} to "
         f"{numbers.milliseconds(values[-1])} ms. The table below has every number."
     )
-
-
-def _colours(runtimes: Sequence[Runtime]) -> list[str]:
-    coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
-    return [colours.runtime(runtime) if runtime in coloured else colours.GREY for runtime in runtimes]
 
 
 def _name(labels: Sequence[str]) -> str:

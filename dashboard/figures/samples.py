@@ -52,6 +52,8 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     levels = [groups.low, groups.high] if groups is not None else []
     reached = theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
     count = len(cell.samples_ms)
+    shapes = [theme.band("y", *cell.p50_ci_ms, percent=10)] if cell.p50_ci_ms is not None else []
+    shapes += [theme.rule("y", cell.p50_ms, colour=theme.INK)] if cell.p50_ms is not None else []
     places = {"range": [0.5, count + 0.5], "tickvals": [*range(1, count + 1, max(1, count // 12))]}
     return Figure(
         name=NAME,
@@ -74,7 +76,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
             height=260,
             xaxis=theme.axis("process launch, in time order", zeroline=False, **places),
             yaxis=theme.axis(f"{title} of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
-            shapes=_shapes(cell, levels),
+            shapes=[*shapes, *(theme.rule("y", level, dash="dot") for level in levels)],
             annotations=[_note(level) for level in levels],
             # the names of groups stand beside the launches, not over them
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
@@ -99,13 +101,6 @@ def finding(cell: Cell, groups: Groups | None) -> str:
         ends = f"{numbers.milliseconds(low)} to {numbers.milliseconds(high)} ms"
         return f"{len(cell.samples_ms)} launches spread from {ends}"
     return f"{len(cell.samples_ms)} launches within {numbers.share(spread)} of each other"
-
-
-def _shapes(cell: Cell, levels: Sequence[float]) -> list[theme.Json]:
-    shapes = [theme.band("y", *cell.p50_ci_ms, percent=10)] if cell.p50_ci_ms is not None else []
-    if cell.p50_ms is not None:
-        shapes.append(theme.rule("y", cell.p50_ms, colour=theme.INK))
-    return [*shapes, *(theme.rule("y", level, dash="dot") for level in levels)]
 
 
 def _note(level: float) -> theme.Json:

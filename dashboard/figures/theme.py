@@ -256,7 +256,8 @@ def spread(values: Sequence[float], reached: Sequence[float]) -> Json:
 
 def logarithmic(values: Sequence[float]) -> Json:
     """Round numbers of each power of ten, the fewer the more powers there are. `values` are above zero."""
-    digits = _digits(log10(max(values) / min(values)))
+    reach = log10(max(values) / min(values))
+    digits = (1, 2, 5) if reach <= 1.5 else (1, 3) if reach <= 3 else (1,)
     powers = range(floor(log10(min(values))) - 1, ceil(log10(max(values))) + 2)
     steps = [float(f"{digit}e{power}") for power in powers for digit in digits]
     low = max(step for step in steps if step <= min(values) * (1 + 1e-9))
@@ -290,10 +291,6 @@ def _step(width: float) -> float:
     """The smallest round step that covers the width in MAX_STEPS."""
     power = floor(log10(width / MAX_STEPS))
     return next(step for digit in (1, 2, 2.5, 5, 10) if (step := float(f"{digit}e{power}")) >= width / MAX_STEPS)
-
-
-def _digits(powers: float) -> Sequence[int]:
-    return (1, 2, 5) if powers <= 1.5 else (1, 3) if powers <= 3 else (1,)
 
 
 def _beyond(reach: float, changes: Sequence[float]) -> float:

@@ -44,7 +44,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
             f"{numbers.counted(len(lines), 'line')}. The table below has every number."
         ),
         data=[
-            _line(_with_gaps(line, batches), batches, name=name, colour=colour, address=address)
+            _line(line, batches, name=name, colour=colour, address=address)
             for name, line, colour in zip(names, lines, _colours(lines, measured), strict=True)
         ],
         layout=theme.layout(
@@ -69,23 +69,18 @@ def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
 
 
-def _with_gaps(line: Sequence[Cell], batches: Sequence[int]) -> list[Cell | None]:
-    by_batch = {cell.batch: cell for cell in line}
-    return [by_batch.get(batch) for batch in batches]
-
-
-def _line(
-    cells: Sequence[Cell | None], batches: Sequence[int], *, name: str, colour: str, address: Address
-) -> theme.Json:
-    first = next(cell for cell in cells if cell is not None)
+def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address) -> theme.Json:
+    by_batch = {cell.batch: cell for cell in measured}
+    # a gap at each batch without a cell
+    cells = [by_batch.get(batch) for batch in batches]
     values = [None if cell is None else cell.throughput for cell in cells]
     ends = [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells]
     return theme.line(
         map(str, batches),
         values,
         colour,
-        mark=colours.mark(first),
-        dash=colours.dash(first),
+        mark=colours.mark(measured[0]),
+        dash=colours.dash(measured[0]),
         name=name,
         connectgaps=False,
         error_y=theme.whiskers([value or 0.0 for value in values], ends, colour, thickness=1),

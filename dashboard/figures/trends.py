@@ -56,6 +56,10 @@ class Line:
     marks: Sequence[Mark] = field(default_factory=tuple)
     words: numbers.Words = numbers.TIMES
 
+    @property
+    def last(self) -> Spot:
+        return self.spots[-1]
+
     def change(self, spot: Spot) -> str:
         """How far a value is from the pinned release: `19 % slower`."""
         return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
@@ -140,6 +144,12 @@ def trend(
     across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
     colour_of = _colours(lines, chosen)
     data = [part for line in reversed(ordered) for part in _drawn(line, across, colour_of[line.series, line.node])]
+    xaxis = theme.axis("release", **theme.categories(releases))
+    if not releases:
+        moments = [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]
+        xaxis = theme.axis("measured, UTC", **theme.moments(moments))
+    whiskers = [(spot.low, spot.high) for line in ordered if _has_whiskers(line) for spot in line.spots]
+    reached = theme.ends(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
     return Figure(
         name=NAME,
         title=finding(ordered, reference=reference),
@@ -148,8 +158,8 @@ def trend(
         layout=theme.layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
-            xaxis=_axis(releases, [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]),
-            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **theme.ratio(_reached(ordered))),
+            xaxis=xaxis,
+            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **theme.ratio(reached)),
             shapes=[theme.rule("y", 1)],
             showlegend=len(ordered) > 1,
             legend={"traceorder": "reversed"},
@@ -162,17 +172,17 @@ def trend(
 def finding(lines: Sequence[Line], *, reference: str) -> str:
     """Where the last values stand, and how often a level shifted."""
     shifts = sum(len(line.shifts) for line in lines)
-    told = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
+    shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
         measured = [spot for spot in lines[0].spots if spot.version != reference]
         last = (measured or lines[0].spots)[-1]
-        return f"{last.version} against {reference}: {lines[0].told(last)}{told}"
-    lasts = sorted(lines, key=lambda line: line.spots[-1].ratio)
-    undecided = sum(line.verdict(line.spots[-1]) == "undecided" for line in lines)
-    ends = " to ".join(line.change(line.spots[-1]) for line in (lasts[0], lasts[-1]))
+        return f"{last.version} against {reference}: {lines[0].told(last)}{shifted}"
+    lasts = sorted(lines, key=lambda line: line.last.ratio)
+    undecided = sum(line.verdict(line.last) == "undecided" for line in lines)
+    ends = " to ".join(line.change(line.last) for line in (lasts[0], lasts[-1]))
     series = numbers.counted(len(lines), "series", "series")
-    told = f"{f'; {undecided} undecided' if undecided else ''}{told}"
-    return f"{series} against {reference}, the last values from {ends}{told}"
+    open_ones = f"; {undecided} undecided" if undecided else ""
+    return f"{series} against {reference}, the last values from {ends}{open_ones}{shifted}"
 
 
 def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
@@ -205,17 +215,6 @@ def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
         return own
     shown = own[wanted[0]] if own[wanted[0]] != colours.GREY else theme.ACCENT
     return {**dict.fromkeys(own, colours.GREY), wanted[0]: shown}
-
-
-def _axis(releases: Sequence[str], moments: Sequence[datetime]) -> theme.Json:
-    if releases:
-        return theme.axis("release", **theme.categories(releases))
-    return theme.axis("measured, UTC", **theme.moments(moments))
-
-
-def _reached(lines: Sequence[Line]) -> list[float]:
-    whiskers = [(spot.low, spot.high) for line in lines if _has_whiskers(line) for spot in line.spots]
-    return theme.ends(whiskers, *(spot.ratio for line in lines for spot in line.spots))
 
 
 def _has_whiskers(line: Line) -> bool:
@@ -263,12 +262,10 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
 
 
 def _links(line: Line, places: Sequence[int | None]) -> list[str]:
-    alerts = {mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}
-    return ["" if place is None else alerts.get(place) or _run(line.spots[place].run) for place in places]
-
-
-def _run(run_id: int | None) -> str:
-    return f"/runs/{run_id}/" if run_id else ""
+    """Where each of these places leads: to its alert, else to its run; empty for a gap."""
+    runs = {place: f"/runs/{spot.run}/" for place, spot in enumerate(line.spots) if spot.run}
+    pages = {**runs, **{mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}}
+    return ["" if place is None else pages.get(place, "") for place in places]
 
 
 def _words(line: Line, spot: Spot) -> str:
