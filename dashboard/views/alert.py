@@ -41,7 +41,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Outcome", lambda step: verdict_entry(step["outcome"])),
     Number(
         "change",
-        lambda step: Entry(numbers.change(step.get("ratio"), step.get("low"), step.get("high")), step.get("ratio")),
+        lambda step: _change(step.get("ratio"), step.get("low"), step.get("high")),
         "of p50 latency against the good release, in the same block",
     ),
     Number(
@@ -64,10 +64,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number(
         "change",
-        lambda tried: Entry(
-            numbers.change(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
-            tried[0].comparison.ratio,
-        ),
+        lambda tried: _change(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
     ),
     Number(
         "removes",
@@ -300,6 +297,10 @@ def _trials(search: "Investigation") -> Table:
     trials = [(trial, step.get("run")) for step in search.steps for trial in trials_of(step)]
     ordered = sorted(trials, key=lambda tried: -tried[0].undone)
     return Table.of("work-around", "Session options tried", TRIAL_COLUMNS, ordered)
+
+
+def _change(ratio: float | None, low: float | None, high: float | None) -> Entry:
+    return Entry(numbers.change(ratio, low, high), ratio)
 
 
 def _switch(candidate: Candidate) -> str:

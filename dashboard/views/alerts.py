@@ -18,7 +18,7 @@ from dashboard.reading.facts import Fact
 from dashboard.views import lists
 from dashboard.views.access import action, fields, own_page, page, person
 from dashboard.views.alert import shown
-from dashboard.views.lists import MOST_CHOSEN, Listing, Together, chosen, numbered, ordered, paged, searched
+from dashboard.views.lists import MAX_CHOSEN, Listing, Together, chosen, numbered, ordered, paged, searched
 from farm.accounts.selectors import members_of, teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -127,7 +127,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(pk__in=pages.of_kind(kind.value))
     rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
     if lists.is_wanted(request):
-        return lists.as_file(request, "alerts", rows[: lists.MOST_ROWS], file_rows.alert)
+        return lists.as_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
     counts = pages.alert_counts(user, since=since)
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
@@ -256,7 +256,7 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
     user = person(request)
-    numbers = numbered(request.POST, "alerts", most=MOST_CHOSEN)
+    numbers = numbered(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
         messages.error(request, "Select alerts first, or press x on a row.")
     try:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # a group moved where its change is so large a part of the base's traced time, and of its own
-LEAST_OF_WHOLE, LEAST_OF_OWN = 0.01, 0.1
+MIN_OF_WHOLE, MIN_OF_OWN = 0.01, 0.1
 SHOWN = 300
 LONGER, SHORTER = Sign("▲", "longer", "slower"), Sign("▼", "shorter", "faster")
 ELSEWHERE = Sign("≠", "differs", "quiet")
@@ -157,7 +157,7 @@ def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Compa
     """What moved; longer or shorter where both did the same work on one machine. An interval over 0 says it did not."""
     change = group.change_us(place)
     longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
-    if abs(change) < LEAST_OF_WHOLE * whole or abs(change) < LEAST_OF_OWN * longest:
+    if abs(change) < MIN_OF_WHOLE * whole or abs(change) < MIN_OF_OWN * longest:
         return None
     measured = _measured_change(group, known)
     low, high = (None, None) if measured is None else (measured.change_low_us, measured.change_high_us)

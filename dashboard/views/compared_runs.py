@@ -29,7 +29,7 @@ from farm.runs import selectors
 # from a run's number and a cell's id to its page
 Address = Callable[[int, str], str]
 # so many matched cells are judged; each takes as long as a small page
-MOST_MATCHES = 500
+MAX_MATCHES = 500
 APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
 
@@ -95,7 +95,7 @@ def matches(documents: Sequence[Document]) -> list[Match]:
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
     made = []
-    for place, (base, *others) in list(places.items())[:MOST_MATCHES]:
+    for place, (base, *others) in list(places.items())[:MAX_MATCHES]:
         judged = tuple(_judge(base, other) for other in others)
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
     return sorted(made, key=lambda match: -match.size)
@@ -168,7 +168,7 @@ def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ..
     how = next((judged for judged in match.judged if judged is not None), None)
     entries = [Entry(match.name), _p50(runs[0], match.cells[0], address, how)]
     for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
-        is_alike = judged is None or judged.is_of(match.cells[0], cell)
+        is_alike = judged is None or judged.agrees_with_times(match.cells[0], cell)
         entries.append(_p50(run, cell, address, judged) if is_alike else Entry(title=APART))
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
@@ -183,7 +183,7 @@ def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -
         return Entry("no such cell")
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
-    timed = cell if judged is None else judged.times(cell).with_compared_time(cell)
+    timed = cell if judged is None else judged.times_for(cell).with_compared_time(cell)
     return replace(milliseconds(timed, says=timed is not cell), href=address(run, cell.id))
 
 

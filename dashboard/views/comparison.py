@@ -54,7 +54,7 @@ class Panel(TypedDict):
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
     `runs=RUN` twice or more, whole runs cell by cell."""
-    numbers = numbered(request.GET, "runs", most=side.MOST)
+    numbers = numbered(request.GET, "runs", most=side.MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.whole_runs(request, numbers)
     chosen, problems, known = _chosen(request)
@@ -77,7 +77,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         ),
         "share_subject": ",".join(choice.key for choice in chosen),
         "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
-        "may_add": len(chosen) < side.MOST,
+        "may_add": len(chosen) < side.MAX_CHOSEN,
         "kept": parameters(request),
         **offer,
     }
@@ -169,9 +169,9 @@ def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str], dict[in
     runs: dict[int, Run] = {}
     known, problems = [], []
     keys = list(dict.fromkeys(request.GET.getlist("cells")))
-    if len(keys) > side.MOST:
-        problems.append(f"{len(keys)} cells were chosen; the first {side.MOST} of them are compared.")
-    for key in keys[: side.MOST]:
+    if len(keys) > side.MAX_CHOSEN:
+        problems.append(f"{len(keys)} cells were chosen; the first {side.MAX_CHOSEN} of them are compared.")
+    for key in keys[: side.MAX_CHOSEN]:
         try:
             known.append(_named(person(request), key, runs))
         except Missing as missing:

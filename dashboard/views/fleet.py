@@ -82,7 +82,7 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     if lists.is_wanted(request):
-        every = selectors.nodes_visible_to(person(request))[: lists.MOST_ROWS]
+        every = selectors.nodes_visible_to(person(request))[: lists.MAX_ROWS]
         return lists.as_file(request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node)))
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # so much of the time is told by naming operators
-MOST_OF = 0.8
+SHARE_NAMED = 0.8
 SHOWN = 500
 # shares from which a node gets the next darker step of the one hue for magnitudes
 STEPS = (0.01, 0.03, 0.1, 0.25)
@@ -55,7 +55,9 @@ def headline(cell: Cell) -> str:
     """How few operators have most of the time."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
-    few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= MOST_OF * whole), len(times))
+    few = next(
+        (number for number, so_far in enumerate(accumulate(times), 1) if so_far >= SHARE_NAMED * whole), len(times)
+    )
     share = numbers.share(sum(times[:few]) / (whole or 1))
     return f"{share} of the time is in {few} of {numbers.counted(len(times), 'operator')}"
 

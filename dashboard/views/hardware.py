@@ -40,7 +40,7 @@ SIGNS = {
     "exceeded": Sign("✕", KEEPINGS["exceeded"], "quiet"),
 }
 # columns of the table of versions
-MOST_TARGETS = 12
+MAX_TARGETS = 12
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _settings(target: Target) -> Entry:
 
 def _grid(every: Sequence[Target], address: Address) -> Table:
     """Versions down, targets across: the best p50 of each, where it was measured."""
-    names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MOST_TARGETS]
+    names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MAX_TARGETS]
     by_place = {(target.version, hardware_words.target(target)): target for target in every}
 
     def entry(name: str, version: int) -> Entry:

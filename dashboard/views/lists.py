@@ -24,13 +24,13 @@ from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
 
 PER_PAGE = 25
 # rows of a list that one order is for
-MOST_CHOSEN = 100
+MAX_CHOSEN = 100
 # rows that a list counts: a page of 25 does not wait until all the others are counted
-MOST_COUNTED = 1000
-MOST_PAGES = 10**6
+MAX_COUNTED = 1000
+MAX_PAGES = 10**6
 Row = TypeVar("Row", bound=Model)
 FORMATS = ("csv", "json", "parquet")
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 Value = str | int | float | bool | datetime | None
 FileRow = Mapping[str, Value]
 Listed = TypeVar("Listed")
@@ -54,12 +54,12 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
     """Pages of rows that are counted as far as the page asked for, and `most`; `count_words` says how many."""
 
     def __init__(
-        self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MOST_COUNTED
+        self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MAX_COUNTED
     ) -> None:
         super().__init__(rows, per_page)
         self._rows = rows
         number = int(asked) if asked is not None and is_row_number(asked) else 1
-        self._most = max(most, min(number, MOST_PAGES) * per_page)
+        self._most = max(most, min(number, MAX_PAGES) * per_page)
 
     @cached_property
     def count(self) -> int:
@@ -171,8 +171,8 @@ def is_wanted(request: HttpRequest) -> bool:
 
 
 def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]) -> HttpResponse:
-    """The rows, `read` one by one, as the file `name`.csv, .json or .parquet; at most MOST_ROWS of them."""
-    lines = [read(row) for row in islice(rows, MOST_ROWS)]
+    """The rows, `read` one by one, as the file `name`.csv, .json or .parquet; at most MAX_ROWS of them."""
+    lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
         kind = "json"

@@ -180,7 +180,7 @@ def models(request: HttpRequest) -> HttpResponse:
         matching = pages.with_last_run(matching)
     rows = ordered(request, matching, ORDERS)
     if lists.is_wanted(request):
-        every = list(rows[: lists.MOST_ROWS])
+        every = list(rows[: lists.MAX_ROWS])
         last = {model: found.run for model, found in pages.last_runs(every).items()}
         return lists.as_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
     listed = paged(request, rows)

@@ -44,7 +44,7 @@ PREFIX = "axis-"
 BUDGET = f"{PREFIX}budget"
 # the button that takes the way out of a refusal, and sends the matrix that it makes
 WAY = "way"
-MOST_TYPED = 2000
+MAX_TYPED = 2000
 USUAL = "onnxruntime=="
 # the axis whose values are names with numbers
 SIZES = "shapes"
@@ -128,7 +128,7 @@ def changed(text: str, name: str, typed: str) -> str:
     Comments of the text go: it is written anew.
     """
     plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
-    axis, value = name.removeprefix(PREFIX), typed[:MOST_TYPED].replace("\x00", "").strip()
+    axis, value = name.removeprefix(PREFIX), typed[:MAX_TYPED].replace("\x00", "").strip()
     if name == BUDGET:
         plain["budget"] = value
     elif axis in LABELS:

@@ -57,20 +57,17 @@ def table(before: Sequence[Before], address: RunAddress) -> Table:
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
         Number("load, 1 min", lambda read: _number(read.facts.load_1m, 1)),
-        Number(
-            "other programs",
-            lambda read: Entry(
-                UNREADABLE if read.facts.busy_share is None else numbers.share(read.facts.busy_share),
-                read.facts.busy_share,
-            ),
-            "their share of the processor",
-        ),
+        Number("other programs", lambda read: _share(read.facts.busy_share), "their share of the processor"),
         Number("other runners", lambda read: _number(read.facts.other_runners, 0)),
         Column("Governor", lambda read: Entry(read.facts.governor or UNREADABLE)),
         Column("Turbo", lambda read: Entry(TURBO[read.facts.turbo])),
         Number("°C", lambda read: _number(read.facts.temperature_c, 0)),
     )
     return Table.of("before", "What was read just before each block", columns, before)
+
+
+def _share(value: float | None) -> Entry:
+    return Entry(UNREADABLE if value is None else numbers.share(value), value)
 
 
 def _number(value: float | None, decimals: int) -> Entry:
@@ -113,7 +110,7 @@ ORDERS_OF = {
     NodeHealth.QUARANTINED: ("resume", "revoke"),
 }
 GIB = 1024**3
-MOST_DIGITS = 12
+MAX_DIGITS = 12
 # numbers with their unit and the ends that `NodeSettings` allows, in that unit
 NUMBERS = {
     "minutes": ("maximum block length", "minutes", 0.5, 1440),
@@ -163,7 +160,7 @@ def split_names(text: str, *, sep: str | None = None) -> list[str]:
 def _typed_number(given: Shown, field: str) -> float:
     """A number as people write it."""
     text = given[field].strip().replace(",", ".")
-    is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MOST_DIGITS
+    is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MAX_DIGITS
     label, unit, least, most = NUMBERS[field]
     if not is_number or not least <= float(text) <= most:
         raise Invalid(f"The {label} is “{text[:20]}”: write a number of {unit} from {least:g} to {most:g}.", code=field)

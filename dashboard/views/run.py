@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlencode
 
@@ -180,7 +179,7 @@ def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
 
 
 def _is_large(request: HttpRequest, context: Shown) -> bool:
-    return len(context["around"].cells) > pieces.MOST_CELLS and request.GET.get("tables") != "yes"
+    return len(context["around"].cells) > pieces.MAX_CELLS and request.GET.get("tables") != "yes"
 
 
 def _sections(
@@ -190,7 +189,7 @@ def _sections(
     drawn = charts.of_run(request, row, context["around"], address_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
-        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MOST_CELLS))
+        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MAX_CELLS))
     names = [*pieces.ALWAYS, *(name for name in pieces.TABLES if not is_large or name in (shown or {}))]
     rows = own_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
     events = list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN])
@@ -214,37 +213,35 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
 
 
 def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
-    """The tables of a run that is not only shared: its cells are chosen to be compared, and one is run again."""
-    document, address = context["around"], address_in(row.pk)
-    own = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
-    again = {"version": row.version_id, "like": row.pk}
-    repeat = partial(_again, again) if context["may_write"] else None
-    keys = [f"{row.pk}:{cell.id}" for cell in own]
-    table, note = with_shared_note(
-        cells.table(own, address, comparisons=document.comparisons, again=repeat, states=context["states"])
-    )
-    return {
-        **_compared(request, document, address),
-        "cells": table.keyed(keys, box="cells"),
-        "cells_note": note,
-        "refused": cells.refused(document.cells, address, matrix=row.matrix if context["may_write"] else ""),
-    }
-
-
-def _again(like: Mapping[str, object], cell_id: str) -> str:
-    return f"{reverse('dashboard:new_run')}?{urlencode({**like, 'cell': cell_id})}"
+    """The tables of a run that is not only shared."""
+    around, states, may_write = context["around"], context["states"], context["may_write"]
+    return tables(request, around, address_in(row.pk), states=states, row=row, may_write=may_write)
 
 
 def tables(
-    request: HttpRequest, document: Document, address: Address, *, states: Mapping[str, str]
+    request: HttpRequest,
+    document: Document,
+    address: Address,
+    *,
+    states: Mapping[str, str],
+    row: "Run | None" = None,
+    may_write: bool = False,
 ) -> dict[str, object]:
-    own = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
-    table, note = with_shared_note(cells.table(own, address, comparisons=document.comparisons, states=states))
+    """The tables of a run's cells. `row`: where they can be chosen to be compared, and by who `may_write` run again."""
+
+    def again(cell_id: str) -> str:
+        query = urlencode({"version": row.version_id, "like": row.pk, "cell": cell_id}) if row is not None else ""
+        return f"{reverse('dashboard:new_run')}?{query}"
+
+    ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
+    table, note = with_shared_note(
+        cells.table(ended, address, comparisons=document.comparisons, again=again if may_write else None, states=states)
+    )
     return {
         **_compared(request, document, address),
-        "cells": table,
+        "cells": table.keyed([f"{row.pk}:{cell.id}" for cell in ended], box="cells") if row is not None else table,
         "cells_note": note,
-        "refused": cells.refused(document.cells, address),
+        "refused": cells.refused(document.cells, address, matrix=row.matrix if row is not None and may_write else ""),
     }
 
 
@@ -302,7 +299,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
     if lists.is_wanted(request):
-        listed = list(rows[: lists.MOST_ROWS])
+        listed = list(rows[: lists.MAX_ROWS])
         states = shown_states(listed)
         return lists.as_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))
     shown = paged(request, rows)

@@ -51,7 +51,7 @@ TRIES = 3
 # stands where the forms of a page carry a token, which is the reader's own
 TOKEN = "the-token-of-whoever-reads"
 # of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
-MOST_CELLS = 24
+MAX_CELLS = 24
 
 
 def moment_at(seen: Revision) -> Moment:

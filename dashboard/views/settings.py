@@ -12,16 +12,7 @@ from django.urls import reverse
 
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
-from dashboard.views.access import (
-    action,
-    administrator,
-    fields,
-    form_page,
-    page,
-    person,
-    team_choice,
-    typed_number,
-)
+from dashboard.views.access import action, administrator, fields, form_page, page, person, team_choice, typed_number
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope

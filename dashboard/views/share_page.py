@@ -281,7 +281,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
     rows = account_selectors.audit_events_visible_to(person(request))
     if lists.is_wanted(request):
-        return lists.as_file(request, "audit", rows[: lists.MOST_ROWS], file_rows.event)
+        return lists.as_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event)
     events = paged(request, rows)
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 

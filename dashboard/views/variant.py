@@ -62,7 +62,7 @@ SCALE_HEADS = (
     Head("largest", is_number=True),
 )
 VARIANT_HEADS = (Head("Variant"), Head("State"), Head("size", is_number=True), Head("What was done", is_text=True))
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
         coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage) if coverage else None,
         errors=Table.of(
-            "errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, (found.errors or ())[:MOST_ROWS]
+            "errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, (found.errors or ())[:MAX_ROWS]
         )
         if found
         else None,
@@ -159,7 +159,7 @@ def _scales(report: "QuantisedReport") -> Table:
             Entry(f"{min(scales):.3g}", min(scales)),
             Entry(f"{max(scales):.3g}", max(scales)),
         )
-        for name, scales in list(report.scales.items())[:MOST_ROWS]
+        for name, scales in list(report.scales.items())[:MAX_ROWS]
         if scales
     ]
     return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
