@@ -136,8 +136,12 @@ def table(
     state = Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state")
     columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *FIGURES)]
     if any(run.team_id in writable for run in rows):
-        columns.append(Column("Repeat", lambda run: again(run) if run.team_id in writable else Entry()))
+        columns.append(Column("Repeat", lambda run: _repeat(run) if run.team_id in writable else Entry()))
     return Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
+
+
+def _repeat(run: "Run") -> Entry:
+    return Entry("run again", href=address_to_repeat(run), title=f"The matrix of run {run.pk} again")
 
 
 @dataclass(frozen=True)
@@ -196,12 +200,10 @@ def _gravity(lead: Lead) -> tuple[int, float]:
     return (3 if lead.change.is_gain else 1), -lead.change.size
 
 
-def again(run: "Run") -> Entry:
-    """A link to the same run once more, to be changed before it starts."""
-    address = urlencode({"version": run.version_id, "like": run.pk})
-    return Entry(
-        "run again", href=f"{reverse('dashboard:new_run')}?{address}", title=f"The matrix of run {run.pk} again"
-    )
+def address_to_repeat(run: "Run", cell_id: str = "") -> str:
+    """Where the same run, or one of a single cell of it, begins once more; it can be changed before it starts."""
+    of_cell = {"cell": cell_id} if cell_id else {}
+    return f"{reverse('dashboard:new_run')}?{urlencode({'version': run.version_id, 'like': run.pk, **of_cell})}"
 
 
 def split(text: str) -> tuple[str, str]:

@@ -218,7 +218,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         return lists.as_file(request, "compared-runs", left, lambda match: as_row(numbers, match))
     context = {
         **_chart(request, numbers, left),
-        "kept": [(name, value) for name in KEPT for value in request.GET.getlist(name) if value],
+        "kept": lists.parameters(request, KEPT),
         "headline": headline(numbers, every),
         "rows": rows,
         "differing": differing(documents),

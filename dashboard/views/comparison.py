@@ -78,7 +78,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "share_subject": ",".join(choice.key for choice in chosen),
         "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < side.MAX_CHOSEN,
-        "kept": parameters(request),
+        "kept": lists.parameters(request, KEPT),
         **offer,
     }
     if not chosen:
@@ -98,7 +98,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
         "chosen": chosen,
         "compared": _compared(request, chosen, judged),
         "view": view,
-        "kept": parameters(request),
+        "kept": lists.parameters(request, KEPT),
         **compared_operators.panel(request, view, chosen, found),
     }
     return render(request, "dashboard/compare_closer.html", context)
@@ -138,10 +138,6 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
         for name, choice, how in zip(side.names(chosen), chosen, changes, strict=True)
     ]
     return beside.beside(metric, bars)
-
-
-def parameters(request: HttpRequest) -> list[tuple[str, str]]:
-    return [(name, value) for name in KEPT for value in request.GET.getlist(name) if value]
 
 
 def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> list[side.Row]:

@@ -96,6 +96,11 @@ def searched(request: HttpRequest, name: str = "q") -> str:
     return request.GET.get(name, "").replace("\x00", "").strip()[:100]
 
 
+def parameters(request: HttpRequest, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The parameters of these names, for the fields of a form that leaves them as they are."""
+    return [(name, value) for name in names for value in request.GET.getlist(name) if value]
+
+
 # what a list is sorted by: the name in the address, and the fields that this means
 Orders = Mapping[str, Sequence[str]]
 

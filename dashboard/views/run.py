@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -228,14 +228,10 @@ def tables(
     may_write: bool = False,
 ) -> dict[str, object]:
     """The tables of a run's cells. `row`: where they can be chosen to be compared, and by who `may_write` run again."""
-
-    def again(cell_id: str) -> str:
-        query = urlencode({"version": row.version_id, "like": row.pk, "cell": cell_id}) if row is not None else ""
-        return f"{reverse('dashboard:new_run')}?{query}"
-
+    again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = with_shared_note(
-        cells.table(ended, address, comparisons=document.comparisons, again=again if may_write else None, states=states)
+        cells.table(ended, address, comparisons=document.comparisons, again=again, states=states)
     )
     return {
         **_compared(request, document, address),
