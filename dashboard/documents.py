@@ -107,7 +107,7 @@ def document(name: str) -> Document | None:
     return Document(name, sections[0].title, mark_safe(body), sections)
 
 
-def attachment(name: str) -> Path | None:
+def find_attachment(name: str) -> Path | None:
     return root() / name if name in _attachments() else None
 
 
@@ -142,8 +142,7 @@ def address(name: str, anchor: str = "") -> str:
     return page + (f"#{anchor}" if anchor else "")
 
 
-def moved(name: str) -> str | None:
-    """Where a page of before stands now."""
+def moved_to(name: str) -> str | None:
     return MOVED.get(name.partition("/")[0])
 
 
@@ -226,4 +225,4 @@ def _target(href: str, name: str) -> str | None:
     linked = normpath(PurePosixPath(name).parent / path)
     if (page := linked.removesuffix(".md")) in names():
         return address(page, anchor)
-    return reverse("dashboard:document", args=(linked,)) if attachment(linked) else None
+    return reverse("dashboard:document", args=(linked,)) if find_attachment(linked) else None

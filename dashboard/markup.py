@@ -73,7 +73,7 @@ def spark(drawn: Spark) -> SafeString:
     return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
 
 
-def key(drawn: Series) -> SafeString:
+def series_mark(drawn: Series) -> SafeString:
     """The mark of a series, as the chart draws it."""
     half = drawn.colour.split("/")
     colour = f"var(--{half[0]})"

@@ -48,7 +48,7 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times:
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
         Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
-        figure.p50(times, cells),
+        figure.p50_column(times, cells),
         Number("accuracy", entry, note="with its 95 % interval"),
         Number(
             "against the upload",

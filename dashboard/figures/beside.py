@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, nothing, start_of
+from dashboard.figures.figure import Figure, empty_figure, start_of
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
@@ -28,7 +28,7 @@ class Bar:
     change: str = ""
 
 
-def drawable(cells: Sequence[Cell]) -> list[Metric]:
+def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
     known = [metric for metric in METRICS if metric.title and metric.better]
     return [metric for metric in known if any(metric.value(cell) is not None for cell in cells)]
 
@@ -47,7 +47,7 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
     )
     drawn = [bar for bar in bars if metric.value(bar.cell) is not None]
     if not drawn:
-        return nothing(NAME, f"None of these cells has a figure for {metric.title}.", table)
+        return empty_figure(NAME, f"None of these cells has a figure for {metric.title}.", table)
     values = [axis_value(metric, bar.cell) or 0.0 for bar in drawn]
     ends = [metric.interval_of(bar.cell) or (value, value) for bar, value in zip(drawn, values, strict=True)]
     colour_of = colours.of_cells(bar.cell for bar in drawn)
@@ -122,7 +122,7 @@ def runs_beside(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], ad
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)
     drawn = [row for row in rows if any(_value(metric, cell) for cell in row.cells)][:MAX_ROWS]
     if not drawn:
-        return nothing(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
+        return empty_figure(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
     values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
     reached = theme.ends([metric.interval_of(c) for row in drawn for c in row.cells if c is not None], *values)
     scale = theme.spread(values, reached)

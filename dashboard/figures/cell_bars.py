@@ -6,7 +6,7 @@ from functools import cached_property
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.figure import Address, Figure, barred, nothing
+from dashboard.figures.figure import Address, Figure, choose_bars, empty_figure
 from farm.contract.document_cells import Cell, ProviderTime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
@@ -79,7 +79,7 @@ def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)
-    then = figure.p50(times, known)
+    then = figure.p50_column(times, known)
     table = _table(
         bars,
         COLD_START,
@@ -91,8 +91,8 @@ def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         replace(then, text=f"then {then.text}"),
     )
     if not known:
-        return nothing(COLD_START, "No cell has created a session yet.", table)
-    shown, rest = barred(known, _start_ms)
+        return empty_figure(COLD_START, "No cell has created a session yet.", table)
+    shown, rest = choose_bars(known, _start_ms)
     reached = theme.linear([_start_ms(cell) for cell in shown])
     return Figure(
         name=COLD_START,
@@ -135,8 +135,8 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         ),
     )
     if not known:
-        return nothing(MEMORY, "No cell has reported its memory yet.", table)
-    shown, rest = barred(known, _peak)
+        return empty_figure(MEMORY, "No cell has reported its memory yet.", table)
+    shown, rest = choose_bars(known, _peak)
     reached = theme.linear([_peak(cell) / MIB for cell in shown], room=theme.FOR_LABELS)
     colour_of = colours.of_cells(shown)
     return Figure(
@@ -174,7 +174,7 @@ def providers(cells: Sequence[Cell], address: Address) -> Figure:
         [(cell, part) for cell in traced for part in cell.providers],
     )
     if not traced:
-        return nothing(PROVIDERS, "No cell has been traced yet.", table)
+        return empty_figure(PROVIDERS, "No cell has been traced yet.", table)
     names = list(dict.fromkeys(part.name for cell in traced for part in cell.providers))
     return Figure(
         name=PROVIDERS,

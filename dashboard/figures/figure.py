@@ -69,15 +69,15 @@ Address = Callable[[str], str]
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
 
 
-def p50(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
+def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     """The time that is told of these cells; where it is of two kinds, processor time says so."""
     title = times.title(cells)
     return Number(
-        f"{title}, ms", lambda cell: milliseconds(cell, says=cell.id in times.by_processor and title != PROCESSOR)
+        f"{title}, ms", lambda cell: latency_entry(cell, says=cell.id in times.by_processor and title != PROCESSOR)
     )
 
 
-def beside_p50(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
+def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
     """A further time of these cells, as it is told of them; where it is of two kinds, processor time says so."""
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
@@ -87,10 +87,9 @@ def beside_p50(times: Times, cells: Sequence[Cell], text: str, name: str, *, not
     return Number(f"{title}, ms", entry, note=note)
 
 
-def items(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """Their items per second, by the time that is told of them."""
+def items_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     title = times.heading("items/s", ITEMS, cells)
-    return Number(title, lambda cell: of_items(cell, says=_says(times, ITEMS, cell, title)))
+    return Number(title, lambda cell: items_entry(cell, says=_says(times, ITEMS, cell, title)))
 
 
 def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
@@ -98,12 +97,12 @@ def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
     return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
 
 
-def of_items(cell: Cell, *, says: bool) -> Entry:
+def items_entry(cell: Cell, *, says: bool) -> Entry:
     """Its items per second; `says`: that they are of processor time."""
     return Entry(items_of(cell), cell.throughput, soft="CPU time" if says else "")
 
 
-def milliseconds(told: Cell, *, says: bool) -> Entry:
+def latency_entry(told: Cell, *, says: bool) -> Entry:
     """The time that is told of a cell; `says`: that it is processor time."""
     return Entry(numbers.milliseconds(told.p50_ms, told.p50_ci_ms), told.p50_ms, soft="CPU time" if says else "")
 
@@ -191,8 +190,7 @@ def script_json(content: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def nothing(name: str, sentence: str, table: Table) -> Figure:
-    """A figure that cannot be drawn yet, with the sentence that stands in its place."""
+def empty_figure(name: str, sentence: str, table: Table) -> Figure:
     return Figure(name=name, title=sentence, summary=sentence, data=[], layout={}, table=table, empty=sentence)
 
 
@@ -207,19 +205,19 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
     return Column("Cell", entry)
 
 
-def right(cells: Sequence[Cell]) -> Sequence[Cell]:
+def with_right_outputs(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Those that a title may praise: with right outputs, unless none has."""
     return [cell for cell in cells if not is_wrong(cell)] or cells
 
 
-def rounded(value: float, decimals: int = 0) -> Entry:
+def rounded_entry(value: float, decimals: int = 0) -> Entry:
     return Entry(numbers.fixed(value, decimals), value)
 
 
 MAX_BARS = 40
 
 
-def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
+def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
     """The cells that get a bar, at most MAX_BARS, and a sentence about the others; empty when there are none."""
     shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)

@@ -80,7 +80,8 @@ def _moment(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def wide(text: str) -> float:
+def text_width(text: str) -> float:
+    """In pixels; of several lines the widest."""
     return PER_LETTER * max(map(len, text.split("<br>")))
 
 
@@ -105,7 +106,7 @@ class Frame:
 
     @property
     def left(self) -> int:
-        widest = max((min(wide(text), MAX_NAME * PER_LETTER) for _, text in self.y.ticks), default=0.0)
+        widest = max((min(text_width(text), MAX_NAME * PER_LETTER) for _, text in self.y.ticks), default=0.0)
         return round(widest) + 12 + (20 if self.y.title else 0)
 
     @property

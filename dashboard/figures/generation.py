@@ -6,7 +6,7 @@ from dashboard import axes
 from dashboard.figures import figure, theme
 from dashboard.figures.cell_bars import CellBars, Part, ms
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.figure import Address, Figure, barred, rounded
+from dashboard.figures.figure import Address, Figure, choose_bars, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TPOT
@@ -37,7 +37,7 @@ def phases(cells: Sequence[Cell], address: Address | None = None, times: Times =
     def whole_ms(cell: Cell) -> float:
         return known[cell.id].whole_ms
 
-    shown, rest = barred(cells, whole_ms)
+    shown, rest = choose_bars(cells, whole_ms)
     first, kinds = known[cells[0].id], [each.is_processor for each in known.values()]
     by = title_of(kinds, "time of the clock") if any(kinds) else ""
     of = f" of {by}" if by else ""
@@ -95,7 +95,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times 
 
     columns = (
         Column[Cell]("runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True)),
-        Number[Cell]("tokens of the prompt", lambda cell: rounded(float(_prompt_tokens(cell)))),
+        Number[Cell]("tokens of the prompt", lambda cell: rounded_entry(float(_prompt_tokens(cell)))),
         Number[Cell]("to the first token, ms", lambda cell: written(first_ms(cell), numbers.milliseconds)),
     )
     first, last = (
@@ -168,7 +168,7 @@ CURVE = Curve(
     "behind %{x:.4~g} tokens: %{y:.5~g} ms",
     (
         Column("tokens", lambda stretch: Entry(stretch.name)),
-        Number("tokens before", lambda stretch: rounded(_position(stretch))),
+        Number("tokens before", lambda stretch: rounded_entry(_position(stretch))),
         Number("time per token, ms", lambda stretch: written(_tpot_ms(stretch), numbers.milliseconds)),
     ),
 )

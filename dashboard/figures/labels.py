@@ -4,7 +4,7 @@ where no place is free it is left out, which the table and a pointer on the poin
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dashboard.figures.frame import LINE, Frame, wide
+from dashboard.figures.frame import LINE, Frame, text_width
 from dashboard.figures.theme import Json
 
 # from a point to its name
@@ -49,7 +49,7 @@ def _spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, 
 
 
 def _free(x: float, y: float, size: float, text: str, taken: list[_Box], width: float) -> Label:
-    across, away = wide(text), size / 2 + AWAY
+    across, away = text_width(text), size / 2 + AWAY
     for way, (right, down) in WAYS.items():
         box = _box(x + right * (away + across / 2), y + down * (away + LINE / 2), across, LINE)
         if box.left >= -AWAY and box.right <= width + AWAY and not any(map(box.is_over, taken)):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.figure import Address, Figure, nothing, right
+from dashboard.figures.figure import Address, Figure, empty_figure, with_right_outputs
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Number, Table, counted
@@ -22,13 +22,13 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address, only="all cells"),
         figure.RUNTIME,
-        figure.p50(times, measured),
+        figure.p50_column(times, measured),
         figure.HALF_WIDTH,
         Number("launches", lambda cell: counted(len(cell.samples_ms))),
     )
     table = Table.of(NAME, "Median latency of each cell", shown, measured)
     if not measured:
-        return nothing(NAME, "No cell has ended with a latency.", table)
+        return empty_figure(NAME, "No cell has ended with a latency.", table)
     rows = axes.places(measured, others)
     titled = times.title(measured, "p50 latency")
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
@@ -68,7 +68,7 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     if slower or faster:
         parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
         return f"Of {numbers.counted(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
-    best = min(right(cells), key=lambda cell: cell.p50_ms or 0.0)
+    best = min(with_right_outputs(cells), key=lambda cell: cell.p50_ms or 0.0)
     named = axes.name_of(best, axes.varying_axes(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 

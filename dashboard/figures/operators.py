@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dashboard import axes
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, end_of, nothing
+from dashboard.figures.figure import Figure, empty_figure, end_of
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
@@ -44,7 +44,7 @@ def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     return _apart(first, second)
 
 
-def of_runtimes(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
+def sides_of_runtimes(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
     first, second = (Side(titles.runtime(runtime), colours.runtime(runtime)) for runtime in (baseline, candidate))
     return _apart(first, second)
 
@@ -64,10 +64,10 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     is_judged = any(change.verdict for change in comparison.operators)
     table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, ordered_operators(comparison))
     if not comparison.operators:
-        return nothing(NAME, "These two cells have not been traced side by side yet.", table)
+        return empty_figure(NAME, "These two cells have not been traced side by side yet.", table)
     largest = told_operators(comparison)[:MAX_OPERATORS]
     if not largest:
-        return nothing(NAME, finding(comparison), table)
+        return empty_figure(NAME, finding(comparison), table)
     return Figure(
         name=NAME,
         title=finding(comparison),

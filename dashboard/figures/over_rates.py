@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dashboard.figures import theme
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.figure import Address, Figure, rounded
+from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells.load import format_highest_rate
 from farm.rules.cells.scenario_metrics import MAX_RATE
@@ -23,7 +23,9 @@ COLUMNS = (
     ),
     Number[CellPhase]("processor, ms each", lambda rate: written(rate.metrics["cpu_ms"], numbers.milliseconds)),
     Number[CellPhase](
-        "late, ms", lambda rate: rounded(rate.metrics["late_ms"], 2), "how late the generator began, at the median"
+        "late, ms",
+        lambda rate: rounded_entry(rate.metrics["late_ms"], 2),
+        "how late the generator began, at the median",
     ),
 )
 

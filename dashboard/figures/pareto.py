@@ -6,7 +6,7 @@ from math import sqrt
 
 from dashboard import axes
 from dashboard.figures import accuracies, colours, theme
-from dashboard.figures.figure import Address, Figure, milliseconds, nothing
+from dashboard.figures.figure import Address, Figure, empty_figure, latency_entry
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
@@ -81,7 +81,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
         if cell.twin_of is None
     )
     if not judged:
-        return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
+        return empty_figure(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
     known = [point.cell for point in judged]
     along, colour_of = axes.varying_axes(known), colours.of_cells(known)
     right = [point for point in judged if not is_wrong(point.cell)]
@@ -160,7 +160,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     )
     if not judged:
         is_known = any(own.cell.accuracy is not None for own in measured)
-        return nothing(HARDWARE, NONE_RIGHT if is_known else NO_SETTING, table)
+        return empty_figure(HARDWARE, NONE_RIGHT if is_known else NO_SETTING, table)
     metric = accuracies.title(judged[0].accuracy)
     time = title_of([point.is_processor for point in judged])
     targets = list(dict.fromkeys(point.target for point in judged))
@@ -275,7 +275,7 @@ def _columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[
     return (
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
-        Number(f"{title_of(by)}, ms", lambda point: milliseconds(point.cell, says=says and point.is_processor)),
+        Number(f"{title_of(by)}, ms", lambda point: latency_entry(point.cell, says=says and point.is_processor)),
         Number("accuracy", lambda point: accuracies.entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from dashboard.figures import labels
-from dashboard.figures.frame import MAX_NAME, NARROW, TICKS, TITLE, WIDE, Frame, Scale, wide
+from dashboard.figures.frame import MAX_NAME, NARROW, TICKS, TITLE, WIDE, Frame, Scale, text_width
 from dashboard.figures.theme import DASH_LENGTHS, INK, SHAPES, SOFT, Json
 
 # the side of the square that is stretched
@@ -55,7 +55,7 @@ def _grid(frame: Frame) -> str:
 def _ticks(frame: Frame) -> Iterator[str]:
     """What stands at the ticks, and what the axes are called; on a phone only as many as have room there."""
     ticks = frame.x.ticks
-    room = sum(wide(text[:MAX_TICK]) + 12 for _, text in ticks)
+    room = sum(text_width(text[:MAX_TICK]) + 12 for _, text in ticks)
     each, narrow = ceil(room / WIDE) or 1, ceil(room / NARROW) or 1
     below = [
         _text(text[:MAX_TICK], _percent(place), "100%", 'class="thin"' if number % narrow else "")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import theme
-from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting.lines import PROCESSOR, Line
@@ -62,7 +62,7 @@ def ratios(named: Sequence[Named]) -> Figure:
     drawn = [row for row in named if row.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
-        return nothing(NAME, "No two cells have been compared yet.", table)
+        return empty_figure(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MAX_ROWS:
         drawn = sorted(drawn, key=lambda row: -row.change.size)[:MAX_ROWS]
     reached = theme.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])

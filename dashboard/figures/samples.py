@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, nothing, rounded, thinned
+from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thinned
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.presenting.times import BY_CLOCK, Times
@@ -48,7 +48,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     groups, cell = split(cell.samples_ms) if cell.is_bimodal and told is cell else None, told
     table = _table(cell.samples_ms, groups, title)
     if not cell.samples_ms:
-        return nothing(NAME, "No launch has been timed yet.", table)
+        return empty_figure(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
     reached = theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
     count = len(cell.samples_ms)
@@ -131,7 +131,7 @@ def _table(values: Sequence[float], groups: Groups | None, title: str) -> Table:
 WARM_UP = "warm-up"
 WARM_UP_COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
     Number("Launch", lambda launch: Entry(str(launch[0] + 1), launch[0])),
-    Number("timings", lambda launch: rounded(len(launch[1]))),
+    Number("timings", lambda launch: rounded_entry(len(launch[1]))),
     Number("first tenth, ms", lambda launch: written(_ends(launch[1])[0], numbers.milliseconds)),
     Number("last half, ms", lambda launch: written(_ends(launch[1])[1], numbers.milliseconds)),
     Number(
@@ -154,7 +154,7 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
     known = [(number, values) for number, values in launches if len(values) >= MIN_TIMINGS]
     table = Table.of(WARM_UP, "How each launch begins", WARM_UP_COLUMNS, known)
     if not known:
-        return nothing(WARM_UP, f"No launch has {MIN_TIMINGS} timings, too few to show how it settles.", table)
+        return empty_figure(WARM_UP, f"No launch has {MIN_TIMINGS} timings, too few to show how it settles.", table)
     shown = known[-MAX_LAUNCHES:]
     each = MAX_POINTS // len(shown)
     return Figure(

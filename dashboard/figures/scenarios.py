@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dashboard.figures import cell_lines, generation, over_rates, sustained, theme
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.figure import Address, Figure, rounded
+from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import growth
@@ -78,8 +78,8 @@ CURVE = Curve(
     _resident_mib,
     "%{x:.4~g}: %{y:.5~g} MiB",
     (
-        Number("inferences", lambda reading: rounded(_inferences(reading))),
-        Number("resident, MiB", lambda reading: rounded(_resident_mib(reading), 1)),
+        Number("inferences", lambda reading: rounded_entry(_inferences(reading))),
+        Number("resident, MiB", lambda reading: rounded_entry(_resident_mib(reading), 1)),
     ),
 )
 
@@ -172,7 +172,7 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
     columns: tuple[Column[CellPhase], ...] = (
         Column("shape", lambda phase: Entry(phase.name, is_name=True)),
         Number("p50, ms", lambda phase: written(_p50_ms(phase), numbers.milliseconds)),
-        Number("inferences", lambda phase: rounded(phase.metrics["n"]) if "n" in phase.metrics else Entry()),
+        Number("inferences", lambda phase: rounded_entry(phase.metrics["n"]) if "n" in phase.metrics else Entry()),
     )
     return Figure(
         name=SHAPES,

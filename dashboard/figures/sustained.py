@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard.figures import cell_lines, theme
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.figure import Address, Figure, nothing, rounded
+from dashboard.figures.figure import Address, Figure, empty_figure, rounded_entry
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
 from farm.rules.presenting.tables import Column, Number, Table, written
 from farm.rules.wording import numbers
@@ -24,7 +24,7 @@ def sustained(cell: Cell) -> Figure:
     )
     table = Table.of(NAME, CAPTION, (*_COLUMNS[:-1], against, _COLUMNS[-1]), points)
     if not points:
-        return nothing(NAME, curve.reason.text if curve.reason else "No sustained work was asked for.", table)
+        return empty_figure(NAME, curve.reason.text if curve.reason else "No sustained work was asked for.", table)
     unit_s, unit = _unit(points)
     p50s = [point.p50_ms for point in points]
     return Figure(
@@ -108,9 +108,9 @@ def _energy(value: float | None) -> str:
 
 
 _COLUMNS: tuple[Column[CurvePoint], ...] = (
-    Number("from, s", lambda point: rounded(point.at_s, 1)),
-    Number("for, s", lambda point: rounded(point.span_s, 1)),
-    Number("inferences", lambda point: rounded(point.n)),
+    Number("from, s", lambda point: rounded_entry(point.at_s, 1)),
+    Number("for, s", lambda point: rounded_entry(point.span_s, 1)),
+    Number("inferences", lambda point: rounded_entry(point.n)),
     Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
     Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
     Number("mJ per inference", lambda point: written(point.energy_mj, _energy)),

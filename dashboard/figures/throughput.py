@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.figure import Address, Figure, empty_figure
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import prefills
@@ -25,15 +25,15 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),
         Number("Batch", lambda cell: counted(cell.batch or 0)),
-        figure.items(times, measured),
-        figure.p50(times, measured),
+        figure.items_column(times, measured),
+        figure.p50_column(times, measured),
     )
     table = Table.of(NAME, "Throughput of each cell", shown, measured)
     if not measured:
-        return nothing(NAME, "No cell with a batch has a throughput yet.", table)
+        return empty_figure(NAME, "No cell with a batch has a throughput yet.", table)
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
-    best = max(figure.right(measured), key=lambda cell: cell.throughput or 0.0)
+    best = max(figure.with_right_outputs(measured), key=lambda cell: cell.throughput or 0.0)
     most = items_words(best, is_processor=best.id in times.by_processor)
     batches = sorted({cell.batch for cell in measured if cell.batch})
     return Figure(

@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 
 from dashboard.figures import colours, theme
 from dashboard.figures.cell_bars import EDGE
-from dashboard.figures.figure import Figure, end_of, nothing, rounded
+from dashboard.figures.figure import Figure, empty_figure, end_of, rounded_entry
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
@@ -38,11 +38,11 @@ class _Bar:
 def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
     """The timeline, or the sentence that says why there is none. `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
-        return nothing(ONE, trace, _table(NOTHING))
+        return empty_figure(ONE, trace, _table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
     drawn = sorted(longest, key=lambda span: span.start_us)
     if not drawn:
-        return nothing(ONE, "The trace holds no executed node.", _table(NOTHING))
+        return empty_figure(ONE, "The trace holds no executed node.", _table(NOTHING))
     # thread and depth of each row, top to bottom
     places = sorted({(span.lane, span.depth) for span in drawn})
     bars = [_Bar(span, places.index((span.lane, span.depth))) for span in drawn]
@@ -70,7 +70,7 @@ def timelines(traced: Sequence[Traced], moved: Collection[str]) -> Figure:
     table = Table.of(SEVERAL, "The traced inference of each cell", COLUMNS, known)
     if not known:
         why = next((cell.trace for cell in traced if isinstance(cell.trace, str)), "The traces hold no executed node.")
-        return nothing(SEVERAL, why, table)
+        return empty_figure(SEVERAL, why, table)
     rows: list[str] = []
     bars: list[_Bar] = []
     for name, trace in known:
@@ -103,14 +103,14 @@ def finding(trace: Timeline) -> str:
     longest = max(trace.spans, key=lambda span: span.self_us)
     share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     # a node without a name has its type for it
-    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {short(longest.name)}"
+    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
     return (
         f"One traced inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
         f"longest: {node}, {_us(longest.self_us)} µs"
     )
 
 
-def short(name: str) -> str:
+def shorten_name(name: str) -> str:
     return end_of(name, most=60)
 
 
@@ -193,7 +193,7 @@ def _bars(name: str, bars: Sequence[_Bar], colour: str, is_compared: bool) -> th
         marker={"color": colour, "line": outlined if is_compared else theme.pen("@paper", 0.5)},
         customdata=[
             [
-                short(bar.span.name),
+                shorten_name(bar.span.name),
                 bar.span.op_type,
                 f"{titles.provider(bar.span.provider)}{', moved' if bar.has_moved else ''}",
             ]
@@ -257,12 +257,12 @@ class Stretch:
 def placed(trace: Timeline | str) -> Figure:
     """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
     if isinstance(trace, str):
-        return nothing(PLACEMENT_MAP, trace, _stretch_table([]))
+        return empty_figure(PLACEMENT_MAP, trace, _stretch_table([]))
     nodes = [span for span in trace.spans if span.depth == 0]
     stretches = [Stretch(name, list(mine)) for name, mine in groupby(nodes, key=lambda span: span.provider)]
     table = _stretch_table(stretches[:MAX_STRETCHES])
     if len(stretches) <= 1:
-        return nothing(PLACEMENT_MAP, _switches(stretches), table)
+        return empty_figure(PLACEMENT_MAP, _switches(stretches), table)
     providers = list(dict.fromkeys(stretch.provider for stretch in stretches))
     return Figure(
         name=PLACEMENT_MAP,
@@ -310,7 +310,7 @@ def _stretch_bars(name: str, stretches: Sequence[Stretch]) -> theme.Json:
         base=[round(start, 1) for start, _ in mine],
         name=titles.provider(name),
         marker={"color": colours.provider(name), "line": EDGE},
-        customdata=[[len(stretch.spans), short(stretch.spans[0].name)] for _, stretch in mine],
+        customdata=[[len(stretch.spans), shorten_name(stretch.spans[0].name)] for _, stretch in mine],
         hover="%{fullData.name}: %{customdata[0]} nodes from %{customdata[1]} on, %{x:.4~g} µs",
     )
 
@@ -319,7 +319,7 @@ def _stretch_table(stretches: Sequence[Stretch]) -> Table:
     columns: tuple[Column[tuple[int, Stretch]], ...] = (
         Number("Stretch", lambda each: counted(each[0])),
         Column("Provider", lambda each: Entry(titles.provider(each[1].provider))),
-        Number("nodes", lambda each: rounded(len(each[1].spans))),
+        Number("nodes", lambda each: rounded_entry(len(each[1].spans))),
         Number("µs", lambda each: written(each[1].time_us)),
         Column("First node", lambda each: Entry(each[1].spans[0].name, is_name=True)),
         Column("Last node", lambda each: Entry(each[1].spans[-1].name, is_name=True)),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, nothing, thinned
+from dashboard.figures.figure import Figure, empty_figure, thinned
 from farm.rules.comparing.quantities import judged_value
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
@@ -77,7 +77,7 @@ class Line:
 
     @property
     def key(self) -> str:
-        return key_of(self.series, self.node)
+        return series_key(self.series, self.node)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Across:
         return [point for before, point in pairwise([("", 0, None), *points]) if (before[1], point[1]) != (None, None)]
 
 
-def key_of(series: str, node: str) -> str:
+def series_key(series: str, node: str) -> str:
     return f"{series[:12]}@{node}"
 
 
@@ -139,7 +139,9 @@ def trend(
     `chosen`: the key of one that stands out in its own colour, the others are grey then. `what`: the metric.
     """
     if not lines:
-        return nothing(NAME, "No data yet: the first round of this watch adds the first point of each series.", table)
+        return empty_figure(
+            NAME, "No data yet: the first round of this watch adds the first point of each series.", table
+        )
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
     colour_of = _colours(lines, chosen)

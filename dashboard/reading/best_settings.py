@@ -6,7 +6,7 @@ from math import isfinite
 
 from django.urls import reverse
 
-from dashboard.figures.figure import milliseconds, of_items
+from dashboard.figures.figure import items_entry, latency_entry
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, Top, best_settings, left_out
 from farm.rules.presenting.hardware import Measured
@@ -173,8 +173,8 @@ def _row(wanted: str, measured: Measured, name: str, *, says: bool) -> tuple[Ent
         Entry(measured.node),
         Entry(wanted),
         Entry(name, href=reverse("dashboard:cell", args=[measured.run, cell.id])),
-        milliseconds(cell, says=says and measured.is_processor),
+        latency_entry(cell, says=says and measured.is_processor),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
-        of_items(cell, says=says and measured.are_items_of_processor),
+        items_entry(cell, says=says and measured.are_items_of_processor),
         verdict_entry(outputs_of(cell)),
     )

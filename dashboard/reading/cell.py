@@ -183,7 +183,7 @@ def siblings(document: Document, cell: Cell, address: Address) -> Table:
                 axes.name_of(other, along), href=address(other.id), soft="A/A twin" if other.twin_of else ""
             ),
         ),
-        figure.p50(times, block),
+        figure.p50_column(times, block),
         Column("State", lambda other: verdict_entry(other.status.value)),
     )
     return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])

@@ -93,7 +93,7 @@ def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
     return sorted({comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_rank(axis)))
 
 
-def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
+def of_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
     """The comparisons of one axis; of the first axis where there is none of that name."""
     known = axes_compared(comparisons)
     chosen = axis if axis in known else known[0] if known else ""

@@ -13,10 +13,10 @@ from farm.runs.selectors.queues import Next
 UNFORESEEN = "when its machine is free"
 
 
-def next_table(waiting: Sequence[Next]) -> Table:
+def waiting_table(waiting: Sequence[Next]) -> Table:
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run),
-        Column("Begins", lambda one: Entry(begins(one), one.begins_in_minutes)),
+        Column("Begins", lambda one: Entry(describe_start(one), one.begins_in_minutes)),
         Number("takes", _takes, note="by its plan and the machine’s pace"),
     )
     return Table.of("next", "What waits for this node", columns, waiting)
@@ -33,7 +33,7 @@ def work_table(work: Sequence[Work]) -> Table:
     return Table.of("ledger", "What this node did, and for whom", columns, work)
 
 
-def begins(one: Next) -> str:
+def describe_start(one: Next) -> str:
     """`in about 12 min`, `next` where nothing comes before it."""
     if one.begins_in_minutes is None:
         return UNFORESEEN

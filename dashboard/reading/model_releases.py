@@ -6,9 +6,9 @@ from math import log
 from typing import TYPE_CHECKING
 
 from dashboard import axes
-from dashboard.figures.trends import key_of
+from dashboard.figures.trends import series_key
 from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
-from dashboard.reading.trends import href_of
+from dashboard.reading.trends import series_address
 from farm.rules.comparing.quantities import judged_value
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers
@@ -82,7 +82,7 @@ def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     of = f", of {len(rows)} series the slowest" if len(rows) > 1 else ""
     text = numbers.change(worst.ratio, worst.low, worst.high)
     title = f"{worst.label} on {worst.node}, against {worst.reference}{of}: {text}"
-    href = href_of(worst.watch, key_of(worst.series, worst.node))
+    href = series_address(worst.watch, series_key(worst.series, worst.node))
     if is_wrong:
         return Place(href, sign=STATES[WRONG], tone="bad", title=title)
     if worst.release == worst.reference:

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from dashboard.cache import cached
 from dashboard.figures.figure import thinned
-from dashboard.figures.trends import Line, Mark, Shift, Spot, decided_or_not, key_of, shift_words
+from dashboard.figures.trends import Line, Mark, Shift, Spot, decided_or_not, series_key, shift_words
 from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
@@ -73,7 +73,7 @@ def by_release(
     )
 
 
-def metrics_of(names: Iterable[str]) -> list[Metric]:
+def metrics_named(names: Iterable[str]) -> list[Metric]:
     known = set(names)
     return [metric for metric in METRICS if metric.name in known]
 
@@ -153,7 +153,7 @@ def words_of(metric: str) -> Words:
 def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME) -> Table:
     """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
     columns: tuple[Column[Line], ...] = (
-        Column("Series", lambda line: Entry(line.label, href=href_of(watch, line.key))),
+        Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
         Column("Last release", lambda line: _release(distribution, line.last.version)),
@@ -181,7 +181,7 @@ def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DIST
     return Table.of("trends", "Long series against the pinned release", columns, lines)
 
 
-def href_of(watch: int, key: str) -> str:
+def series_address(watch: int, key: str) -> str:
     return f"/trends/?{urlencode({'watch': watch, 'series': key})}"
 
 
@@ -258,14 +258,14 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
         interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
         release=release,
         words=f"{label} on {node}, against {distribution} {reference}{of}",
-        href=href_of(watch, key_of(series, node)),
+        href=series_address(watch, series_key(series, node)),
     )
 
 
 def _series(watch: "Watch", line: Line) -> Series:
     return Series(
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
-        href=href_of(watch.pk, line.key),
+        href=series_address(watch.pk, line.key),
         spark=spark([spot.ratio for spot in line.spots]),
         last=line.told(line.last),
         interval=line.interval(line.last),

@@ -35,7 +35,7 @@ register.filter("unbroken", markup.unbroken)
 register.filter("rows", markup.rows)
 register.filter("hardware_tags", markup.hardware_tags)
 register.filter("line", markup.spark)
-register.filter("series_mark", markup.key)
+register.filter("series_mark", markup.series_mark)
 register.filter("submit_command", submit_command)
 register.filter("place", places.place_of)
 

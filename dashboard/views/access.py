@@ -43,7 +43,7 @@ def _guarded(view: View[P]) -> View[P]:
         try:
             return view(request, *args, **kwargs)
         except Refusal as refusal:
-            return refused(request, refusal)
+            return render_refusal(request, refusal)
 
     return guarded
 
@@ -56,7 +56,7 @@ def administrator(request: HttpRequest, what: str) -> "User":
     return user
 
 
-def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+def render_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     name = "404.html" if isinstance(refusal, Missing) else "dashboard/refused.html"
     return render(request, name, {"refusal": refusal}, status=refusal.status)
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
-from dashboard.figures.operators import Side, of_runtimes
+from dashboard.figures.operators import Side, sides_of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.views.access import page, person
@@ -162,7 +162,7 @@ def headline_comparison(symptom: "Symptom") -> Comparison | None:
 
 def sides(alert: "Alert") -> tuple[Side, Side]:
     """The two releases, as the figure of operators shows them."""
-    return of_runtimes(
+    return sides_of_runtimes(
         *(Runtime(distribution=alert.distribution, version=version) for version in (alert.good, alert.bad))
     )
 

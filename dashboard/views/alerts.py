@@ -18,7 +18,7 @@ from dashboard.reading.facts import Fact
 from dashboard.views import lists
 from dashboard.views.access import action, fields, own_page, page, person
 from dashboard.views.alert import shown
-from dashboard.views.lists import MAX_CHOSEN, Listing, Together, chosen, numbered, ordered, paged, searched
+from dashboard.views.lists import MAX_CHOSEN, Listing, Together, ordered, paged
 from farm.accounts.selectors import members_of, teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -114,11 +114,11 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 @page
 def alerts(request: HttpRequest) -> HttpResponse:
     """Alerts of the reader's teams, newest first; open ones unless the address says otherwise."""
-    user, wanted = person(request), searched(request)
+    user, wanted = person(request), lists.searched_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
-    kind = chosen(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
-    period = chosen(request, "days", "Opened", PERIODS.items(), nothing="at any time")
+    kind = lists.read_filter(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
+    period = lists.read_filter(request, "days", "Opened", PERIODS.items(), nothing="at any time")
     since = timezone.now() - timedelta(days=int(period.value)) if period.value else None
     rows = pages.alerts_in(user, name, since=since)
     if wanted:
@@ -126,7 +126,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if kind.value:
         rows = rows.filter(pk__in=pages.of_kind(kind.value))
     rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return lists.as_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
     counts = pages.alert_counts(user, since=since)
     shown = paged(request, rows)
@@ -256,7 +256,7 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
     user = person(request)
-    numbers = numbered(request.POST, "alerts", most=MAX_CHOSEN)
+    numbers = lists.row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
         messages.error(request, "Select alerts first, or press x on a row.")
     try:

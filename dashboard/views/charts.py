@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 from django.http import HttpRequest
 
 from dashboard.figures import cell_bars, latency, operators, pareto, ratios, scenarios, throughput
-from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.figure import Address, Figure, empty_figure
 from dashboard.reading import comparisons
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -59,7 +59,7 @@ TABS = (
 NAMES = tuple(tab.name for tab in TABS)
 
 
-def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
+def chart_of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
     own = scenarios.of_run(document.cells, address, document.comparisons)
@@ -81,22 +81,22 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
         "providers": lambda: cell_bars.providers(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address, document.comparisons),
-        "pareto": lambda: of_accuracy(row, document, address),
+        "pareto": lambda: accuracy_chart(row, document, address),
         "cold-start": lambda: cell_bars.cold_start(document.cells, address, document.comparisons),
         "memory": lambda: cell_bars.memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 
 
-def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
+def accuracy_chart(row: "Run", document: Document, address: Address) -> Figure:
     return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
 
 
-def of_models_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
+def model_accuracy_chart(user: "Anyone", row: "Run", address: Address) -> Figure:
     """The same on the page of its model, which knows what earlier versions reached on the same data."""
     whole = selectors.document(row, with_operators=False)
     held = held_against_earlier(user, row.version.model, row.version.number, whole.cells)
-    return of_accuracy(row, whole.model_copy(update={"cells": held}), address)
+    return accuracy_chart(row, whole.model_copy(update={"cells": held}), address)
 
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:
@@ -111,7 +111,7 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
     """The comparisons of the axis that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.leading_axis(document.comparisons, by_id)
-    drawn = comparisons.without_twins(comparisons.along(document.comparisons, axis), by_id)
+    drawn = comparisons.without_twins(comparisons.of_axis(document.comparisons, axis), by_id)
     return ratios.ratios(comparisons.named(drawn, by_id, address))
 
 
@@ -119,14 +119,14 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.opening_of(document.comparisons, by_id)
-    known = comparisons.without_twins(comparisons.along(document.comparisons, opening.axis), by_id)
+    known = comparisons.without_twins(comparisons.of_axis(document.comparisons, opening.axis), by_id)
     keys = {_key(comparison): comparison for comparison in known}
     lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or lead
     if wanted is None:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."
-        return {"tabs": TABS, "chart": "operators", "figure": nothing(operators.NAME, sentence, empty)}
+        return {"tabs": TABS, "chart": "operators", "figure": empty_figure(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
     labels = [(key, named.name) for key, named in zip(keys, comparisons.named(known, by_id, str), strict=True)]
     figure = operators.operators(chosen, operators.sides(by_id[chosen.baseline], by_id[chosen.candidate]))

@@ -339,12 +339,11 @@ def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -
 
 
 def as_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
-    """The operators that the address chooses, as CSV, JSON or Parquet."""
     *_, rows = _asked_for(request, found)
     return lists.as_file(request, "compared-operators", rows, lambda group: as_row(chosen, group))
 
 
 def _asked_for(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
     """Whether the address asks for every operator, which words it searches for, and the groups that these leave."""
-    every, wanted = request.GET.get("every") == "yes", lists.searched(request, "find")
+    every, wanted = request.GET.get("every") == "yes", lists.searched_words(request, "find")
     return every, wanted, shown(found, every=every, wanted=wanted)

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from dashboard import axes
 from dashboard.figures import beside
-from dashboard.figures.figure import milliseconds
+from dashboard.figures.figure import latency_entry
 from dashboard.reading import copies
 from dashboard.reading.side import FACTS, PROCESSOR_TIME, Chosen, Judged, judge
 from dashboard.views import lists
@@ -50,7 +50,7 @@ class Filters:
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
-        return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.searched(request, "find"))
+        return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.searched_words(request, "find"))
 
     def leave(self, match: "Match") -> bool:
         """Whether the match is among those that the page shows."""
@@ -184,7 +184,7 @@ def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
     timed = cell if judged is None else judged.times_for(cell).with_compared_time(cell)
-    return replace(milliseconds(timed, says=timed is not cell), href=address(run, cell.id))
+    return replace(latency_entry(timed, says=timed is not cell), href=address(run, cell.id))
 
 
 def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
@@ -214,7 +214,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     every = matches(documents)
     filters = Filters.read(request)
     left = [match for match in every if filters.leave(match)]
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return lists.as_file(request, "compared-runs", left, lambda match: as_row(numbers, match))
     context = {
         **_chart(request, numbers, left),
@@ -235,7 +235,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
 
 def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
     """The points of the metric that the address names; of the first one where it names none that is known."""
-    metrics = beside.drawable([cell for match in left for cell in match.cells if cell is not None])
+    metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
     is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)

@@ -16,7 +16,7 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import copies, pairs, side
 from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, person
-from dashboard.views.lists import first, numbered, paged_in_order, searched
+from dashboard.views.lists import first_rows, paged_in_order, row_numbers, searched_words
 from farm.base.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
@@ -54,7 +54,7 @@ class Panel(TypedDict):
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
     `runs=RUN` twice or more, whole runs cell by cell."""
-    numbers = numbered(request.GET, "runs", most=side.MAX_CHOSEN)
+    numbers = row_numbers(request.GET, "runs", most=side.MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.whole_runs(request, numbers)
     chosen, problems, known = _chosen(request)
@@ -63,7 +63,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     if view:
         return _closer(request, view, chosen, judged)
     panel = side_panel(request, chosen, judged)
-    if lists.is_wanted(request) and chosen:
+    if lists.wants_file(request) and chosen:
         return lists.as_file(request, "compared-cells", panel["rows"], lambda line: side.as_row(chosen, line))
     offer = offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
@@ -91,7 +91,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: list[side.Judged]) -> HttpResponse:
     """The operators or the timelines of the chosen cells, below the list of them."""
     found = compared_operators.groups_of(person(request), chosen)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return compared_operators.as_file(request, chosen, found)
     context = {
         "headline": side.headline(chosen, judged),
@@ -106,7 +106,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
 
 def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
-    every, wanted = request.GET.get("every") == "yes", searched(request, "find")
+    every, wanted = request.GET.get("every") == "yes", searched_words(request, "find")
     whole = side.lines(chosen, judged) if len(chosen) > 1 else []
     rows = side.shown(whole, every=every, wanted=wanted)
     panel: Panel = {
@@ -118,7 +118,7 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
         "equal": sum(not line.differs for line in whole),
         "table": side.table(chosen, rows),
     }
-    metrics = beside.drawable([choice.cell for choice in chosen])
+    metrics = beside.drawable_metrics([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
     is_by_processor = any(verdict.by_processor for verdict in judged)
@@ -223,7 +223,7 @@ class Offered(TypedDict):
 
 def offered(request: HttpRequest, taken: set[str]) -> Offered:
     """What may be chosen. `taken`: keys of cells that are chosen already."""
-    runs, typed = _runs(request), searched(request)
+    runs, typed = _runs(request), searched_words(request)
     if typed:
         matching = cells_matching(person(request), typed)
         cells = [
@@ -252,7 +252,7 @@ def _words(cell: MeasuredCell) -> str:
 
 def _runs(request: HttpRequest) -> list["Run"]:
     """The newest runs, and the one that the address names."""
-    runs = first(selectors.runs_listed(person(request)), RUNS_SHOWN)
+    runs = first_rows(selectors.runs_listed(person(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
     if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
         runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))

@@ -23,12 +23,12 @@ def index(request: HttpRequest) -> HttpResponse:
 @page
 def document(request: HttpRequest, name: str) -> HttpResponse:
     """One document, or a file that one links to."""
-    beside = documents.attachment(name)
-    if beside is not None:
-        return HttpResponse(beside.read_bytes(), content_type=documents.ATTACHMENTS[beside.suffix])
+    file = documents.find_attachment(name)
+    if file is not None:
+        return HttpResponse(file.read_bytes(), content_type=documents.ATTACHMENTS[file.suffix])
     text = documents.document(name.rstrip("/"))
     if text is None:
-        if (now := documents.moved(name)) is None:
+        if (now := documents.moved_to(name)) is None:
             raise Http404
         return redirect(documents.address(now))
     context = {

@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.reading import file_rows
-from dashboard.reading.ledgers import UNFORESEEN, begins
+from dashboard.reading.ledgers import UNFORESEEN, describe_start
 from dashboard.views import lists
 from dashboard.views.access import action, carry_out, page, person, team_choice
 from dashboard.views.lists import paged
@@ -81,7 +81,7 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
 @page
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         every = selectors.nodes_visible_to(person(request))[: lists.MAX_ROWS]
         return lists.as_file(request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node)))
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
@@ -113,7 +113,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         {
             "node": node,
             "now": now[node.pk],
-            "next": [(waiting, begins(waiting)) for waiting in waits[node.pk][:1]],
+            "next": [(waiting, describe_start(waiting)) for waiting in waits[node.pk][:1]],
             "waiting": len(waits[node.pk]),
             "alarms": selectors.false_alarms(node),
         }

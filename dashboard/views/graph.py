@@ -47,7 +47,7 @@ class Choice:
     label: str
 
 
-def key_of(cell: TracedCell) -> str:
+def cell_key(cell: TracedCell) -> str:
     return f"{cell.run_id}:{cell.name}"
 
 
@@ -128,7 +128,9 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     chosen = _chosen(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
-        "choices": [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells],
+        "choices": [
+            Choice(cell_key(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells
+        ],
         "netron": netron.release(),
         "facts": version.inspection or {},
     }
@@ -138,14 +140,14 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
         context |= {
             "run": row,
             "cell": cell,
-            "chosen": key_of(chosen),
+            "chosen": cell_key(chosen),
             "headline": headline(cell),
             "because": because(cell),
             "notes": notes(cell),
             "table": table(cell),
             "left_out": left_out(cell),
         }
-        base = next((cell for cell in cells if key_of(cell) == request.GET.get("against")), None)
+        base = next((cell for cell in cells if cell_key(cell) == request.GET.get("against")), None)
         if base is not None and base != chosen:
             context |= _against(person(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
@@ -158,10 +160,10 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
     pair = []
     for traced in (base, chosen):
         row = run(user, traced.run_id)
-        pair.append(side.Chosen(key_of(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
+        pair.append(side.Chosen(cell_key(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
     found = compared_operators.groups(pair, compared_operators.paired(user, pair))
     return {
-        "against": key_of(base),
+        "against": cell_key(base),
         "headline": compared_operators.headline(pair, found),
         "because": f"Times on the nodes: {' → '.join(side.names(pair))}, from traces.",
         "notes": compared_operators.notes(found),
@@ -174,7 +176,7 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
     """The cell that the address names, the newest when it names none. Raises Missing."""
     if not wanted:
         return cells[0] if cells else None
-    chosen = next((cell for cell in cells if key_of(cell) == wanted), None)
+    chosen = next((cell for cell in cells if cell_key(cell) == wanted), None)
     if chosen is None:
         raise Missing(f"This version has no traced cell {wanted!r}.", hint="Choose one on the page of its graph.")
     return chosen

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from dashboard.figures import accuracies, pareto
-from dashboard.figures.figure import Figure, of_items
+from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import read_budget
 from dashboard.views import lists
@@ -95,7 +95,7 @@ def read(given: Mapping[str, str]) -> Asked:
 def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
     """All of the page. `address`: where a setting's cell stands; empty on a page that leads nowhere."""
     every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
-    found = of_wanted_version(every, asked.version)
+    found = targets_of_version(every, asked.version)
     newest = of_version(found)
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_of(cell) for cell in measured})
@@ -116,7 +116,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     )
 
 
-def of_wanted_version(every: Sequence[Target], wanted: str) -> list[Target]:
+def targets_of_version(every: Sequence[Target], wanted: str) -> list[Target]:
     """The targets of the version that the address names."""
     if wanted == EVERY:
         return list(every)
@@ -155,7 +155,7 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
         ),
         Number(
             hardware_words.items_heading(bests),
-            _of_best(lambda best: of_items(best.cell, says=says and best.are_items_of_processor)),
+            _of_best(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
             note="in its batch",
         ),
         Number("accuracy", _of_best(lambda best: accuracies.entry(best.cell)), note="on labelled data"),
@@ -173,7 +173,6 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
 
 
 def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
-    """What a column says of a target's best setting; nothing where every setting was left out."""
     return lambda target: Entry() if target.best is None else entry(target.best)
 
 
@@ -241,7 +240,7 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     user = person(request)
     model = selectors.model(user, model_id)
     found = panel(measured_across(user, model), read(request.GET.dict()), _cell_address)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return lists.as_file(request, "hardware", found.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}

@@ -71,7 +71,7 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
         return f"{self.count:,}" if self.count <= self._most else f"more than {self._most:,}"
 
 
-def first(rows: QuerySet[Row], most: int) -> list[Row]:
+def first_rows(rows: QuerySet[Row], most: int) -> list[Row]:
     return _with(rows, rows.values_list("pk", flat=True)[:most])
 
 
@@ -81,23 +81,22 @@ def _with(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
     return list(rows.filter(pk__in=wanted)) if wanted else []
 
 
-def part_of(request: HttpRequest) -> int:
+def wanted_part(request: HttpRequest) -> int:
+    """The number of the part of a large map that the address names, from 1 on."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
 
-def numbered(given: QueryDict, name: str, *, most: int) -> list[int]:
+def row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
     """The rows that boxes of this name chose, each once; what is no row's number names none."""
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
-def searched(request: HttpRequest, name: str = "q") -> str:
-    """The words that the address searches for in its parameter `name`."""
+def searched_words(request: HttpRequest, name: str = "q") -> str:
     return request.GET.get(name, "").replace("\x00", "").strip()[:100]
 
 
 def parameters(request: HttpRequest, names: Iterable[str]) -> list[tuple[str, str]]:
-    """The parameters of these names, for the fields of a form that leaves them as they are."""
     return [(name, value) for name in names for value in request.GET.getlist(name) if value]
 
 
@@ -147,7 +146,7 @@ class Listing(Generic[Row]):
         return any(entry.act is not None for row in self.table.rows for entry in row)
 
 
-def chosen(
+def read_filter(
     request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
 ) -> Filter:
     """The filter as the address sets it; a value that it does not have sets nothing, which is called `nothing`."""
@@ -170,7 +169,7 @@ def _order(field: str, *, is_down: bool) -> OrderBy:
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
 
 
-def is_wanted(request: HttpRequest) -> bool:
+def wants_file(request: HttpRequest) -> bool:
     """Whether the address asks for the list as a file: `as=csv`, `as=json` or `as=parquet`."""
     return request.GET.get("as") in FORMATS
 

@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from dashboard.reading.runs import version_address
 from dashboard.views.access import action, carry_out, fields, form_page, person
-from dashboard.views.lists import MAX_CHOSEN, numbered
+from dashboard.views.lists import MAX_CHOSEN, row_numbers
 from dashboard.views.models import removed, shown, what_goes
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
@@ -113,7 +113,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     """Models that were chosen in the list: labels for all of them, or their end."""
     user = person(request)
     given = request.POST if request.method == "POST" else request.GET
-    rows = [selectors.model(user, number) for number in numbered(given, "models", most=MAX_CHOSEN)]
+    rows = [selectors.model(user, number) for number in row_numbers(given, "models", most=MAX_CHOSEN)]
     if request.method != "POST" or not rows:
         lines = [{"model": row, "words": what_goes(selectors.estimate_removal(row))} for row in rows]
         return render(request, "dashboard/models_chosen.html", {"models": lines})

@@ -16,7 +16,7 @@ from dashboard.reading import accuracy, best_settings, facts, file_rows, heatmap
 from dashboard.reading.versions import version_table
 from dashboard.views import charts, lists
 from dashboard.views.access import form_page, page, person, team_choice
-from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
+from dashboard.views.lists import Listing, Together, first_rows, ordered, paged, searched_words
 from dashboard.views.run import address_in
 from dashboard.views.run_pieces import whole
 from dashboard.views.variant import variants as variant_table
@@ -172,14 +172,14 @@ FIELD_OF_CODE = {
 @page
 def models(request: HttpRequest) -> HttpResponse:
     """Every model of the reader's teams, by name."""
-    user, wanted = person(request), searched(request)
+    user, wanted = person(request), searched_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
         matching = matching.filter(name__icontains=wanted)
     if request.GET.get("sort", "").removeprefix("-") in BY_RUN:
         matching = pages.with_last_run(matching)
     rows = ordered(request, matching, ORDERS)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         every = list(rows[: lists.MAX_ROWS])
         last = {model: found.run for model, found in pages.last_runs(every).items()}
         return lists.as_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
@@ -219,7 +219,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_listed(person(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
-    listed = first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
+    listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     # what was compared says more of a model than that something was measured
@@ -294,7 +294,7 @@ def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     row = pages.judged_run(person(request), model)
     if row is None:
         return {}
-    figure = charts.of_models_accuracy(person(request), row, address_in(row.pk))
+    figure = charts.model_accuracy_chart(person(request), row, address_in(row.pk))
     return {"figure": figure, "figure_run": row}
 
 

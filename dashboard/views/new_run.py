@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
 from dashboard.views.access import action, form_page, person
-from dashboard.views.lists import first
+from dashboard.views.lists import first_rows
 from farm.alerts.services.index import known_for
 from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.cells import Budget
@@ -292,7 +292,7 @@ def plan(request: HttpRequest) -> HttpResponse:
 
 
 def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **more: object) -> HttpResponse:
-    versions = first(_ready(request).prefetch_related(None).defer("inspection"), VERSIONS_SHOWN)
+    versions = first_rows(_ready(request).prefetch_related(None).defer("inspection"), VERSIONS_SHOWN)
     context: dict[str, object] = {
         "versions": versions,
         "presets": PRESETS,

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.reading import facts
-from dashboard.reading.ledgers import next_table, work_table
+from dashboard.reading.ledgers import waiting_table, work_table
 from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
@@ -195,7 +195,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
         "now": now_of(user, [row])[row.pk],
-        "next": next_table(next_of(user, [row])[row.pk]),
+        "next": waiting_table(next_of(user, [row])[row.pk]),
         "ledger": work,
         "work": work_table(work.work) if work else None,
         "may_manage": selectors.can_manage_node(user, row),

@@ -21,7 +21,7 @@ from dashboard.reading.runs import name_of
 from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
 from dashboard.views.access import action, carry_out, page, person, typed_number
-from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, paged, searched
+from dashboard.views.lists import Filter, Listing, Together, ordered, paged, read_filter, searched_words
 from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
@@ -84,20 +84,20 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
         head = mark_safe(pieces.with_token(request, context["head_text"]))
         return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
-    return pieces.settled(lambda: selectors.run(user, run_id), respond)
+    return pieces.make_unchanged(lambda: selectors.run(user, run_id), respond)
 
 
 def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
     """The head, the map and the sections that the page has an older state of, for all with these rights."""
-    have = pieces.held(request)
+    have = pieces.held_sections(request)
 
     def make(row: "Run") -> list[str]:
         known = moment if row.revision == seen.revision else None
         context = _context(request, row, may_write=seen.may_write, moment=known, part="live")
-        sections = pieces.newer(_sections(request, row, context, shown=have), have)
+        sections = pieces.changed_sections(_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
-    return "\n".join(pieces.settled(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
+    return "\n".join(pieces.make_unchanged(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
 
 
 def _context(
@@ -118,7 +118,7 @@ def _context(
         ),
         "map": drawn,
         "map_text": text,
-        "around": pieces.around(whole_run, drawn),
+        "around": pieces.document_around(whole_run, drawn),
         "states": whole_run.states,
     }
 
@@ -186,7 +186,7 @@ def _sections(
     request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
 ) -> list[pieces.Section]:
     """The sections of the page: a chart, the log, and the tables; of a large run those alone that the page has."""
-    drawn = charts.of_run(request, row, context["around"], address_in(row.pk))
+    drawn = charts.chart_of_run(request, row, context["around"], address_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
         drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MAX_CELLS))
@@ -213,7 +213,6 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
 
 
 def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
-    """The tables of a run that is not only shared."""
     around, states, may_write = context["around"], context["states"], context["may_write"]
     return tables(request, around, address_in(row.pk), states=states, row=row, may_write=may_write)
 
@@ -244,7 +243,7 @@ def tables(
 def _compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
     wanted = request.GET.get("along", "") or comparisons.leading_axis(document.comparisons, by_id)
-    along = comparisons.along(document.comparisons, wanted)
+    along = comparisons.of_axis(document.comparisons, wanted)
     table, note = with_shared_note(comparisons.table(along, by_id, address))
     return {
         "comparisons": table,
@@ -287,14 +286,14 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @page
 def runs(request: HttpRequest) -> HttpResponse:
     """Runs of the reader's teams, newest first."""
-    user, wanted = person(request), searched(request)
+    user, wanted = person(request), searched_words(request)
     filters = [
-        chosen(request, "state", "State", STATES),
-        chosen(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
-        chosen(request, "reason", "Why", REASONS, nothing="started by people or watches"),
+        read_filter(request, "state", "State", STATES),
+        read_filter(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
+        read_filter(request, "reason", "Why", REASONS, nothing="started by people or watches"),
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         listed = list(rows[: lists.MAX_ROWS])
         states = shown_states(listed)
         return lists.as_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))

@@ -23,7 +23,7 @@ from dashboard.reading import facts, heatmap
 from dashboard.reading import runs as reading
 from dashboard.reading.cell import open_cells
 from dashboard.reading.heatmap import HeatMap, Layout
-from dashboard.views.lists import part_of
+from dashboard.views.lists import wanted_part
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -62,7 +62,7 @@ def moment_at(seen: Revision) -> Moment:
     return cached("pieces", "moment", *key, make=lambda: moment_of(seen.run_id))
 
 
-def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
+def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
     """What was made of a run while it did not change: else one part of a page would show another state than the next.
     Of a run that changes all the time, the last try."""
     for _ in range(TRIES):
@@ -127,13 +127,13 @@ class Section:
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 
-def held(request: HttpRequest) -> dict[str, str]:
+def held_sections(request: HttpRequest) -> dict[str, str]:
     """What the page says it has, the state of each section by its name: `have=charts.0a1b2c3d4e5f,log.…`."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
 
 
-def newer(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
+def changed_sections(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
     return [section for section in sections if have.get(section.name) != section.at]
 
 
@@ -153,12 +153,12 @@ class Whole:
     by_id: Mapping[str, Cell]
 
 
-def at_revision(row: "Run") -> tuple[object, ...]:
+def revision_key(row: "Run") -> tuple[object, ...]:
     return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
 def whole(row: "Run") -> Whole:
-    return cached("large", "whole", *at_revision(row), make=lambda: _whole(row))
+    return cached("large", "whole", *revision_key(row), make=lambda: _whole(row))
 
 
 def _whole(row: "Run") -> Whole:
@@ -224,17 +224,17 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
 
     def make() -> tuple[HeatMap, str]:
         made = heatmap.drawn(
-            cached("large", "layout", *at_revision(row), columns, make=laid),
+            cached("large", "layout", *revision_key(row), columns, make=laid),
             address,
             metric=metric,
             states=whole_run.states,
-            part=part_of(request),
+            part=wanted_part(request),
         )
         title = "Cells" if row.state == RunState.FINISHED else "Cells, filling in"
         shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
-    return cached("pieces", "map", *at_revision(row), request.GET.urlencode(), part, make=make)
+    return cached("pieces", "map", *revision_key(row), request.GET.urlencode(), part, make=make)
 
 
 def head_of(
@@ -253,11 +253,11 @@ def head_of(
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    key = (*at_revision(row), may_write, moment and moment.shown, request.GET.urlencode())
+    key = (*revision_key(row), may_write, moment and moment.shown, request.GET.urlencode())
     return cached("pieces", "head", *key, make=make)
 
 
-def around(whole_run: Whole, shown: HeatMap) -> Document:
+def document_around(whole_run: Whole, shown: HeatMap) -> Document:
     """Of a large run: the document of the cells in the map's rows, with what they were compared with."""
     if shown.part is None:
         return whole_run.document

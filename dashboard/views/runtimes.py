@@ -205,7 +205,7 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     history = history_of(user, distribution)
     measured = measured_with(user, distribution)
     found = board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         name = f"runtimes-{distribution}"
         return lists.as_file(request, name, found.rows, lambda row: as_file_row(row, found.columns))
     context = {

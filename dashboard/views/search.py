@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from dashboard import catalogue
 from dashboard.views import models
 from dashboard.views.access import page, person
-from dashboard.views.lists import searched
+from dashboard.views.lists import searched_words
 from farm.alerts.selectors.search import Hit, find
 from farm.registry.selectors import models_visible_to
 from farm.rules.presenting.tables import Column, Entry, Prose, Table
@@ -29,7 +29,7 @@ COLUMNS: tuple[Column[Hit], ...] = (
 @page
 def search(request: HttpRequest) -> HttpResponseBase:
     """What fits the words of the address; its list alone while they are typed."""
-    user, words = person(request), searched(request)
+    user, words = person(request), searched_words(request)
     hits = find(user, words)
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/parts/found.html", {"hits": hits, "words": words})

@@ -22,9 +22,9 @@ from dashboard.views import charts, hardware, lists
 from dashboard.views.access import action, carry_out, form_page, page, person, typed_number
 from dashboard.views.cell import panels
 from dashboard.views.comparison import judged_by_base, side_panel
-from dashboard.views.lists import paged, part_of
+from dashboard.views.lists import paged, wanted_part
 from dashboard.views.run import tables
-from dashboard.views.run_pieces import at_revision, with_opening_operators
+from dashboard.views.run_pieces import revision_key, with_opening_operators
 from farm.accounts import selectors as account_selectors
 from farm.accounts import services as account_services
 from farm.accounts.services import open_share
@@ -99,7 +99,7 @@ def _page(request: HttpRequest, share: "Share") -> str:
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
         return make()
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
-    return cached("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
+    return cached("pieces", "shared", share.pk, *revision_key(row), request.GET.urlencode(), make=make)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _card(share: "Share", form: str) -> str | bytes:
         with _turn():
             return _png(svg)
 
-    return cached("pieces", "card", form, share.pk, *at_revision(row), make=make)
+    return cached("pieces", "card", form, share.pk, *revision_key(row), make=make)
 
 
 def _png(svg: str) -> bytes:
@@ -166,11 +166,11 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         "warnings": runs.warnings(document.cells),
         "facts": [*facts.of_run(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
         "map": heatmap.heat_map(
-            document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=part_of(request)
+            document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=wanted_part(request)
         ),
         "map_title": "Cells",
         "metrics": heatmap.METRICS,
-        **charts.of_run(request, row, document, nowhere),
+        **charts.chart_of_run(request, row, document, nowhere),
         **tables(request, document, nowhere, states=states),
     }
 
@@ -209,7 +209,7 @@ def _model(request: HttpRequest, share: "Share") -> Context:
         "version": version,
         "inspection": inspection.shown(found) if version and (found := registry.inspection_of(version)) else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
-        "figure": charts.of_models_accuracy(user, row, nowhere) if row else None,
+        "figure": charts.model_accuracy_chart(user, row, nowhere) if row else None,
         "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
     }
 
@@ -280,7 +280,7 @@ def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
 def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
     rows = account_selectors.audit_events_visible_to(person(request))
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return lists.as_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event)
     events = paged(request, rows)
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import action, administrator, carry_out, fields, form_page, own_page, person, refused
+from dashboard.views.access import action, administrator, carry_out, fields, form_page, own_page, person, render_refusal
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
@@ -47,7 +47,7 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
         request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
-            return private(refused(request, refusal))
+            return private(render_refusal(request, refusal))
     return private(redirect(wanted_page(request)))
 
 
@@ -89,7 +89,7 @@ def begin(request: HttpRequest) -> HttpResponseBase:
         name = registration().name
         address = sessions.begin(request, wanted=wanted_page(request))
     except Refusal as refusal:
-        return private(refused(request, refusal))
+        return private(render_refusal(request, refusal))
     return private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
 
 
@@ -99,7 +99,7 @@ def back(request: HttpRequest) -> HttpResponseBase:
     try:
         user, wanted, is_new = sessions.sign_in_who_came_back(request)
     except Refusal as refusal:
-        return private(refused(request, refusal))
+        return private(render_refusal(request, refusal))
     if is_new:
         no_team = " You are in no team yet: ask an admin of one to add you."
         messages.success(

@@ -43,9 +43,9 @@ def trends(request: HttpRequest) -> HttpResponse:
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
-    offered = reading.metrics_of(pages.metrics_of(watch)) if watch is not None else []
+    offered = reading.metrics_named(pages.metrics_of(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return lists.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))

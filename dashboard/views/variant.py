@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.figures import accuracies
-from dashboard.figures.figure import milliseconds
+from dashboard.figures.figure import latency_entry
 from dashboard.reading import accuracy
 from dashboard.reading.facts import Fact
 from dashboard.reading.runs import version_address
@@ -221,7 +221,7 @@ def _interval(measured: "Measured") -> Entry:
 
 def _latency(measured: "Measured") -> Entry:
     times = Times.of([measured.cell], [measured.against] if measured.against else [])
-    return milliseconds(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
+    return latency_entry(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (

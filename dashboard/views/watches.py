@@ -165,7 +165,7 @@ def field_of(refusal: Refusal) -> str:
 def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
     rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
-    if lists.is_wanted(request):
+    if lists.wants_file(request):
         return lists.as_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch)
     page_of_watches = paged(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)

@@ -98,7 +98,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
 def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     """The run's page as its figures say it: title, summary, and the table below each."""
     cells = {cell.id: cell for cell in document.cells}
-    along = comparisons.along(document.comparisons, "runtime")
+    along = comparisons.of_axis(document.comparisons, "runtime")
     figures = [
         latency.latency(document.cells, document.comparisons, _address),
         throughput.throughput(document.cells, _address, document.comparisons),

@@ -25,7 +25,7 @@ SHA256_OF_PLOTLY_BASIC = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72
 
 def all_figures(document: Document) -> list[Figure]:
     by_id = {cell.id: cell for cell in document.cells}
-    runtime = comparisons.along(document.comparisons, "runtime")
+    runtime = comparisons.of_axis(document.comparisons, "runtime")
     return [
         latency.latency(document.cells, document.comparisons, address),
         throughput.throughput(document.cells, address),
@@ -103,7 +103,7 @@ def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]
 
 def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
-    figure = ratios.ratios(comparisons.named(comparisons.along(document.comparisons, ""), by_id, address))
+    figure = ratios.ratios(comparisons.named(comparisons.of_axis(document.comparisons, ""), by_id, address))
     low, high = figure.layout["xaxis"]["range"]
     assert figure.layout["xaxis"]["type"] == "log"
     assert low < 0 < high

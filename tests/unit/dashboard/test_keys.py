@@ -28,8 +28,8 @@ def test_a_key_has_the_colour_and_the_mark_of_its_series(by_id: dict[str, Cell])
     assert first.shape != second.shape
     line = throughput.throughput([by_id["b1-a0"], by_id["b1-a1"]], address).key[0]
     assert line.dashes is not None
-    assert 'fill="var(--series-1)"' in markup.key(first)
-    assert "<path d=" in markup.key(line)
+    assert 'fill="var(--series-1)"' in markup.series_mark(first)
+    assert "<path d=" in markup.series_mark(line)
     assert cell_bars.memory([by_id["b1-a0"]], address).key == []
 
 

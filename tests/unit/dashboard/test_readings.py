@@ -143,12 +143,12 @@ def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document:
 
 def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(document: Document) -> None:
     assert comparisons.axes_compared(document.comparisons) == ["runtime", "batch", "twin"]
-    assert {one.axis for one in comparisons.along(document.comparisons, "colour")} == {"runtime"}
-    assert comparisons.along([], "runtime") == []
+    assert {one.axis for one in comparisons.of_axis(document.comparisons, "colour")} == {"runtime"}
+    assert comparisons.of_axis([], "runtime") == []
 
 
 def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id: dict[str, Cell]) -> None:
-    twin = comparisons.along(document.comparisons, "twin")
+    twin = comparisons.of_axis(document.comparisons, "twin")
     assert comparisons.table(twin, by_id, address).rows[0][1].text == "A/A: the same cell twice"
     assert comparisons.without_twins(twin, by_id) == twin
     assert len(comparisons.without_twins(document.comparisons, by_id)) == 5

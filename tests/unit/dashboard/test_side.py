@@ -155,7 +155,7 @@ def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_
 
 
 def test_a_metric_that_no_cell_has_is_not_offered_and_not_drawn(chosen: list[side.Chosen]) -> None:
-    names = {metric.name for metric in beside.drawable([one.cell for one in chosen])}
+    names = {metric.name for metric in beside.drawable_metrics([one.cell for one in chosen])}
     assert "p50_ms" in names
     assert "energy_mj" not in names
     figure = beside.beside(BY_NAME["energy_mj"], [beside.Bar("one", chosen[0].cell, "")])
