@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 
 LIMITS = {name: field.title for name, field in Rule.model_fields.items() if field.title}
+# fields that a watch has by the same names
+TEXTS = ("name", "label", "distribution", "reference", "schedule")
+FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions")
 FIELD_OF_CODE = {
     **dict.fromkeys(("bad_name", "name_taken", "too_many"), "name"),
     **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
@@ -91,48 +94,28 @@ def empty() -> Typed:
 
 def of_watch(watch: "Watch") -> Typed:
     """What the form shows of a watch that is there."""
-    return {
-        "name": watch.name,
-        "label": watch.label,
+    shown = {
+        **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
         "team": watch.team.name,
-        "distribution": watch.distribution,
-        "reference": watch.reference,
         "matrix": write_text(watch.matrix),
-        "schedule": watch.schedule,
         "models": [str(model.pk) for model in watch.watched.all()],
         "channels": [str(channel.pk) for channel in watch.channels.all()],
         "kinds": list(watch.rule.kinds),
-        "on_release": watch.on_release,
-        "on_version": watch.on_version,
-        "with_prereleases": watch.with_prereleases,
-        "compares_versions": watch.compares_versions,
         "limits": _percents(watch.rule),
     }
+    return cast(Typed, shown)
 
 
 def typed(post: QueryDict) -> Typed:
     """What was sent, as it was typed."""
-
-    def text(name: str) -> str:
-        return str(post.get(name, "")).replace("\x00", "")
-
-    return {
-        "name": text("name"),
-        "label": text("label"),
-        "team": text("team"),
-        "distribution": text("distribution"),
-        "reference": text("reference"),
-        "matrix": text("matrix"),
-        "schedule": text("schedule"),
-        "models": post.getlist("models"),
-        "channels": post.getlist("channels"),
-        "kinds": post.getlist("kinds"),
-        "on_release": bool(post.get("on_release")),
-        "on_version": bool(post.get("on_version")),
-        "with_prereleases": bool(post.get("with_prereleases")),
-        "compares_versions": bool(post.get("compares_versions")),
-        "limits": {name: text(name) for name in LIMITS},
+    texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
+    sent = {
+        **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
+        **{name: bool(post.get(name)) for name in FLAGS},
+        **{name: post.getlist(name) for name in ("models", "channels", "kinds")},
+        "limits": {name: texts[name] for name in LIMITS},
     }
+    return cast(Typed, sent)
 
 
 def _percents(rule: Rule) -> dict[str, str]:
