@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 Row = dict[str, str | int | float | datetime | None]
 
 
-def model(one: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
+def model(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
     """A model; `last`: its last run."""
     return {
-        "id": one.pk,
-        "model": one.name,
-        "team": one.team.name,
-        "labels": " ".join(one.labels),
-        "versions": one.version_count,
-        "created_at": one.created_at,
+        "id": row.pk,
+        "model": row.name,
+        "team": row.team.name,
+        "labels": " ".join(row.labels),
+        "versions": row.version_count,
+        "created_at": row.created_at,
         "last_run": last.pk if last else None,
         **{f"last_{name}": value for name, value in _figures(lead_of(last)).items()},
         "last_sentence": (last.headline or last.sentence) if last else "",
     }
 
 
-def run(one: "Run", state: str) -> Row:
+def run(row: "Run", state: str) -> Row:
     """A run; `state`: the word that pages show."""
     return {
-        "id": one.pk,
-        "model": one.version.model.name,
-        "version": one.version.number,
+        "id": row.pk,
+        "model": row.version.model.name,
+        "version": row.version.number,
         "state": state,
-        **_figures(lead_of(one)),
-        "sentence": one.headline or one.sentence,
-        "cells": one.cell_count,
-        "created_at": one.created_at,
-        "by": one.requested_by.username if one.requested_by else "",
+        **_figures(lead_of(row)),
+        "sentence": row.headline or row.sentence,
+        "cells": row.cell_count,
+        "created_at": row.created_at,
+        "by": row.requested_by.username if row.requested_by else "",
     }
 
 
@@ -71,41 +71,41 @@ def _figures(lead: Lead) -> Row:
     }
 
 
-def alert(one: "Alert") -> Row:
+def alert(row: "Alert") -> Row:
     """An alert."""
-    lead = leading(one)
+    lead = leading(row)
     return {
-        "id": one.pk,
-        "state": state_of(one),
-        "kinds": " ".join(kinds_of(one)),
-        "model": one.model.name,
-        "node": " ".join(one.nodes),
-        "distribution": one.distribution,
-        "good": one.good,
-        "bad": one.bad,
-        "first_bad": one.first_bad,
+        "id": row.pk,
+        "state": state_of(row),
+        "kinds": " ".join(kinds_of(row)),
+        "model": row.model.name,
+        "node": " ".join(row.nodes),
+        "distribution": row.distribution,
+        "good": row.good,
+        "bad": row.bad,
+        "first_bad": row.first_bad,
         "change": lead.ratio,
         "low": lead.low,
         "high": lead.high,
         "rounds": lead.rounds or None,
-        "sentence": one.sentence,
-        "because": because(one),
-        "opened_at": one.opened_at,
-        "assignee": one.assignee.username if one.assignee else "",
+        "sentence": row.sentence,
+        "because": because(row),
+        "opened_at": row.opened_at,
+        "assignee": row.assignee.username if row.assignee else "",
     }
 
 
-def watch(one: "Watch") -> Row:
+def watch(row: "Watch") -> Row:
     """A watch."""
     return {
-        "id": one.pk,
-        "watch": one.name,
-        "team": one.team.name,
-        "is_active": one.is_active,
-        "distribution": one.distribution,
-        "reference": one.reference,
-        "schedule": one.schedule,
-        "what": sentence(one),
+        "id": row.pk,
+        "watch": row.name,
+        "team": row.team.name,
+        "is_active": row.is_active,
+        "distribution": row.distribution,
+        "reference": row.reference,
+        "schedule": row.schedule,
+        "what": sentence(row),
     }
 
 
@@ -128,33 +128,33 @@ def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
     }
 
 
-def spot(line: Line, one: Spot) -> Row:
+def spot(line: Line, row: Spot) -> Row:
     """One value of a long series, as a ratio to the pinned release of the same block."""
     return {
         "series": line.label,
         "node": line.node,
-        "at": one.at,
-        "release": one.version,
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "verdict": line.verdict(one),
-        "run": one.run,
+        "at": row.at,
+        "release": row.version,
+        "ratio": row.ratio,
+        "low": row.low,
+        "high": row.high,
+        "verdict": line.verdict(row),
+        "run": row.run,
     }
 
 
-def target(one: "Target") -> Row:
+def target(row: "Target") -> Row:
     """A version on a target, with the best of its settings."""
-    best, cell = one.best, one.best.cell if one.best else None
+    best, cell = row.best, row.best.cell if row.best else None
     interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
     judged = cell.accuracy if cell else None
     loss = loss_of(cell) if cell else None
     return {
-        "version": one.version,
-        "nodes": " ".join(one.nodes),
-        "tag": one.tag,
-        "hardware": one.machine,
-        "keeps": one.keeping if best else "",
+        "version": row.version,
+        "nodes": " ".join(row.nodes),
+        "tag": row.tag,
+        "hardware": row.machine,
+        "keeps": row.keeping if best else "",
         "setting": setting(best) if best else "",
         "run": best.run if best else None,
         "cell": cell.id if cell else "",
@@ -171,18 +171,18 @@ def target(one: "Target") -> Row:
         "peak_memory_bytes": cell.peak_memory_bytes if cell else None,
         "energy_mj": cell.energy_mj if cell else None,
         "measured_at": best.at if best else None,
-        "settings": one.settings,
-        "left_out": sum(one.left_out.values()),
+        "settings": row.settings,
+        "left_out": sum(row.left_out.values()),
     }
 
 
-def event(one: "AuditEvent") -> Row:
+def event(row: "AuditEvent") -> Row:
     """An event of the audit log."""
     return {
-        "at": one.at,
-        "actor": one.actor.username if one.actor else "",
-        "verb": one.verb,
-        "subject": one.subject,
-        "team": one.team.name if one.team else "",
-        "facts": str(one.facts or ""),
+        "at": row.at,
+        "actor": row.actor.username if row.actor else "",
+        "verb": row.verb,
+        "subject": row.subject,
+        "team": row.team.name if row.team else "",
+        "facts": str(row.facts or ""),
     }

@@ -16,7 +16,7 @@ UNFORESEEN = "when its machine is free"
 def waiting_table(waiting: Sequence[Next]) -> Table:
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run),
-        Column("Begins", lambda one: Entry(describe_start(one), one.begins_in_minutes)),
+        Column("Begins", lambda row: Entry(describe_start(row), row.begins_in_minutes)),
         Number("takes", _takes, note="by its plan and the machine’s pace"),
     )
     return Table.of("next", "What waits for this node", columns, waiting)
@@ -24,30 +24,30 @@ def waiting_table(waiting: Sequence[Next]) -> Table:
 
 def work_table(work: Sequence[Work]) -> Table:
     columns: tuple[Column[Work], ...] = (
-        Column("For", lambda one: Entry(one.person or "a former user", soft=one.team, is_name=True)),
-        Column("Why", lambda one: Entry(one.reason or "asked for")),
-        Number("runs", lambda one: counted(one.runs)),
-        Number("blocks", lambda one: counted(one.blocks)),
-        Number("time", lambda one: Entry(_minutes(one.minutes), one.minutes)),
+        Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
+        Column("Why", lambda row: Entry(row.reason or "asked for")),
+        Number("runs", lambda row: counted(row.runs)),
+        Number("blocks", lambda row: counted(row.blocks)),
+        Number("time", lambda row: Entry(_minutes(row.minutes), row.minutes)),
     )
     return Table.of("ledger", "What this node did, and for whom", columns, work)
 
 
-def describe_start(one: Next) -> str:
+def describe_start(row: Next) -> str:
     """`in about 12 min`, `next` where nothing comes before it."""
-    if one.begins_in_minutes is None:
+    if row.begins_in_minutes is None:
         return UNFORESEEN
-    return f"in {about(60.0 * one.begins_in_minutes)}" if one.begins_in_minutes else "next"
+    return f"in {about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 
-def _takes(one: Next) -> Entry:
-    return Entry() if one.minutes is None else Entry(_minutes(one.minutes), one.minutes)
+def _takes(row: Next) -> Entry:
+    return Entry() if row.minutes is None else Entry(_minutes(row.minutes), row.minutes)
 
 
-def _run(one: Next) -> Entry:
-    if one.run is None:
-        return Entry(f"a run of {one.team}")
-    return Entry(f"run {one.run}", one.run, href=reverse("dashboard:run", args=[one.run]))
+def _run(row: Next) -> Entry:
+    if row.run is None:
+        return Entry(f"a run of {row.team}")
+    return Entry(f"run {row.run}", row.run, href=reverse("dashboard:run", args=[row.run]))
 
 
 def _minutes(minutes: float) -> str:

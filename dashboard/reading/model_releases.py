@@ -49,10 +49,10 @@ def grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]"
     ordered = sorted(places, key=lambda model: (_gravity(places[model][-1]), names[model], model))
     rows = [Row((names[model],), places[model]) for model in ordered[:MAX_ROWS]]
     drawn = HeatMap(METRICS[0], axes.BY_NAME["runtime"], [axes.BY_NAME["model"]], releases, rows)
-    return Grid(drawn, *_told(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
+    return Grid(drawn, *_headline(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
 
 
-def _told(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
+def _headline(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
     """What leads of the newest release, and how many models are how. `first`: the model that leads."""
     bad = [place for place in newest if _gravity(place)[0] < 2]
     undecided = sum(_gravity(place)[0] == 2 for place in newest)

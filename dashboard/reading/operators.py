@@ -9,15 +9,19 @@ from farm.rules.presenting.lines import OUTSIDE_LEFT_OUT, outside_us
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
 from farm.rules.wording import numbers, titles
 
-NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
-TYPE: Column[OperatorTime] = Column("Type", lambda one: Entry(one.op_type), "as executed")
-RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(titles.provider(one.provider)))
+NODE: Column[OperatorTime] = Column(
+    "Operator", lambda operator: Entry(operator.node, is_name=True), "the model's own node"
+)
+TYPE: Column[OperatorTime] = Column("Type", lambda operator: Entry(operator.op_type), "as executed")
+RAN_ON: Column[OperatorTime] = Column("Provider", lambda operator: Entry(titles.provider(operator.provider)))
 COVERS: Column[OperatorTime] = Prose(
-    "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
+    "Covers", lambda operator: Entry(numbers.listed(operator.covers, most=6), is_name=True), "own nodes fused into it"
 )
 MEMORY: Column[OperatorTime] = Number(
     "memory",
-    lambda one: Entry("not told") if one.memory_bytes is None else written(one.memory_bytes, numbers.small_memory),
+    lambda operator: (
+        Entry("not told") if operator.memory_bytes is None else written(operator.memory_bytes, numbers.small_memory)
+    ),
     "what one call asked for and still held when it ended",
 )
 MEMORY_ABSENT = (
@@ -104,11 +108,11 @@ def _of_tokens(cell: Cell) -> Rest:
 def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
     """The time of an operator, and its share of the whole."""
 
-    def share(one: OperatorTime) -> Entry:
-        part = one.time_us / whole if whole else None
+    def share(operator: OperatorTime) -> Entry:
+        part = operator.time_us / whole if whole else None
         return Entry(numbers.share(part), part, share=part or 0.0)
 
-    return Number(head, lambda one: written(one.time_us)), Number("share", share)
+    return Number(head, lambda operator: written(operator.time_us)), Number("share", share)
 
 
 def memory_note(cell: Cell) -> str:

@@ -197,7 +197,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     if paired is None:
         is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
         is_one_machine = base.device == other.device != ""
-        why = unjudged.in_one_block if is_one_block else partial(unjudged.apart, is_one_machine=is_one_machine)
+        why = unjudged.within_block if is_one_block else partial(unjudged.across_blocks, is_one_machine=is_one_machine)
         return _unpaired(base.cell, other.cell, *why(base.cell, other.cell))
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
@@ -300,14 +300,16 @@ def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -
     verdicts = [None] * len(judged) if metric.launch_title and None in verdicts else verdicts
     # the base by what the first of the others is judged by
     told = [
-        _told(metric, cell, verdict, is_base=cell is cells[0])
+        _figure(metric, cell, verdict, is_base=cell is cells[0])
         for cell, verdict in zip(cells, [*verdicts[:1], *verdicts] or [None], strict=False)
     ]
     heading = metric.launch_title.capitalize() if metric.launch_title and any(verdicts) else title(metric)
     return Line(heading, [text for text, _ in told], [Change(), *changes], [value for _, value in told])
 
 
-def _told(metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool) -> tuple[str, float | bool | None]:
+def _figure(
+    metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool
+) -> tuple[str, float | bool | None]:
     """A cell's figure in words and as it is: the median of the launches that the verdict beside it is of, where its own
     is of others."""
     if judged is None or not (metric.launch_title or metric_changes.is_of_launches(judged)):

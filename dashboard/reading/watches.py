@@ -36,15 +36,15 @@ CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
 _FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
 AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "runtime")))
 ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
-    Column("Round", lambda one: Entry(f"round {one.pk}", one.pk)),
-    Column("Model", lambda one: Entry(str(one.version))),
-    Column("Trigger", lambda one: Entry(one.get_cause_display())),
-    Column("Releases", lambda one: Entry(f"{one.step}{_beside(one)}")),
-    Column("State", lambda one: verdict_entry(_state(one))),
-    Prose("Result", lambda one: Entry(one.sentence)),
-    Column("Runs", lambda one: _runs(one)),
-    Number("pairs", lambda one: Entry(str(one.compared) if one.state == "judged" else "", one.compared)),
-    Column("Judged", lambda one: moment(one.judged_at)),
+    Column("Round", lambda round_: Entry(f"round {round_.pk}", round_.pk)),
+    Column("Model", lambda round_: Entry(str(round_.version))),
+    Column("Trigger", lambda round_: Entry(round_.get_cause_display())),
+    Column("Releases", lambda round_: Entry(f"{round_.step}{_beside(round_)}")),
+    Column("State", lambda round_: verdict_entry(_state(round_))),
+    Prose("Result", lambda round_: Entry(round_.sentence)),
+    Column("Runs", lambda round_: _runs(round_)),
+    Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
+    Column("Judged", lambda round_: moment(round_.judged_at)),
 )
 
 
@@ -172,7 +172,7 @@ def _index_look(watch: "Watch", looks: Looks) -> str:
 
 def last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
     """How a watch stands; None before the first round. `alerts`: sentences of its open alerts, newest first."""
-    opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda one: one.state)
+    opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _judged(rounds) if rounds and not opened else None
     if opened:
         found = _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
@@ -189,44 +189,44 @@ def _alerting(alerts: Sequence[str], found: Last | None) -> Last:
 
 
 def _judged(rounds: Sequence["WatchRound"]) -> Last:
-    worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
+    worst = min(rounds, key=lambda round_: GRAVEST.index(round_.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
     headline, rest = (short, sentence) if short else runs.split(sentence)
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
-def _measured_now(one: "WatchRound", *, ended: int, of: int) -> Last:
+def _measured_now(round_: "WatchRound", *, ended: int, of: int) -> Last:
     judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
-    said = str(one.sentence or "")
-    sentence = f"{one.old} → {one.new} of {one.version}{judged}. {said}".strip()
-    state = _state(one)
-    headline = f"{UNDER_WAY[state]} {one.new} against {one.old} on {one.version}{judged}"
-    return Last(sign_of(state), sentence, headline, said, None, True, one.run_id)
+    said = str(round_.sentence or "")
+    sentence = f"{round_.old} → {round_.new} of {round_.version}{judged}. {said}".strip()
+    state = _state(round_)
+    headline = f"{UNDER_WAY[state]} {round_.new} against {round_.old} on {round_.version}{judged}"
+    return Last(sign_of(state), sentence, headline, said, None, True, round_.run_id)
 
 
-def _state(one: "WatchRound") -> str:
+def _state(round_: "WatchRound") -> str:
     """How it ended, else what goes on: measuring only once a node has begun."""
-    if one.state == "judged":
-        return str(one.outcome)
-    return "queued" if one.state == "measuring" and not getattr(one, "has_begun", True) else str(one.state)
+    if round_.state == "judged":
+        return str(round_.outcome)
+    return "queued" if round_.state == "measuring" and not getattr(round_, "has_begun", True) else str(round_.state)
 
 
 def rounds_table(rounds: Iterable["WatchRound"]) -> Table:
     return Table.of("rounds", "Rounds of this watch", ROUND_COLUMNS, rounds)
 
 
-def _beside(one: "WatchRound") -> str:
-    return f", beside {one.pinned}" if one.pinned not in (one.old, one.new) else ""
+def _beside(round_: "WatchRound") -> str:
+    return f", beside {round_.pinned}" if round_.pinned not in (round_.old, round_.new) else ""
 
 
-def _runs(one: "WatchRound") -> Entry:
-    known = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
+def _runs(round_: "WatchRound") -> Entry:
+    known = [run_id for run_id in (round_.run_id, round_.confirming_id) if run_id]
     if not known:
         return Entry("none")
     if len(known) == 1:
         return runs.link(known[0])
-    how = "being confirmed" if one.state != "judged" else CONFIRMATIONS.get(one.outcome, "measured again")
+    how = "being confirmed" if round_.state != "judged" else CONFIRMATIONS.get(round_.outcome, "measured again")
     return runs.link(known[0], soft=f"{how} by run {known[1]}")
 
 

@@ -116,12 +116,12 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     wrong = [match for match in both if any(judged is not None and judged.wrong for judged in match.judged)]
     in_wrong = f"{WRONG} in {len(wrong)} of {numbers.counted(len(both), 'cell')}; " if wrong else ""
-    if not any(_is_of_one_model(match.cells) for match in both):
+    if not any(_has_same_model(match.cells) for match in both):
         return f"{first}: {in_wrong}different models, shown side by side without a verdict"
     return f"{first}: {in_wrong}{_largest_change(both)}"
 
 
-def _is_of_one_model(cells: Sequence[Cell | None]) -> bool:
+def _has_same_model(cells: Sequence[Cell | None]) -> bool:
     known = [cell for cell in cells if cell is not None]
     return all(is_same_model(known[0], cell) for cell in known)
 

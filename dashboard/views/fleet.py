@@ -45,24 +45,24 @@ def code_of(address: str) -> SafeString:
 
 
 COLUMNS: tuple[Column[Queue], ...] = (
-    Column("Hardware", lambda one: Entry(one.hardware, is_name=True)),
-    Number("blocks waiting", lambda one: counted(one.waiting)),
-    Number("being measured", lambda one: counted(one.measuring)),
-    Number("nodes", lambda one: counted(one.nodes), note="online, and taking such blocks now"),
+    Column("Hardware", lambda queue: Entry(queue.hardware, is_name=True)),
+    Number("blocks waiting", lambda queue: counted(queue.waiting)),
+    Number("being measured", lambda queue: counted(queue.measuring)),
+    Number("nodes", lambda queue: counted(queue.nodes), note="online, and taking such blocks now"),
     Number(
         "planned work",
-        lambda one: Entry(numbers.duration(60 * one.minutes), one.minutes),
+        lambda queue: Entry(numbers.duration(60 * queue.minutes), queue.minutes),
         note="what the plans expect of all of it on one node",
     ),
-    Prose("A block queued now starts", lambda one: Entry(start_words(one))),
+    Prose("A block queued now starts", lambda queue: Entry(start_words(queue))),
 )
 
 
-def start_words(one: Queue) -> str:
+def start_words(queue: Queue) -> str:
     """When a block queued now may be expected to start."""
-    if one.start_s is None:
-        return UNFORESEEN if one.nodes else "when a node with this hardware comes online"
-    return f"in {about(one.start_s)}" if one.start_s else "at once"
+    if queue.start_s is None:
+        return UNFORESEEN if queue.nodes else "when a node with this hardware comes online"
+    return f"in {about(queue.start_s)}" if queue.start_s else "at once"
 
 
 def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:

@@ -48,7 +48,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     if lists.wants_file(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return lists.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
+        return lists.as_file(request, "trends", spots, lambda pair: file_rows.spot(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None and not chosen:
         context["grid"] = _grid([other for other in watches if other.distribution == watch.distribution])
