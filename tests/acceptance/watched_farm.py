@@ -66,7 +66,7 @@ class Scene:
             if time.monotonic() > self.deadline:
                 raise NotYetError
             if self.must_stay_up:
-                self.farm.processes.supervisor.check()
+                self.farm.processes.supervisor.raise_if_ended()
             self.collect()
             time.sleep(TURN_S)
         self.collect()

@@ -67,23 +67,23 @@ def test_a_process_that_ends_is_named_with_its_last_words(supervised: Supervisor
     started = supervised.start("broken", FAILING)
     started.handle.wait()
     with pytest.raises(ProcessEndedError, match="The broken process ended with status 7: no room"):
-        supervised.check()
+        supervised.raise_if_ended()
 
 
 def test_a_process_in_front_that_fails_is_named_although_it_has_no_log(supervised: Supervisor) -> None:
-    supervised.start_in_front(FAILING, environment={}).handle.wait()
+    supervised.start_in_foreground(FAILING, environment={}).handle.wait()
     with pytest.raises(ProcessEndedError, match="The front process ended with status 7; what it said stands above"):
-        supervised.check()
+        supervised.raise_if_ended()
 
 
 def test_a_process_that_is_meant_to_end_may(supervised: Supervisor) -> None:
-    supervised.finish(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=80)
-    supervised.check()
+    supervised.wait_until_done(supervised.start("short", [sys.executable, "-c", ""]), timeout_s=80)
+    supervised.raise_if_ended()
 
 
 def test_a_process_that_should_have_ended_is_named(supervised: Supervisor) -> None:
     with pytest.raises(ProcessEndedError, match="did not end within"):
-        supervised.finish(supervised.start("long", SLEEP), timeout_s=0.1)
+        supervised.wait_until_done(supervised.start("long", SLEEP), timeout_s=0.1)
 
 
 def test_a_processs_log_of_the_start_before_is_kept(supervised: Supervisor) -> None:
@@ -98,7 +98,7 @@ def test_a_log_that_somebody_fills_is_bounded(supervised: Supervisor) -> None:
     sizes = []
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        supervised.check()
+        supervised.raise_if_ended()
         sizes.append(started.log.stat().st_size)
         time.sleep(0.02)
     # begun anew, with no hole where it was before

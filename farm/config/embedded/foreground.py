@@ -29,7 +29,7 @@ def stay(farm: EmbeddedFarm, opened: Opened) -> None:
         words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(token))})"'
         print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
     while True:
-        farm.supervisor.check()
+        farm.supervisor.raise_if_ended()
         time.sleep(1.0)
 
 

@@ -84,14 +84,14 @@ class EmbeddedFarm:
         self._report = report
         self.start_broker()
         open_farm = [sys.executable, "-m", "django", "open_farm", *self._code_option()]
-        opening = self.supervisor.start("opening", open_farm, may_end=True)
+        opening = self.supervisor.start("opening", open_farm, ends_by_itself=True)
         # both import while the tables are made, and answer once asked
         self.start_web()
         self.start_gateway()
         if self.plan.tls is not None:
             self.start_tls(self.plan.tls)
         self._wait_until("database", lambda: not opening.is_running)
-        self.supervisor.finish(opening, timeout_s=self._ready_s)
+        self.supervisor.wait_until_done(opening, timeout_s=self._ready_s)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
         opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"], words["has_runs"])
@@ -155,7 +155,7 @@ class EmbeddedFarm:
         limit_s = self._ready_s if limit_s is None else limit_s
         began = printed = time.monotonic()
         while not is_ready():
-            self.supervisor.check()
+            self.supervisor.raise_if_ended()
             if time.monotonic() - printed > PRINT_EVERY_S:
                 printed = time.monotonic()
                 self._report(f"{self._waiting[name]}, for {printed - began:.0f} s")

@@ -73,9 +73,9 @@ def _run(options: argparse.Namespace) -> int:
     plan = make_plan(home=home, port=options.port)
     with locked(plan.home), EmbeddedFarm(plan) as farm:
         samples = plan.home / "samples"
-        making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
+        making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], ends_by_itself=True)
         opened = farm.start(report=_print, on_pages=_print_pages)
-        farm.supervisor.finish(making, timeout_s=60)
+        farm.supervisor.wait_until_done(making, timeout_s=60)
         print_addresses(farm, opened)
         if opened.has_runs and not asks_for_a_run(options):
             _print("No sample is measured, as the farm has runs: name a model, or one with --sample, to measure it.")
@@ -120,12 +120,12 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, 
     argv += [word for name in ("shape", "input") for given in getattr(options, name) for word in (f"--{name}", given)]
     argv += ["--inputs", str(options.inputs)] if options.inputs else []
     argv += ["--json", str(options.json)] if options.json else []
-    front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})
+    front = farm.supervisor.start_in_foreground(argv, environment={"ONNXFARM_TOKEN": opened.token})
     while front.is_running:
-        farm.supervisor.check(but=front)
+        farm.supervisor.raise_if_ended(except_for=front)
         with contextlib.suppress(subprocess.TimeoutExpired):
             front.handle.wait(1.0)
-    return farm.supervisor.leave(front)
+    return farm.supervisor.wait_in_foreground(front)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Started:
     handle: subprocess.Popen[bytes]
     log: Path
     # it is meant to end by itself, with status 0
-    may_end: bool = False
+    ends_by_itself: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -63,7 +63,12 @@ class Supervisor:
         )
 
     def start(
-        self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, may_end: bool = False
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        ends_by_itself: bool = False,
     ) -> Started:
         """Starts a process; its output goes to NAME.log, what was there before to NAME.log.1."""
         log = self._logs / f"{name}.log"
@@ -78,24 +83,24 @@ class Supervisor:
                 env=self._environment | dict(environment or {}),
                 start_new_session=True,
             )
-        started = Started(name, handle, log, may_end)
+        started = Started(name, handle, log, ends_by_itself)
         self._note_group(f"+{handle.pid}\n")
         self._started.append(started)
         return started
 
-    def check(self, *, but: Started | None = None) -> None:
-        """Raises ProcessEndedError with its last words when any process (`but` one) ended; bounds their logs."""
+    def raise_if_ended(self, *, except_for: Started | None = None) -> None:
+        """Raises ProcessEndedError with its last words when any process but `except_for` ended; bounds their logs."""
         for started in self._started:
             _bound(started.log)
-            ended_well = started.may_end and started.handle.poll() == 0
-            if started is not but and not started.is_running and not ended_well:
+            ended_well = started.ends_by_itself and started.handle.poll() == 0
+            if started is not except_for and not started.is_running and not ended_well:
                 has_log = started.log.exists()
                 said = f": {started.last_words() or 'it said nothing'} (all of it: {started.log})" if has_log else SPOKE
                 raise ProcessEndedError(
                     f"The {started.name} process ended with status {started.handle.returncode}{said}"
                 )
 
-    def start_in_front(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
+    def start_in_foreground(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
         """Starts a process that speaks on this terminal; Ctrl-C still reaches the supervisor alone."""
         handle = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, env=self._environment | dict(environment), process_group=0
@@ -105,17 +110,17 @@ class Supervisor:
         self._started.append(started)
         return started
 
-    def finish(self, started: Started, *, timeout_s: float) -> None:
+    def wait_until_done(self, started: Started, *, timeout_s: float) -> None:
         """Waits for a process that is meant to end. Raises ProcessEndedError when it failed or took too long."""
         try:
             status = started.handle.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise ProcessEndedError(f"The {started.name} process did not end within {timeout_s:.0f} s.") from None
         if status != 0:
-            self.check()
+            self.raise_if_ended()
         self._forget(started)
 
-    def leave(self, started: Started) -> int:
+    def wait_in_foreground(self, started: Started) -> int:
         """Waits for a process that was started in front; gives its exit status."""
         status = started.handle.wait()
         self._forget(started)
