@@ -37,65 +37,65 @@ def problem_response(status: int, detail: str, *, code: str = "", hint: str = ""
 def install_error_handlers(api: NinjaAPI) -> None:
     """Give the API its answers to errors."""
     answers: dict[type[Exception], Callable[..., HttpResponse]] = {
-        Refusal: refused,
-        ValidationError: not_valid,
-        AuthenticationError: not_signed_in,
-        HttpError: as_http_error,
-        Http404: not_found,
-        PermissionDenied: forbidden,
-        MultiPartParserError: bad_upload,
-        SuspiciousOperation: bad_request,
-        DataError: not_storable,
-        OperationalError: database_away,
-        InterfaceError: database_away,
-        Exception: broken,
+        Refusal: answer_refusal,
+        ValidationError: answer_validation_error,
+        AuthenticationError: answer_missing_sign_in,
+        HttpError: answer_http_error,
+        Http404: answer_not_found,
+        PermissionDenied: answer_forbidden,
+        MultiPartParserError: answer_unreadable_form,
+        SuspiciousOperation: answer_unreadable_request,
+        DataError: answer_unstorable_value,
+        OperationalError: answer_database_failure,
+        InterfaceError: answer_database_failure,
+        Exception: answer_unexpected_error,
     }
     for raised, answer in answers.items():
         api.exception_handler(raised)(answer)
 
 
-def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
+def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
     answer = problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
     if isinstance(raised, TooMany):
         answer["Retry-After"] = str(raised.retry_s)
     return answer
 
 
-def not_valid(request: HttpRequest, raised: ValidationError) -> HttpResponse:
+def answer_validation_error(request: HttpRequest, raised: ValidationError) -> HttpResponse:
     return problem_response(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
 
 
-def not_signed_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
+def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
     return problem_response(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
 
 
-def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
+def answer_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
     # what a body is refused for, where ninja says only that it cannot parse it
     if isinstance(raised.__cause__, Refusal):
-        return refused(request, raised.__cause__)
+        return answer_refusal(request, raised.__cause__)
     return problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")
 
 
-def not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
     return problem_response(404, f"There is nothing at {request.path} that you can access.")
 
 
-def forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
     return problem_response(403, "You do not have permission to do this.")
 
 
-def bad_upload(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_unreadable_form(request: HttpRequest, raised: Exception) -> HttpResponse:
     return problem_response(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
 
 
-def not_storable(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_unstorable_value(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
     state = getattr(raised.__cause__, "sqlstate", None)
     what = NOT_STORABLE.get(state, "a value that cannot be stored")
     return problem_response(422, f"The request contains {what}.", code="invalid")
 
 
-def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_unreadable_request(request: HttpRequest, raised: Exception) -> HttpResponse:
     if isinstance(raised, TooManyFilesSent):
         return problem_response(413, "Too many files in one upload; send at most 64.", code="too_many_files")
     if isinstance(raised, RequestDataTooBig):
@@ -103,12 +103,12 @@ def bad_request(request: HttpRequest, raised: Exception) -> HttpResponse:
     return problem_response(400, "The request could not be read.", code="bad_request")
 
 
-def database_away(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_database_failure(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.error("%s %s: the database does not answer: %s", request.method, request.path, raised)
     return problem_response(503, DATABASE_AWAY, code="database_away")
 
 
-def broken(request: HttpRequest, raised: Exception) -> HttpResponse:
+def answer_unexpected_error(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.exception("%s %s failed", request.method, request.path, exc_info=raised)
     return problem_response(500, BROKEN, code="internal")
 
@@ -116,7 +116,7 @@ def broken(request: HttpRequest, raised: Exception) -> HttpResponse:
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: JSON below /api/, a page elsewhere."""
     if request.path.startswith(API_ROOT):
-        return not_found(request, Http404())
+        return answer_not_found(request, Http404())
     return defaults.page_not_found(request, exception)
 
 

@@ -53,7 +53,7 @@ def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpRespo
 @node_api.exception_handler(Refusal)
 def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
     _note(request, status=raised.status, code=raised.code, detail=raised.detail)
-    return errors.refused(request, raised)
+    return errors.answer_refusal(request, raised)
 
 
 @node_api.post("/enrol", auth=None, response={201: messages.Enrolled})

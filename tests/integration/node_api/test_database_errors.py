@@ -25,7 +25,7 @@ PROBLEMS = [
 def test_what_cannot_be_stored_is_named(raised: Exception, words: str) -> None:
     problem = DataError("…")
     problem.__cause__ = raised
-    assert words in json.loads(errors.not_storable(HttpRequest(), problem).content)["detail"]
+    assert words in json.loads(errors.answer_unstorable_value(HttpRequest(), problem).content)["detail"]
 
 
 @pytest.mark.parametrize(("problem", "status", "words"), PROBLEMS)
