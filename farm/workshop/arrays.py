@@ -51,7 +51,12 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
             unpacked = sum(info.file_size for info in archive.infolist())
             if limit_bytes is not None and unpacked > limit_bytes:
                 raise ArraysError(f"{path.name} holds {unpacked:,} bytes of arrays; at most {limit_bytes:,} are read.")
-            return {info.filename.removesuffix(".npy"): _member(archive, info) for info in archive.infolist()}
+            found = {}
+            for info in archive.infolist():
+                with archive.open(info) as stored:
+                    array = np.lib.format.read_array(stored, allow_pickle=False)
+                found[info.filename.removesuffix(".npy")] = np.asarray(array)
+            return found
     except zipfile.BadZipFile as error:
         if _begins_as_array(path):
             text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
@@ -73,8 +78,3 @@ class _ShortReads(io.BufferedReader):
 def _begins_as_array(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(6) == b"\x93NUMPY"
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
-    with archive.open(info) as stored:
-        return np.asarray(np.lib.format.read_array(stored, allow_pickle=False))

@@ -101,7 +101,10 @@ COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]]
 
 def counts() -> list[Family]:
     """Every counted family."""
-    found = [Family(name, words, labels, _by(model, labels)) for name, words, model, labels in COUNTED]
+    found = []
+    for name, words, model, labels in COUNTED:
+        rows = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
+        found.append(Family(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
     waiting = PartialUpload.objects.filter(version=None).count()
     return [*found, Family("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
 
@@ -121,8 +124,3 @@ def _oldest_s(state: BlockState, field: str) -> float:
 
 def stored_bytes() -> int:
     return int(Blob.objects.aggregate(total=Sum("bytes"))["total"] or 0)
-
-
-def _by(model: type[models.Model], labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
-    found = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
-    return {tuple(str(value) for value in key): count for *key, count in found}

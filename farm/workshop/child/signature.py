@@ -53,7 +53,7 @@ def read_signature(model: onnx.ModelProto) -> Signature:
         "inputs": inputs,
         "outputs": outputs_of(model),
         "batch": find_batch(model, inputs),
-        "dims": dynamic_dims(inputs),
+        "dims": list(dict.fromkeys(dim for port in inputs for dim in port["shape"] or () if isinstance(dim, str))),
     }
 
 
@@ -180,10 +180,6 @@ def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
     ):
         for shape in [port["shape"] for port in inputs if port["shape"]]:
             shape[0] = "batch"
-
-
-def dynamic_dims(ports: Ports) -> list[str]:
-    return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:

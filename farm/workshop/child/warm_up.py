@@ -4,7 +4,6 @@ A model of our own goes through checker, shape inference and a step of the conve
 never on a model of anybody else.
 """
 
-import onnx
 from onnx import TensorProto, helper
 
 from farm.workshop.child import conversion, findings, inspection, opset_range
@@ -15,13 +14,9 @@ _OPSET = 17
 
 def load_onnx_tables() -> None:
     """Makes the schemas and adapters of every operator known to this process."""
-    model = _own_model()
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "warm", ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
     findings.run_onnx_checks(model)
     for target in (_OPSET + 1, _OPSET - 1):
         conversion.convert_with_onnx(model, target)
-
-
-def _own_model() -> onnx.ModelProto:
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "warm", ports[:1], ports[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)
