@@ -194,7 +194,7 @@ def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
     """The table of releases, newest first."""
     ranges = compatibility.group_by_answer(rows)
     return Compatibility(
-        sentence=compatibility.verdict(rows),
+        sentence=compatibility.verdict_sentence(rows),
         table=Table.of("compatibility", "Which releases of ONNX Runtime load it", COLUMNS, list(reversed(ranges))),
     )
 

@@ -208,7 +208,7 @@ def address_to_repeat(run: "Run", cell_id: str = "") -> str:
 
 def split(text: str) -> tuple[str, str]:
     """The first sentence, and the rest; numbers stay beside their units."""
-    found = answers.split(numbers.unbroken(text))
+    found = answers.split_answer(numbers.unbroken(text))
     return found.headline, found.rest
 
 

@@ -57,7 +57,7 @@ def list_compatibility(found: "Inspection") -> list[Row]:
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
-    console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
+    console.print(f"\n{rules.verdict_sentence(rows)}\n", style="bold", highlight=False)
     table = make_table(Column("ONNX Runtime", no_wrap=True), Column(""), Column("known by", no_wrap=True))
     for first, last, row in rules.group_by_answer(rows):
         table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)

@@ -62,9 +62,9 @@ class Fresh(Scenario):
     def answers(self) -> str:
         return f"of {self.sets} input sets were"
 
-    def as_order(self, work: Workload) -> dict[str, object]:
+    def order_fields(self, work: Workload) -> dict[str, object]:
         shapes = {name: list(sizes) for name, sizes in self.shapes.items()}
-        return {**super().as_order(work), "sets": self.sets, "shapes": shapes}
+        return {**super().order_fields(work), "sets": self.sets, "shapes": shapes}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
@@ -81,7 +81,7 @@ class Fresh(Scenario):
             if problem is not None:
                 yield problem
 
-    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+    def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         latency_s = (latency_ms or UNKNOWN_LATENCY_MS) / 1000.0
         return SET_RUNS * self.sets * latency_s + max(0.0, min(MAX_RUNS_S, RUNS * latency_s) - timed_s)
 

@@ -107,16 +107,16 @@ class Generate(Scenario):
     def prompts_sha256(self) -> str:
         return self.given
 
-    def own_axes(self) -> Mapping[str, str]:
+    def axes_it_sets(self) -> Mapping[str, str]:
         text = "batch says the sequences of the scenario generate too: leave one of the two out."
         return {"batch": text} if self.batch is not None else {}
 
-    def placed(self, work: Mapping[str, object]) -> dict[str, object]:
+    def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
         if self.batch is None:
             return dict(work)
         return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}
 
-    def as_order(self, work: Workload) -> dict[str, object]:
+    def order_fields(self, work: Workload) -> dict[str, object]:
         sequences = {} if (work.batch or 1) == 1 else {"batch": work.batch}
         given = {"given": self.given} if self.given else {}
         return {
@@ -124,7 +124,7 @@ class Generate(Scenario):
             "prompt": self.prompt or USUAL_PROMPT,
             "new": self.new,
             "seed": self._seed(work),
-            **self.sampler.as_order(),
+            **self.sampler.order_fields(),
             **sequences,
             **given,
         }
@@ -132,7 +132,7 @@ class Generate(Scenario):
     def _seed(self, work: Workload) -> int:
         return work.seed if self.seed is None else self.seed
 
-    def settled(self, model: ModelFacts, *, is_batched: bool) -> Self:
+    def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
         """With a prompt: where no length was asked for, the model's given ones, else the usual.
 
         As many sequences at once as there are given prompts, where nobody says how many.
@@ -178,7 +178,7 @@ class Generate(Scenario):
                 "batch out."
             )
 
-    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+    def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         latency_s = (latency_ms or UNKNOWN_LATENCY_MS) / 1000.0
         return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * self.new) * latency_s - timed_s)
 

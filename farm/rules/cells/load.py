@@ -94,12 +94,12 @@ class Load(Scenario):
     def looks_for_a_rate(self) -> bool:
         return self.rate is None
 
-    def at_once(self, work: Workload) -> int:
+    def inferences_at_once(self, work: Workload) -> int:
         return self.streams
 
-    def as_order(self, work: Workload) -> dict[str, object]:
+    def order_fields(self, work: Workload) -> dict[str, object]:
         asked = {"rate": self.rate, "bound_ms": self.bound_ms, "streams": self.streams, "sessions": self.sessions}
-        return {**super().as_order(work), **asked, "rates": []}
+        return {**super().order_fields(work), **asked, "rates": []}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
@@ -133,7 +133,7 @@ class Load(Scenario):
                 f"{counted(self.streams, 'stream')}: ask for {int(busy) + 1} streams or a lower rate."
             )
 
-    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+    def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         return self._driven_s(latency_ms) - timed_s
 
     def search_s(self, latency_ms: float | None) -> float:
@@ -151,7 +151,9 @@ class Load(Scenario):
         found = USUAL_PART * self.streams / ((latency_ms or UNKNOWN_LATENCY_MS) / 1000.0)
         return sum(ARRIVALS / (part * found) for part in AROUND)
 
-    def found(self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()) -> str:
+    def describe_result(
+        self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
+    ) -> str:
         """The highest rate that kept its bound, or what became of the one asked for. `phases`: rates that it drove."""
         if self.rate is None:
             return self._highest(launched.get(MAX_RATE), phases)
@@ -207,11 +209,11 @@ class Closed(Single):
     def family(self) -> str:
         return SINGLE
 
-    def own_axes(self) -> Mapping[str, str]:
+    def axes_it_sets(self) -> Mapping[str, str]:
         text = "concurrency says the streams of the scenario load:closed too: leave one of the two out."
         return {"concurrency": text}
 
-    def placed(self, work: Mapping[str, object]) -> dict[str, object]:
+    def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
         return {**work, "scenario": SINGLE, "concurrency": self.streams}
 
 

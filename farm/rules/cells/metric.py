@@ -108,7 +108,7 @@ class Metric:
         told = cell.metric(self.name)
         return None if told is None or told.ci_low is None or told.ci_high is None else (told.ci_low, told.ci_high)
 
-    def placed(self, figure: Figure) -> dict[str, object]:
+    def cell_fields(self, figure: Figure) -> dict[str, object]:
         """The figure under the document's own keys; of a metric that has no field there, nothing."""
         if self.is_carried:
             return {}

@@ -97,10 +97,10 @@ class Outside(Scenario):
             if self.options[name] != self.entry.options[name].usual
         ]
 
-    def as_order(self, work: Workload) -> dict[str, object]:
-        return {**super().as_order(work), **self.options}
+    def order_fields(self, work: Workload) -> dict[str, object]:
+        return {**super().order_fields(work), **self.options}
 
-    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+    def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         return self.entry.launch_s
 
 

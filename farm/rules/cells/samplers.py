@@ -43,7 +43,7 @@ class Sampler:
         words = f"{self.kind} {self.limit:g}" if self.draws else ""
         return words + (f", temperature {self.temperature:g}" if self.temperature != 1.0 else "")
 
-    def as_order(self) -> dict[str, object]:
+    def order_fields(self) -> dict[str, object]:
         return {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws else {}
 
 

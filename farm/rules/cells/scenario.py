@@ -133,23 +133,23 @@ class Scenario:
     def prompts_sha256(self) -> str:
         return ""
 
-    def at_once(self, work: Workload) -> int:
+    def inferences_at_once(self, work: Workload) -> int:
         return work.concurrency
 
-    def own_axes(self) -> Mapping[str, str]:
+    def axes_it_sets(self) -> Mapping[str, str]:
         """Axes of a matrix that it says itself, each with what is to be told where both do."""
         return {}
 
-    def placed(self, work: Mapping[str, object]) -> dict[str, object]:
+    def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
         """Fields of a workload whose scenario it is, with what they say themselves."""
         return dict(work)
 
-    def as_order(self, work: Workload) -> dict[str, object]:
+    def order_fields(self, work: Workload) -> dict[str, object]:
         """What the runner of a sample is told. `made`: inputs of no distribution, which each set makes anew."""
         made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
         return {"kind": self.name, "seed": work.seed, "made": made}
 
-    def settled(self, model: ModelFacts, *, is_batched: bool) -> Self:
+    def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
         """The scenario as it is measured with this model. `is_batched`: whether the matrix says a batch."""
         return self
 
@@ -161,7 +161,7 @@ class Scenario:
         if engines.engine_of(spec.runtime).is_browser:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
-    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+    def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         """What a launch takes beyond one of `single`, whose inferences are timed for `timed_s` at least."""
         return 0.0
 
@@ -177,7 +177,9 @@ class Scenario:
         """What launches are given, instead of what the check was fed."""
         return []
 
-    def found(self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()) -> str:
+    def describe_result(
+        self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
+    ) -> str:
         """What launches say together, in sentences; empty where it looks for nothing."""
         return growth.sentence(launched[GROWTH]) if GROWTH in launched else ""
 

@@ -107,14 +107,14 @@ def is_single_stream(spec: CellSpec) -> bool:
     return of_cell(spec).is_single_stream and spec.workload.concurrency == 1
 
 
-def as_order(spec: CellSpec) -> dict[str, object]:
+def order_fields(spec: CellSpec) -> dict[str, object]:
     """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
-    return of_cell(spec).as_order(spec.workload)
+    return of_cell(spec).order_fields(spec.workload)
 
 
 def as_workload(given: Mapping[str, object]) -> dict[str, object]:
     """Fields of a workload, a closed loop as its streams, sequences that are generated at once as its batch."""
-    return parse(given.get("scenario", SINGLE)).placed(given)
+    return parse(given.get("scenario", SINGLE)).workload_fields(given)
 
 
 def label(text: str) -> str:

@@ -64,7 +64,7 @@ class SessionSet:
                 plain[_key(name)] = list(value) if isinstance(value, tuple) else value
         return plain
 
-    def as_settings(self) -> dict[str, object]:
+    def session_fields(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in OPTIONS} | {"config": dict(self.config)}
 
 

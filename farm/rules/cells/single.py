@@ -22,7 +22,7 @@ class Single(Scenario):
     kind: ClassVar[str] = SINGLE
     is_plain: ClassVar[bool] = True
 
-    def as_order(self, work: Workload) -> dict[str, object]:
+    def order_fields(self, work: Workload) -> dict[str, object]:
         return {"kind": "closed" if work.concurrency > 1 else SINGLE}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:

@@ -37,4 +37,4 @@ def _sessions_at_once(spec: CellSpec) -> int:
     provider = providers.find(spec.provider)
     if provider is None or provider.device != "cpu":
         return 1
-    return scenarios.of_cell(spec).at_once(spec.workload)
+    return scenarios.of_cell(spec).inferences_at_once(spec.workload)

@@ -106,7 +106,9 @@ class Row:
 
     @property
     def worst(self) -> Place | None:
-        return min((place for place in self.places.values() if place.kind), key=lambda one: one.weight, default=None)
+        return min(
+            (place for place in self.places.values() if place.kind), key=lambda place: place.weight, default=None
+        )
 
     @property
     def is_clean(self) -> bool:

@@ -201,21 +201,21 @@ class BlockJudge:
     def judged(self, asked: Sequence[PlannedComparison]) -> list[Judged]:
         """The same for some of them: each is judged by itself."""
         per_pair = ROUNDS[self.block.budget].per_pair
-        obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in asked]
+        obstacles = [comparability.find_obstacle(planned, self.block, self.evidence) for planned in asked]
         paired = [self.paired(planned) for planned in asked]
         wall = self._figures([pair.wall for pair in paired], per_pair=per_pair)
         processor = self._figures([pair.processor for pair in paired], per_pair=per_pair)
         found = []
-        for planned, obstacle, one, *both in zip(asked, obstacles, paired, wall, processor, strict=True):
-            figures = both[one.verdict_from == "processor"]
-            notes = (comparability.confounded(planned, self.evidence), "" if obstacle else self._lack(one))
+        for planned, obstacle, pair, *both in zip(asked, obstacles, paired, wall, processor, strict=True):
+            figures = both[pair.verdict_from == "processor"]
+            notes = (comparability.describe_confounders(planned, self.evidence), "" if obstacle else self._lack(pair))
             note = " ".join(text for text in notes if text)
             judged = _judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
-            covered = one.until(judged.rounds)
+            covered = pair.until(judged.rounds)
             judged = replace(
                 judged,
-                verdict_from=one.verdict_from,
-                wall=None if one.verdict_from == "rate" else both[0],
+                verdict_from=pair.verdict_from,
+                wall=None if pair.verdict_from == "rate" else both[0],
                 processor=both[1],
                 disturbed=len(covered.disturbed),
             )

@@ -7,14 +7,14 @@ from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.runtimes.provider_table import PROVIDERS
 
 # vary on one machine, or are no fact of how it measures
-_PASSING = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
+_VARYING_FACTS = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
 # facts under `more` that make two attempts unlike
-_KEPT_MORE = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
+_LASTING_FACTS = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
 # packages that a provider computes with, and that a change of runtime may bring along
 _COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in entry.computes_with)
 
 
-def obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
+def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
     """Why the two arms cannot be compared at all, in words; empty when nothing stands in the way."""
     for arm in (planned.baseline, planned.candidate):
         if (reason := evidence.failure(arm)) is not None:
@@ -40,7 +40,7 @@ def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidenc
     return ""
 
 
-def confounded(planned: PlannedComparison, evidence: Evidence) -> str:
+def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
     """What else differs between the two arms by their environment, in words; empty when nothing does."""
     old, new = (_computing_packages(arm, evidence) for arm in (planned.baseline, planned.candidate))
     found = confounders(old, new)
@@ -57,8 +57,8 @@ def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
 def _unlike_attempts(facts: list[Facts]) -> str:
     """The block was measured in several attempts: the machine must have been the same."""
     stated = [
-        fact.model_dump(mode="json", exclude=_PASSING)
-        | {name: fact.more[name] for name in _KEPT_MORE if name in fact.more}
+        fact.model_dump(mode="json", exclude=_VARYING_FACTS)
+        | {name: fact.more[name] for name in _LASTING_FACTS if name in fact.more}
         for fact in facts
     ]
     for later in stated[1:]:

@@ -83,11 +83,11 @@ class Evidence:
         """(baseline, candidate) of every round that has both undisturbed, by round: p50 in ms, or another metric."""
         return self._by_round(baseline, candidate, metric, with_disturbed=False)
 
-    def launched(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
+    def all_pairs(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
         """The same of every round with both samples: of a metric that other programs do not disturb."""
         return self._by_round(baseline, candidate, metric, with_disturbed=True)
 
-    def of_rounds(
+    def pairs_of_rounds(
         self, baseline: int, candidate: int, *, read: Callable[[Sample], float | None], numbers: Collection[int]
     ) -> list[tuple[float, float]]:
         olds, news = (self._values_of(arm, read, with_disturbed=True) for arm in (baseline, candidate))

@@ -74,7 +74,7 @@ def _by_repeat(
     found: list[MetricChange | None] = []
     for comparison in judged:
         # other programs do not change what a launch takes
-        every = judge.evidence.launched(comparison.planned.baseline, comparison.planned.candidate, metric=metric)
+        every = judge.evidence.all_pairs(comparison.planned.baseline, comparison.planned.candidate, metric=metric)
         pairs = [pair for pair in every if min(pair) > 0.0]
         middle = median(old for old, _ in pairs) if pairs else 0.0
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
@@ -109,7 +109,7 @@ def _by_difference(
     starts = [range(0, len(some) - per_pair + 1, per_pair) for some in pairs]
     whole = [[_mean(some[start : start + per_pair]) for start in own] for some, own in zip(pairs, starts, strict=True)]
     enough = [len(some) >= FEWEST_PAIRS for some in whole]
-    said = iter(
+    judged_whole = iter(
         differences.judge_many(
             [some for some, is_enough in zip(whole, enough, strict=True) if is_enough], margin=judging.margin
         )
@@ -119,11 +119,16 @@ def _by_difference(
         if not is_enough:
             found.append(None)
             continue
-        one = next(said)
-        word = _worded(one.said.verdict, judging.words)
-        told = _change_of_medians(some, one.said, metric, word, rounds=one.said.rounds_used * per_pair)
-        figures = {"margin": judging.margin, "change": one.change, "change_low": one.low, "change_high": one.high}
-        found.append(told.model_copy(update=figures))
+        difference = next(judged_whole)
+        word = _worded(difference.said.verdict, judging.words)
+        change = _change_of_medians(some, difference.said, metric, word, rounds=difference.said.rounds_used * per_pair)
+        figures = {
+            "margin": judging.margin,
+            "change": difference.change,
+            "change_low": difference.low,
+            "change_high": difference.high,
+        }
+        found.append(change.model_copy(update=figures))
     return found
 
 
@@ -137,16 +142,18 @@ def _by_ratio(
     # what is of no consequence, and what the metric's own A/A pairs on the node differ by
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
-    said = iter(judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
+    judged_whole = iter(judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
     found: list[MetricChange | None] = []
     for comparison, some, chunks, (_, by_processor) in zip(judged, pairs, whole, told, strict=True):
         if len(chunks) < FEWEST_PAIRS:
             found.append(None)
             continue
-        one = next(said)
-        word = _worded(one.verdict, judging.words)
-        change = _with_ratio(_change_of_medians(some, one, metric, word, rounds=one.rounds_used * per_pair), one)
-        why = _why_open(one, timed=len(some), of=comparison.rounds)
+        figures = next(judged_whole)
+        word = _worded(figures.verdict, judging.words)
+        change = _with_ratio(
+            _change_of_medians(some, figures, metric, word, rounds=figures.rounds_used * per_pair), figures
+        )
+        why = _why_open(figures, timed=len(some), of=comparison.rounds)
         found.append(change.model_copy(update={"is_processor": by_processor, "reason": why}))
     return found
 
@@ -169,10 +176,10 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
     a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
     counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
-    told = judge.evidence.of_rounds(*arms, read=metric.figure_in, numbers=counted.numbers)
+    told = judge.evidence.pairs_of_rounds(*arms, read=metric.figure_in, numbers=counted.numbers)
     if counted.verdict_from != "processor":
         return told, False
-    spent = judge.evidence.of_rounds(*arms, read=metric.processor_of, numbers=counted.numbers)
+    spent = judge.evidence.pairs_of_rounds(*arms, read=metric.processor_of, numbers=counted.numbers)
     return (spent, True) if spent and len(spent) == len(told) else (told, False)
 
 

@@ -233,7 +233,7 @@ def _check_streams(matrix: Matrix) -> None:
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     declared = {axis for axes in points for axis in axes}
     for text in (text for axes in points for text in axes.get("scenario", ())):
-        for axis, problem in scenarios.parse(text).own_axes().items():
+        for axis, problem in scenarios.parse(text).axes_it_sets().items():
             if axis in declared:
                 raise MatrixProblem(problem)
 

@@ -85,6 +85,7 @@ def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool
 def arm_seconds(
     budget: Budget, latency_ms: float | None, *, rounds: int | None = None, is_tracing: bool = False
 ) -> float:
+    """Wall-clock of one arm in a block: its check, its first trace, and so many rounds, by default the budget's."""
     each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
     return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
 
@@ -96,10 +97,12 @@ def search_s(scenario: Scenario, latency_ms: float | None) -> float:
 
 
 def engine_launch_s(cells: Iterable[CellSpec]) -> float:
+    """What one launch of each cell takes beyond ONNX Runtime's, by their engines, all together."""
     return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 
 def engine_once_s(cells: Iterable[CellSpec]) -> float:
+    """What a launch and a check of each cell take beyond ONNX Runtime's, all together."""
     cells = list(cells)
     return engine_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 

@@ -19,7 +19,7 @@ from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.ways_out import WaysOut
-from farm.rules.planning.wishes import Circumstances, wish_of
+from farm.rules.planning.wishes import Circumstances, make_wish
 from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
@@ -90,26 +90,26 @@ def _refused(
             labels=cell.labels,
             spec=cell.spec,
             reason=cell.reason,
-            way_out=ways.of(cell, settled(point, request.model), request),
+            way_out=ways.of(cell, fit_point_to_model(point, request.model), request),
         )
         for cell, (request, point) in zip(cells, asked, strict=True)
         if cell.reason is not None
     )
 
 
-def settled(point: Point, model: ModelFacts) -> Point:
+def fit_point_to_model(point: Point, model: ModelFacts) -> Point:
     """The point with its scenario as it is measured with this model: a prompt that nobody gave is said."""
     text = point.values.get("scenario")
     if not isinstance(text, str):
         return point
-    found = scenarios.parse(text).settled(model, is_batched="batch" in point.values).text
+    found = scenarios.parse(text).fit_to_model(model, is_batched="batch" in point.values).text
     return point if found == text else Point({**point.values, "scenario": found}, point.positions)
 
 
 def _resolved(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
     resolver = Resolver(request)
     return [
-        resolver.resolve(settled(point, request.model), name=f"c{number}")
+        resolver.resolve(fit_point_to_model(point, request.model), name=f"c{number}")
         for number, point in enumerate(points, start=first)
     ]
 
@@ -286,13 +286,13 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         is_tracing_rounds=tracing,
         sustained_s=sustained_s,
         tolerances=dict(matrix.tolerances),
-        wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
+        wish=make_wish(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
 
 
 def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     timed_s = ROUNDS[matrix.budget].shortest_s
-    return sum(scenarios.of_cell(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
+    return sum(scenarios.of_cell(spec).extra_launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:

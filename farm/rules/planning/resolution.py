@@ -322,5 +322,5 @@ def _mapping(value: object) -> Mapping[str, int]:
 def _session_of(point: Point, _: Request) -> dict[str, Any]:
     chosen = point.values.get("session", DEFAULT_SESSION)
     assert isinstance(chosen, SessionSet)
-    settings = chosen.as_settings() | identity.part_fields(point.values, "session")
+    settings = chosen.session_fields() | identity.part_fields(point.values, "session")
     return {"session": SessionSettings.model_validate(settings)}

@@ -26,7 +26,7 @@ class Circumstances:
     latency_ms: float | None
 
 
-def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
+def make_wish(change: float, budget: Budget, around: Circumstances) -> Wish:
     """The first number of rounds that calls the change in 95 of 100 blocks, by this budget or a longer one."""
     wished, margin = percent(change), percent(around.margin)
     if change <= around.margin:

@@ -41,7 +41,7 @@ def answer_of(document: Document) -> Answer:
     elif found.is_elsewhere_first:
         led = Answer(_elsewhere(found, cells), "", sentences.elsewhere(found, cells))
     elif lead is None:
-        return _of_one_cell(document) or split(document.sentence)
+        return _of_single_cell(document) or split_answer(document.sentence)
     else:
         led = Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
         return _with(led, unmeasured)
@@ -54,7 +54,7 @@ def _with(answer: Answer, unmeasured: str) -> Answer:
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
 
-def split(text: str) -> Answer:
+def split_answer(text: str) -> Answer:
     first, _, rest = text.partition(". ")
     return Answer(f"{first}." if rest else text, "", rest)
 
@@ -110,7 +110,7 @@ def _is_short(headline: str) -> bool:
     return len(unbroken(headline).split(" ")) <= MAX_WORDS
 
 
-def _of_one_cell(document: Document) -> Answer | None:
+def _of_single_cell(document: Document) -> Answer | None:
     """A cell alone with its latency."""
     own = [cell for cell in document.cells if cell.twin_of is None]
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:

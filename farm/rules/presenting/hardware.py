@@ -98,7 +98,7 @@ class Target:
     keeping: Keeping
 
 
-def with_one_quantity(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
+def with_comparable_times(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
     """Settings with the figures that they are compared by. `by_processor`: places of those whose verdicts rest on
     processor time; then that of every setting of the node is told that has it."""
     busy = {measured[place].node for place in by_processor}

@@ -87,26 +87,26 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
 
 
 def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labelled: bool) -> doc_cells.EngineParity:
-    one, other = block.arms[pair.one], block.arms[pair.other]
+    first, second = block.arms[pair.one], block.arms[pair.other]
     if model.draws:
-        return doc_cells.EngineParity(cell=one.id, text=parity.judge_random(model.draws).text, unjudged=True)
-    if one.spec.artifact_sha256 != other.spec.artifact_sha256:
+        return doc_cells.EngineParity(cell=first.id, text=parity.judge_random(model.draws).text, unjudged=True)
+    if first.spec.artifact_sha256 != second.spec.artifact_sha256:
         preset = parity.ANY
         judgement = parity.judge_models(
             pair.outputs, own=parity.own_presets(block.tolerances), is_labelled=is_labelled
-        ).compared_with(f"{one.id}'s")
+        ).compared_with(f"{first.id}'s")
     else:
-        preset = parity.preset_between(one.spec, other.spec, model.uploaded)
-        judgement = parity.judge(pair.outputs, preset).compared_with(f"{one.id}'s")
-    found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
+        preset = parity.preset_between(first.spec, second.spec, model.uploaded)
+        judgement = parity.judge(pair.outputs, preset).compared_with(f"{first.id}'s")
+    found = _parity(judgement, preset, pair.outputs, reference=f"{first.id}, {first.spec.runtime}")
     known = dict(found)
     known["renamed"] = {output.reference_name: output.name for output in pair.outputs if output.reference_name}
     if judgement.verdict == "fail":
-        known["command"] = command_of(other.spec, model.main, against=one.spec)
+        known["command"] = command_of(second.spec, model.main, against=first.spec)
     elif judgement.verdict == "pass":
         # the sentence is enough
         known["outputs"] = []
-    return doc_cells.EngineParity(**known, cell=one.id)
+    return doc_cells.EngineParity(**known, cell=first.id)
 
 
 def _parity(

@@ -155,7 +155,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, object]:
         return {}
     found: dict[str, object] = {name: getattr(summary, name) for name in _SUMMARISED}
     for name, figure in summary.launched.items():
-        found |= metrics.BY_NAME[name].placed(figure)
+        found |= metrics.BY_NAME[name].cell_fields(figure)
     return found
 
 

@@ -24,7 +24,7 @@ def phases_of(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
 
 def text_of(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
     """What the scenario found, in sentences; empty where it looks for nothing. `told`: its phases."""
-    return "" if summary is None else scenario.found(summary.launched, p99_ms=summary.p99_ms, phases=told)
+    return "" if summary is None else scenario.describe_result(summary.launched, p99_ms=summary.p99_ms, phases=told)
 
 
 def with_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:

@@ -96,13 +96,13 @@ def compatibility_rows(
     return rows
 
 
-def oldest_loading(rows: Sequence[Row]) -> str | None:
+def find_oldest_loading(rows: Sequence[Row]) -> str | None:
     return next((row.version for row in rows if row.loads), None)
 
 
-def verdict(rows: Sequence[Row]) -> str:
+def verdict_sentence(rows: Sequence[Row]) -> str:
     """The table in one sentence."""
-    oldest = oldest_loading(rows)
+    oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
     later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if not row.loads]
@@ -119,8 +119,8 @@ def verdict(rows: Sequence[Row]) -> str:
 def as_plain(rows: Sequence[Row]) -> dict[str, object]:
     """The table as plain values, for programs."""
     return {
-        "sentence": verdict(rows),
-        "lowest": oldest_loading(rows),
+        "sentence": verdict_sentence(rows),
+        "lowest": find_oldest_loading(rows),
         "rows": [
             {
                 "version": row.version,

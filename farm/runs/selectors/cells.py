@@ -21,7 +21,7 @@ from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.rules.presenting.hardware import Measured, with_one_quantity
+from farm.rules.presenting.hardware import Measured, with_comparable_times
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
 from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, named
@@ -79,19 +79,19 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     for before, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
             rows = rows.filter(_says(word, NUMBERS.get(before)))
-    return _told_apart(rows, most=MAX_HITS + 1)
+    return _list_measured(rows, most=MAX_HITS + 1)
 
 
 def cells_of(runs: Sequence[Run]) -> list[MeasuredCell]:
     """The measured cells of runs that the reader may see, those of the newest run first."""
-    return _told_apart(_measured().filter(block__run__in=[run.pk for run in runs]), most=MAX_MEASURED)
+    return _list_measured(_measured().filter(block__run__in=[run.pk for run in runs]), most=MAX_MEASURED)
 
 
 def _measured() -> QuerySet[Arm]:
     return Arm.objects.filter(status=CellStatus.DONE, twin_of=None, cell__beside=None)
 
 
-def _told_apart(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
+def _list_measured(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
     own = ("runtime", "provider", "batch", "threads", "precision")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
@@ -202,7 +202,7 @@ def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
     for run, own in by_run.items():
         times = Times.of([measured[place].cell for place in own], compared.get(run, ()))
         places += [place for place in own if measured[place].cell.id in times.by_processor]
-    return with_one_quantity(measured, places)
+    return with_comparable_times(measured, places)
 
 
 def held_against_earlier(

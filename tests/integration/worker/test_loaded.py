@@ -81,5 +81,5 @@ def test_a_generator_that_starves_ends_its_cell_in_one_sentence_and_no_other(ben
 def test_a_rate_that_no_machine_holds_is_measured_as_not_held(bench: Workbench) -> None:
     (found,) = sampled(bench, loaded(bench, 0, "load:rate=1000000"))
     told = {name: Figure(value=value) for name, value in found[0].metrics.items()}
-    said = scenarios.parse("load:rate=1000000").found(told, p99_ms=None)
+    said = scenarios.parse("load:rate=1000000").describe_result(told, p99_ms=None)
     assert said.startswith("1e+06 per s are not held: ")

@@ -7,7 +7,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.comparing.signed_ranks import too_few
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
-from farm.rules.presenting.hardware import Measured, with_one_quantity
+from farm.rules.presenting.hardware import Measured, with_comparable_times
 from farm.rules.presenting.hardware_words import setting, settings_apart
 from farm.rules.presenting.lines import BUSY
 
@@ -123,7 +123,7 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     two_threads = measured("c5", threads=2, p50_ms=9.0, p50_ci_ms=(8.0, 10.0))
     elsewhere = measured("c6", node="b", cpu_p50_ms=1.5)
     asked = [busy("c7", 1.2), quiet, two_threads, elsewhere]
-    told = with_one_quantity(asked, [0])
+    told = with_comparable_times(asked, [0])
     assert [(one.is_processor, one.cell.p50_ms) for one in told] == [
         (True, 1.2), (True, 1.95), (False, 9.0), (False, 2.0)
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
 
 
 def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
-    assert with_one_quantity([ONE, EIGHT], []) == [ONE, EIGHT]
+    assert with_comparable_times([ONE, EIGHT], []) == [ONE, EIGHT]
     assert hardware_words.by_processor([ONE]) == ""
 
 

@@ -13,11 +13,15 @@ def test_a_release_that_nobody_tried_is_not_said_to_load_what_is_newer_than_all_
     row = compatibility.compatibility_rows(newer, more=["1.40.0"])[-1]
     assert (row.loads, row.basis, row.reason) == (False, "untried", None)
     assert "no machine has tried" in row.sentence()
-    assert compatibility.oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"])) is None
+    assert compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"])) is None
     assert (
-        compatibility.oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"], learnt=seen)) == "1.40.0"
+        compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"], learnt=seen))
+        == "1.40.0"
     )
-    assert compatibility.oldest_loading(compatibility.compatibility_rows(newer, measured={"1.40.0": None})) == "1.40.0"
+    assert (
+        compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, measured={"1.40.0": None}))
+        == "1.40.0"
+    )
     assert compatibility.compatibility_rows(OPSET_21, more=["1.40.0"])[-1].loads, (
         "releases load what those before them do"
     )
@@ -26,7 +30,7 @@ def test_a_release_that_nobody_tried_is_not_said_to_load_what_is_newer_than_all_
 def test_every_known_release_has_a_row_and_loads_from_the_lowest_on() -> None:
     rows = compatibility.compatibility_rows(OPSET_21)
     assert [row.version for row in rows] == list(releases.ONNXRUNTIME)
-    assert compatibility.oldest_loading(rows) == "1.18.0"
+    assert compatibility.find_oldest_loading(rows) == "1.18.0"
     assert [row.sentence() for row in rows if row.reason is None] == ["loads"] * (
         len(releases.ONNXRUNTIME) - releases.ONNXRUNTIME.index("1.18.0")
     )
@@ -38,9 +42,9 @@ def test_releases_learnt_from_nodes_are_in_the_table() -> None:
 
 
 def test_a_model_no_release_loads_has_no_lowest() -> None:
-    assert compatibility.oldest_loading(compatibility.compatibility_rows(Stamps({"": 17}, 99))) is None
+    assert compatibility.find_oldest_loading(compatibility.compatibility_rows(Stamps({"": 17}, 99))) is None
     assert (
-        compatibility.oldest_loading(compatibility.compatibility_rows(Stamps({"": 17, "acme": 1}, 8, ("acme",))))
+        compatibility.find_oldest_loading(compatibility.compatibility_rows(Stamps({"": 17, "acme": 1}, 8, ("acme",))))
         is None
     )
 
@@ -84,21 +88,21 @@ def test_what_was_measured_counts_before_what_is_derived() -> None:
     assert (by["1.17.3"].reason, by["1.17.3"].basis) == (None, "measured")
     assert (by["1.18.1"].reason, by["1.18.1"].basis) == (None, "derived")
     assert by["1.40.1"].is_measured
-    assert compatibility.oldest_loading(rows) == "1.17.3"
+    assert compatibility.find_oldest_loading(rows) == "1.17.3"
 
 
 def test_the_table_is_one_sentence() -> None:
-    assert compatibility.verdict(compatibility.compatibility_rows(OPSET_21)) == (
+    assert compatibility.verdict_sentence(compatibility.compatibility_rows(OPSET_21)) == (
         "Loads on ONNX Runtime 1.18.0 and newer (derived from its opsets and IR version, not measured)."
     )
     why = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="It has no kernel for Foo.")
     tried = compatibility.compatibility_rows(OPSET_21, measured={"1.20.0": why, "1.31.1": None})
-    assert compatibility.verdict(tried) == (
+    assert compatibility.verdict_sentence(tried) == (
         "Loads on ONNX Runtime 1.18.0 and newer, but not on 1.20.0 "
         f"(2 of {len(releases.ONNXRUNTIME)} releases were measured)."
     )
     none = compatibility.compatibility_rows(Stamps({"": 17}, 99))
-    assert compatibility.verdict(none) == "No known release of ONNX Runtime loads this model as it is."
+    assert compatibility.verdict_sentence(none) == "No known release of ONNX Runtime loads this model as it is."
 
 
 def test_a_measured_release_does_not_share_a_range_with_a_derived_one() -> None:
@@ -111,4 +115,4 @@ def test_a_measured_release_does_not_share_a_range_with_a_derived_one() -> None:
 def test_a_program_reads_the_same_table_as_a_person() -> None:
     rows = compatibility.compatibility_rows(OPSET_21)
     plain = compatibility.as_plain(rows)
-    assert (plain["sentence"], plain["lowest"]) == (compatibility.verdict(rows), "1.18.0")
+    assert (plain["sentence"], plain["lowest"]) == (compatibility.verdict_sentence(rows), "1.18.0")

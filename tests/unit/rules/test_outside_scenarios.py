@@ -96,9 +96,9 @@ def test_it_is_spelled_told_and_ordered_as_our_own() -> None:
     assert scenarios.normalise_text({"paused": {"ms": 20}}) == "paused:ms=20"
     assert scenarios.label("paused:ms=20") == "with pauses (ms 20)"
     assert scenarios.label("paused") == "with pauses"
-    assert scenarios.as_order(spec("paused:ms=20")) == {"kind": "paused", "seed": 3, "made": {}, "ms": 20.0}
+    assert scenarios.order_fields(spec("paused:ms=20")) == {"kind": "paused", "seed": 3, "made": {}, "ms": 20.0}
     assert not scenarios.is_plain(spec("paused"))
-    assert scenarios.parse("paused").launch_s(None, timed_s=0.3) == 2.0
+    assert scenarios.parse("paused").extra_launch_s(None, timed_s=0.3) == 2.0
     declared = {"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "paused"]}
     plan = planner.plan(matrix.parse(declared), make_model())
     assert [{arm.spec.workload.scenario for arm in block.arms} for block in plan.blocks] == [{"single"}, {"paused"}]

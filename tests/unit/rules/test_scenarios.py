@@ -124,8 +124,8 @@ def test_streams_are_a_closed_loop_and_the_same_cell_however_they_are_spelled() 
     (new,) = cells_of({"runtime": "1.31.1", "scenario": "load:closed=4"})
     assert old == new
     assert scenarios.of_cell(new).text == scenarios.text_of(new.workload) == "load:closed=4"
-    assert (scenarios.as_order(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
-    assert (scenarios.as_order(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
+    assert (scenarios.order_fields(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
+    assert (scenarios.order_fields(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
 
 
 def test_streams_are_said_once() -> None:
@@ -192,7 +192,7 @@ def test_a_plan_knows_the_minutes_of_fresh_inputs() -> None:
 
 def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> None:
     made = {"ids": "0..99", "places": "positions", "length": "size:seq"}
-    order = scenarios.as_order(spec(scenario="fresh:sets=16:seq=16+random", seed=7, inputs=made))
+    order = scenarios.order_fields(spec(scenario="fresh:sets=16:seq=16+random", seed=7, inputs=made))
     assert order == {
         "kind": "fresh", "sets": 16, "seed": 7, "shapes": {"seq": [16, "random"]},
         "made": {"places": "positions", "length": "size:seq"},
@@ -282,7 +282,7 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
 
 def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
     loaded = spec(scenario="load:bound=20ms:streams=4:sessions=each", seed=3)
-    assert scenarios.as_order(loaded) == {
+    assert scenarios.order_fields(loaded) == {
         "kind": "load", "rate": None, "bound_ms": 20.0, "streams": 4, "sessions": "each", "rates": [], "seed": 3,
         "made": {},
     }  # fmt: skip
@@ -346,8 +346,8 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
 )
 def test_a_load_is_told_in_a_sentence(text: str, told: dict[str, Any], p99_ms: float | None, words: str) -> None:
     figures = {name: Figure(value=value, low=low, high=high) for name, (value, low, high) in told.items()}
-    assert words in scenarios.parse(text).found(figures, p99_ms=p99_ms)
-    assert scenarios.parse("load:rate=50").found({}, p99_ms=None) == ""
+    assert words in scenarios.parse(text).describe_result(figures, p99_ms=p99_ms)
+    assert scenarios.parse("load:rate=50").describe_result({}, p99_ms=None) == ""
 
 
 def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_allow() -> None:

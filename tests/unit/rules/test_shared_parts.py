@@ -33,7 +33,7 @@ def test_a_point_is_the_same_cell_and_refused_for_the_same_reason_alone_as_among
     for request, read in filter(None, map(drawn, seeds)):
         together = Resolver(request)
         for point in expand(read).points:
-            settled = planner.settled(point, request.model)
+            settled = planner.fit_point_to_model(point, request.model)
             found = together.resolve(settled, name="c1")
             assert found == Resolver(request).resolve(settled, name="c1")
             assert found.labels == settled.labels
