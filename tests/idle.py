@@ -35,5 +35,5 @@ class IdleEquipment:
     def temperature_c(self) -> float | None:
         return None
 
-    def limit(self, settings: messages.NodeSettings) -> None:
+    def apply_limits(self, settings: messages.NodeSettings) -> None:
         """Nothing to limit."""

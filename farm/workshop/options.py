@@ -33,9 +33,9 @@ class Options:
             ("symmetric activations", self.symmetric),
             (f"only {', '.join(self.op_types)}", bool(self.op_types)),
         ]
-        return "".join(f", {words}" for words, is_set in parts if is_set) + self.without_sentence()
+        return "".join(f", {words}" for words, is_set in parts if is_set) + self.exclusions_sentence()
 
-    def without_sentence(self) -> str:
+    def exclusions_sentence(self) -> str:
         names = ", ".join(printable(name) for name in self.exclude_nodes[:5])
         return f", without {names}" if names else ""
 

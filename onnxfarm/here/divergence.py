@@ -21,7 +21,7 @@ from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.measurement import divergence
-from worker.agent.measurement.divergence import unoptimised
+from worker.agent.measurement.divergence import describe_unoptimised
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Launcher
 from worker.agent.measurement.tensor_comparison import TensorComparer
@@ -83,7 +83,7 @@ def find_divergence(
             candidate=candidate,
             search=first_divergence,
             against=against,
-            reference=str(divergence.make_side(against)) if against is not None else unoptimised(),
+            reference=str(divergence.make_side(against)) if against is not None else describe_unoptimised(),
             out=out,
             work_dir=work,
             variant=variant,

@@ -63,7 +63,7 @@ class Equipment(Protocol):
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
-    def limit(self, settings: messages.NodeSettings) -> None: ...
+    def apply_limits(self, settings: messages.NodeSettings) -> None: ...
 
     def temperature_c(self) -> float | None: ...
 
@@ -226,7 +226,7 @@ class Agent:
         if welcome.health == "retired":
             self.refused(welcome.sentence or "This node was removed from the farm.")
             return
-        self._equipment.limit(welcome.settings)
+        self._equipment.apply_limits(welcome.settings)
         if welcome.trial is not None and welcome.trial.id not in self._tried and self._presence.abilities.tags:
             self._tried.add(welcome.trial.id)
             self._in_background("trial", partial(self._try, welcome.trial))

@@ -102,7 +102,7 @@ class NodeEquipment:
     def runtimes(self) -> tuple[Installed, ...]:
         return self._runtimes.installed()
 
-    def limit(self, settings: messages.NodeSettings) -> None:
+    def apply_limits(self, settings: messages.NodeSettings) -> None:
         self._cache.limit_bytes = settings.cache_bytes
         self._runtimes.limit_bytes = settings.runtimes_bytes
 

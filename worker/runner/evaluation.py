@@ -42,10 +42,10 @@ def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, ob
     decode = partial(output_steps.apply_step, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
     known = [node.name for node in engine.session.get_outputs()]
     names = [what.output or known[0]] if what.output is None or what.output in known else what.output.split(",")
-    judge = judge_of(what)
+    judge = import_judge(what)
     batches = _batches(engine, given, names=names, what=what, count=len(labels))
     judged = judge.samples([judge.look(decode(join_outputs(outputs)), labels[picked]) for outputs, picked in batches])
-    refuse_no_numbers(judged, what.metric)
+    refuse_unless_finite(judged, what.metric)
     return {"n": int(judged.size), "output": ",".join(names), "samples": pack_judgements(judged)}
 
 
@@ -68,7 +68,7 @@ def pack_judgements(judged: Array) -> str:
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
-def judge_of(what: EvaluationPart) -> Judge:
+def import_judge(what: EvaluationPart) -> Judge:
     judge: Judge = (
         extensions.import_own(what.judge) if ":" in what.judge else extensions.import_outside("accuracy", what.metric)
     )
@@ -82,7 +82,7 @@ def join_outputs(arrays: list[Array]) -> Array:
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
-def refuse_no_numbers(judged: Array, metric: str) -> None:
+def refuse_unless_finite(judged: Array, metric: str) -> None:
     if judged.dtype.kind != "b" and not (np.abs(judged) <= np.finfo(np.float32).max).all():
         text = f"on the labelled data {metric} of the output is not a finite number; judge another output"
         raise faults.Refusal("inference_failed", text)

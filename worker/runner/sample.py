@@ -31,7 +31,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    return run_scenario(table.named("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
+    return run_scenario(table.find_scenario("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:

@@ -29,7 +29,7 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
         raise Problem("nothing_quantised", text)
     level = f", accuracy level {read.accuracy_level}" if read.accuracy_level != "0" else ""
     kind = "symmetric" if read.symmetric else "with zero points"
-    how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.without_sentence()}"
+    how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.exclusions_sentence()}"
     return quantisation.finish_quantised(model, after, how=how)
 
 

@@ -167,7 +167,7 @@ def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
 def _length(port: signature.Port, facts: signature.Signature) -> str:
     """The size of the first dimension behind the batch: of the input that it is named after, else of the first one."""
     others = [other for other in facts["inputs"] if other["name"] != port["name"] and len(other["shape"] or ()) > 1]
-    others.sort(key=lambda one: not port["name"].startswith(one["name"].rstrip("s")))
+    others.sort(key=lambda other: not port["name"].startswith(other["name"].rstrip("s")))
     for other in others:
         behind = [dim for dim in (other["shape"] or ())[1:] if isinstance(dim, str)]
         dims = behind or [dim for dim in (other["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]

@@ -45,7 +45,7 @@ def quantise_dynamically(
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
     how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
     after, history = finish_quantised(model, onnx.load(made), how=how)
-    return after, [*history, *describe_kept_nodes(left)]
+    return after, [*history, *describe_left_nodes(left)]
 
 
 def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -71,7 +71,7 @@ def store_constants(graph: onnx.GraphProto) -> None:
     graph.node.extend(kept)
 
 
-def describe_kept_nodes(names: list[str]) -> list[str]:
+def describe_left_nodes(names: list[str]) -> list[str]:
     return [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in names]
 
 

@@ -19,7 +19,7 @@ from farm.workshop.child import calibration, constants, model_file, payloads, st
 from farm.workshop.problems import Problem, first_line, with_problems_answered
 
 # operators that quantisation is for; what else there is costs little or cannot be quantised
-_WORTH = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
+_QUANTISED_OPERATORS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
 _MAX_SAMPLES = 8
 _MAX_SCALES = 4096
 
@@ -57,7 +57,7 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
     return {
         "coverage": measure_coverage(original, variant),
         "scales": list_weight_scales(variant) if is_qdq else {},
-        "errors": measure_errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
+        "errors": rank_tensor_errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
     }
 
 
@@ -70,9 +70,10 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
     plain = {
         (node.op_type, node.name)
         for node in variant.graph.node
-        if node.op_type in _WORTH and not dequantised.issuperset(node.input[: 1 if node.op_type == "Gather" else 2])
+        if node.op_type in _QUANTISED_OPERATORS
+        and not dequantised.issuperset(node.input[: 1 if node.op_type == "Gather" else 2])
     }
-    before = Counter(node.op_type for node in original.graph.node if node.op_type in _WORTH)
+    before = Counter(node.op_type for node in original.graph.node if node.op_type in _QUANTISED_OPERATORS)
     kept: dict[str, list[str]] = {kind: [] for kind in before}
     for node in original.graph.node:
         if (node.op_type, node.name) in plain:
@@ -93,7 +94,7 @@ def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
     return {name: scales.astype(float).tolist() for name, scales in known.items()}
 
 
-def measure_errors(
+def rank_tensor_errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
 ) -> list[TensorError]:
     """Tensors by quantisation error, worst first: against the original, and by their own rounding."""
@@ -124,11 +125,11 @@ def _measured(
     collected: list[Activations] = []
     for name, model in (("variant", variant), ("original", original)):
         storage.write_model(model, work, f"{name}.onnx")
-        looked_into, large = work / f"{name}.open.onnx", storage.is_large(model)
+        augmented, large = work / f"{name}.open.onnx", storage.is_large(model)
         qdq_loss_debug.modify_model_output_intermediate_tensors(
-            work / f"{name}.onnx", looked_into, save_as_external_data=large
+            work / f"{name}.onnx", augmented, save_as_external_data=large
         )
-        collected.append(qdq_loss_debug.collect_activations(str(looked_into), calibration.CalibrationReader(feeds)))
+        collected.append(qdq_loss_debug.collect_activations(str(augmented), calibration.CalibrationReader(feeds)))
     matched = qdq_loss_debug.create_activation_matching(*collected)
     measured: dict[str, dict[str, float]] = qdq_loss_debug.compute_activation_error(matched)
     return measured

@@ -55,7 +55,7 @@ def quantise_statically(
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
     how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.sentence()}"
     after, history = quantisation.finish_quantised(model, onnx.load(made), how=how)
-    return after, [*history, *said, *quantisation.describe_kept_nodes(left)]
+    return after, [*history, *said, *quantisation.describe_left_nodes(left)]
 
 
 def _prepared(model: onnx.ModelProto, work: Path) -> Path:

@@ -10,7 +10,7 @@ _MODELS = {
     "convnet": convnet.make,
     "digits": digits.make,
     "decoder": decoder.make,
-    "decoder-gqa": decoder.make_grouped,
+    "decoder-gqa": decoder.make_gqa,
 }
 NAMES = tuple(_MODELS)
 

@@ -57,7 +57,7 @@ def make() -> onnx.ModelProto:
     return _decoder("decoder", prepare=prepare_mask, attend=attend)
 
 
-def make_grouped() -> onnx.ModelProto:
+def make_gqa() -> onnx.ModelProto:
     return _decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
 
 

@@ -28,7 +28,7 @@ def samples_of(reports) -> dict[int, Sample]:
 def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_attention(bench, inputs, tmp_path):
     plain, grouped = (
         genai.write_folder(tmp_path / name, make())
-        for name, make in (("plain", decoder.make), ("grouped", decoder.make_grouped))
+        for name, make in (("plain", decoder.make), ("grouped", decoder.make_gqa))
     )
     told = {"inputs": inputs, "workload": work("generate:prompt=32:new=128")}
     arms = [

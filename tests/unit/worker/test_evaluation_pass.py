@@ -25,16 +25,16 @@ def test_what_the_runner_packs_the_farm_unpacks(judged: Any) -> None:
 
 @pytest.mark.parametrize("entry", OWN, ids=lambda entry: entry.name)
 def test_each_metric_of_ours_has_its_judge(entry: Any) -> None:
-    assert isinstance(runner.judge_of(EvaluationPart(data="", metric=entry.name, judge=entry.judge)), Judge)
+    assert isinstance(runner.import_judge(EvaluationPart(data="", metric=entry.name, judge=entry.judge)), Judge)
 
 
 def test_a_judge_of_a_package_that_is_not_here_is_refused() -> None:
     with pytest.raises(faults.Refusal) as refused:
-        runner.judge_of(EvaluationPart(data="", metric="acme", judge="acme_judge"))
+        runner.import_judge(EvaluationPart(data="", metric="acme", judge="acme_judge"))
     assert refused.value.code == "not_supported"
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
 def test_a_figure_that_is_no_number_ends_in_a_sentence(value: float) -> None:
     with pytest.raises(faults.Refusal, match="not a finite number"):
-        runner.refuse_no_numbers(np.array([0.0, value]), "mse")
+        runner.refuse_unless_finite(np.array([0.0, value]), "mse")

@@ -119,7 +119,7 @@ def test_an_answer_that_is_another_than_alone_is_counted_once_for_its_set() -> N
     found = kept()
     for number in range(3):
         found.serial(number, {"y": np.full(4, float(number)), "z": "a sequence"})
-        found.again(number, {"y": np.full(4, float(number))})
+        found.check_repeated(number, {"y": np.full(4, float(number))})
     assert found.differing is None, "nothing was compared yet"
     for number in range(3):
         found.compare(number, {"y": np.full(4, float(number)) + (number == 1)})
@@ -130,7 +130,7 @@ def test_an_answer_that_is_another_than_alone_is_counted_once_for_its_set() -> N
 def test_nothing_is_told_of_models_that_draw_nor_of_answers_too_large_to_keep() -> None:
     drawing = kept()
     drawing.serial(0, {"y": np.zeros(2)})
-    drawing.again(0, {"y": np.ones(2)})
+    drawing.check_repeated(0, {"y": np.ones(2)})
     drawing.compare(0, {"y": np.ones(2)})
     assert drawing.differing is None
     large = kept()
@@ -141,7 +141,7 @@ def test_nothing_is_told_of_models_that_draw_nor_of_answers_too_large_to_keep() 
 
 def test_a_scenario_that_nobody_knows_is_refused() -> None:
     with pytest.raises(Refusal, match="knows no scenario named 'stale'"):
-        table.named("stale")
+        table.find_scenario("stale")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc gives freed memory back when asked")

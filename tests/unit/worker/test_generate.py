@@ -61,7 +61,7 @@ def answered(path: Path, *, given: Path | None = None, **scenario: Any) -> dict[
     order = order_of(path, given=given, **scenario)
     timer = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        answer = run_scenario(table.named("generate")(Room(order, timer)), order, timer=timer, turns=None)
+        answer = run_scenario(table.find_scenario("generate")(Room(order, timer)), order, timer=timer, turns=None)
     finally:
         # a launch ends with its process
         gc.unfreeze()

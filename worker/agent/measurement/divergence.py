@@ -229,7 +229,7 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
         candidate=TensorComparer(asked.launcher, arm, preset.tolerance),
         search=asked.search,
         against=against,
-        reference=str(make_side(against)) if against is not None else unoptimised(),
+        reference=str(make_side(against)) if against is not None else describe_unoptimised(),
         out=folder / "part",
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,
@@ -238,7 +238,7 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
     )
 
 
-def unoptimised() -> str:
+def describe_unoptimised() -> str:
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 

@@ -30,7 +30,7 @@ class Answers:
         if self._bytes <= MAX_BYTES:
             self._answers[number] = arrays
 
-    def again(self, number: int, outputs: Outputs) -> None:
+    def check_repeated(self, number: int, outputs: Outputs) -> None:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:

@@ -57,7 +57,7 @@ class Fresh:
                     feed.run_first()
                     self._answers.serial(number, feed.outputs())
                     feed.settle()
-                    self._answers.again(number, feed.outputs())
+                    self._answers.check_repeated(number, feed.outputs())
                 self._feeds.append(feed)
         wrap = self._room.wrap_call
         calls = [feed.timed_call() for feed in self._feeds]

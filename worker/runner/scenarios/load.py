@@ -101,7 +101,7 @@ class OpenLoop:
             for number, feed in enumerate(self._feeds[0]):
                 self._answers.serial(number, feed.outputs())
                 feed.run()
-                self._answers.again(number, feed.outputs())
+                self._answers.check_repeated(number, feed.outputs())
         wrap = self._room.wrap_call
         calls = [[feed.timed_call() for feed in feeds] for feeds in self._feeds]
         self._streams = [[wrap(call) for call in some] for some in calls] if wrap else calls

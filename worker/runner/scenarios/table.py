@@ -21,7 +21,7 @@ def scenario_of(order: Order) -> MakeScenario:
     """What makes the scenario of an order, by its engine where that has a loop of its own. Raises Refusal."""
     kind, engine = order.scenario["kind"], kind_of(order)
     if engine.scenarios is None:
-        return named(kind)
+        return find_scenario(kind)
     if kind not in engine.scenarios:
         text = f"{engine.module} has a loop of its own for {', '.join(engine.scenarios)}, and none for {kind!r}"
         raise faults.Refusal("not_supported", text)
@@ -29,7 +29,7 @@ def scenario_of(order: Order) -> MakeScenario:
     return made
 
 
-def named(kind: str) -> MakeScenario:
+def find_scenario(kind: str) -> MakeScenario:
     made: MakeScenario = (
         extensions.import_own(_OWN[kind]) if kind in _OWN else extensions.import_outside("scenario", kind)
     )
