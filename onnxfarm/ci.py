@@ -78,7 +78,7 @@ def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]
         elif answer.code not in CANCELLED:
             _comment(forge, _mark(model, environment), answer)
     with _passing_refusals():
-        forge.tell(answer, model)
+        forge.publish(answer, model)
 
 
 @contextlib.contextmanager

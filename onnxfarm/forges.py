@@ -101,7 +101,7 @@ class Forge(Protocol):
     def write(self, body: str, path: str) -> None:
         """Write a comment, or another text for the one of that path. Raises RefusedError."""
 
-    def tell(self, answer: Answer, model: str) -> None:
+    def publish(self, answer: Answer, model: str) -> None:
         """Whatever else says the answer here. Raises RefusedError."""
 
 
@@ -137,7 +137,7 @@ class GitHub:
     def write(self, body: str, path: str) -> None:
         self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
 
-    def tell(self, answer: Answer, model: str) -> None:
+    def publish(self, answer: Answer, model: str) -> None:
         if self._output:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
@@ -180,7 +180,7 @@ class GitLab:
     def write(self, body: str, path: str) -> None:
         self._api.ask("PUT" if path else "POST", path or self._notes, {"body": body})
 
-    def tell(self, answer: Answer, model: str) -> None:
+    def publish(self, answer: Answer, model: str) -> None:
         print(f"{model}: {answer.line}", flush=True)
 
 

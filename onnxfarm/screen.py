@@ -329,7 +329,8 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
     """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
     first = opening_of(comparisons, cells).axis
     return sorted(
-        comparisons, key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells))
+        comparisons,
+        key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_weight(pair, cells)),
     )
 
 
@@ -357,7 +358,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
-    largest = min(changed, key=lambda one: _weight(one, cells))
+    largest = min(changed, key=lambda pair: _weight(pair, cells))
     named = told_operators(largest)[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)

@@ -138,7 +138,7 @@ def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
         "invited": selectors.invitations_into(found) if may_manage else [],
         "must_be_named": mine is not None and mine.role in WRITING_ROLES and not mine.is_chosen,
         "roles": ROLES.items(),
-        "groups": selectors.groups_that_rule(found),
+        "groups": selectors.mapped_groups(found),
         "minutes_today": minutes_today(found),
         **more,
     }

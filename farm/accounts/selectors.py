@@ -194,7 +194,7 @@ def group_roles() -> QuerySet[GroupRole]:
     return GroupRole.objects.select_related("team")
 
 
-def groups_that_rule(team: Team) -> list[str]:
+def mapped_groups(team: Team) -> list[str]:
     return list(team.group_roles.values_list("group", flat=True))
 
 

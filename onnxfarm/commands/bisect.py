@@ -37,7 +37,7 @@ KindOption = Annotated[
     str,
     typer.Option(
         "--for",
-        help=f"Search for one kind of change: {', '.join(KEYS)}; or by a metric such as p99_ms, for better or worse.",
+        help=f"Search for a kind of change: {', '.join(KEYS)}; or by a metric such as p99_ms, for better or worse.",
         show_default="the most severe",
     ),
 ]

@@ -146,8 +146,8 @@ def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
     yield f"{name} measured {blocks} in {counted(days, 'day')}, {took} in all."
     for work in ledger.work:
         person = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
-        did = f"{counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
-        yield f"  {duration(round(60.0 * work.minutes))} for {person}: {did}"
+        counts = f"{counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
+        yield f"  {duration(round(60.0 * work.minutes))} for {person}: {counts}"
     for installed in ledger.installed:
         yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
     yield f"Now: {ledger.now.removesuffix('.') or 'unknown, as the farm is older'}."
@@ -254,7 +254,7 @@ def trials(server: ServerOption = None, as_json: JsonOption = False) -> None:
         ("trial", "node", "provider", "state", "status"),
         lambda row: (str(row.id), row.node, row.provider, row.state, row.sentence),
         as_json=as_json,
-        none="No trials yet: `onnxfarm node try NODE PROVIDER` asks for one.",
+        none="No trials yet: `onnxfarm node try NODE PROVIDER` asks for it.",
     )
 
 

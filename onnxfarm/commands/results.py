@@ -24,7 +24,7 @@ def results(
         str, typer.Option(metavar="CELL", help="Print every timing of one cell as CSV, in nanoseconds.")
     ] = "",
     compiled: Annotated[
-        str, typer.Option(metavar="CELL", help="Fetch the model that a provider compiled for one cell; name -o FILE.")
+        str, typer.Option(metavar="CELL", help="Fetch the model that a provider compiled for a cell; name -o FILE.")
     ] = "",
     output: Annotated[
         Path,
@@ -33,7 +33,7 @@ def results(
 ) -> None:
     """Print a run's cells and comparisons; what is finished so far while it still goes on."""
     if sum((as_json, as_csv, bool(timings), bool(compiled))) > 1:
-        raise Usage("--json, --csv, --timings and --compiled exclude each other: ask for one.")
+        raise Usage("--json, --csv, --timings and --compiled exclude each other: name only one.")
     if compiled and output == STDOUT:
         raise Usage("--compiled fetches a file: name it with -o model.onnx.")
     with Client(find_account(server)) as client:

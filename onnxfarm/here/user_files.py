@@ -29,7 +29,7 @@ MAX_JUDGE_BYTES = 1 << 20
 def take_given(
     model: Uploaded, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
 ) -> Given:
-    """Take both in."""
+    """Inputs and the outputs expected of them, checked, copied and kept; empty without inputs."""
     if inputs is None:
         return Given()
     laid = copy_into(inputs, folder / "given-inputs")
@@ -44,7 +44,7 @@ def take_given(
 
 
 def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, PromptFacts]:
-    """Take prompts in."""
+    """Prompts, checked, copied and kept: their file, and how many and how long they are."""
     laid = copy_into(prompts, folder / "given-prompts")
     with raise_usage_of_workshop(prompts):
         accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))

@@ -45,7 +45,7 @@ class Outside:
             "warmup_ms": self._warm.wall_ns / 1e6,
             "is_stable": self._warm.agreed,
             "throughput": 1e9 / float(durations.mean()),
-            "phases": [{"name": name, "metrics": {"p50_ms": float(one)}} for name, one in halves.items()],
+            "phases": [{"name": name, "metrics": {"p50_ms": float(p50_ms)}} for name, p50_ms in halves.items()],
             **summaries.make_other_metrics(summaries.read_memory_peaks(), figures),
         }
         return {"sample": sample, **self._ready.asked_and_got}

@@ -22,7 +22,7 @@ class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
         """The user's own: a half-sent file is nobody else's business, not even their team's."""
         return self.filter(user=user) if user.is_authenticated else self.none()
 
-    def fresh(self) -> Self:
+    def not_expired(self) -> Self:
         return self.filter(expires_at__gt=timezone.now())
 
 

@@ -187,7 +187,7 @@ def clear_expired() -> int:
 
 def _check_room_of(team: Team, user: User, length: int) -> None:
     """Call with the team's row locked: what other open uploads will take counts too."""
-    waiting = PartialUpload.objects.fresh().filter(version=None)
+    waiting = PartialUpload.objects.not_expired().filter(version=None)
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
     taken = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0

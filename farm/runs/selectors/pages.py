@@ -22,7 +22,7 @@ from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
-from farm.runs.selectors.runs import no_run, runs_listed
+from farm.runs.selectors.runs import missing_run, runs_listed
 from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 
 # what has to be asked for as a list of states, so that an index answers it
@@ -54,7 +54,7 @@ def revision_of(user: Anyone, run_id: int) -> Revision:
     role = Value(Role.ADMIN.value) if user.is_superuser else F("team__memberships__role")
     row = own.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()
     if row is None:
-        raise no_run(run_id)
+        raise missing_run(run_id)
     team_id, revision, state, created_at, held = row
     return Revision(run_id, team_id, revision, state, created_at, held in WRITING_ROLES)
 

@@ -142,7 +142,7 @@ class _Waiting(NamedTuple):
 
 
 def idle_moment_of(run_id: int) -> Moment:
-    """What an open run waits for."""
+    """Why nothing of an open run is being measured, and since when; empty where something is."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_Waiting(*row) for row in columns]
@@ -289,11 +289,11 @@ def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
     rows = runs_listed(user) if is_light else runs_visible_to(user)
     found = rows.filter(pk=run_id).first()
     if found is None:
-        raise no_run(run_id)
+        raise missing_run(run_id)
     return found
 
 
-def no_run(run_id: int) -> Missing:
+def missing_run(run_id: int) -> Missing:
     return Missing(f"There is no run {run_id} that you can access.", hint="List yours with `onnxfarm status`.")
 
 

@@ -86,7 +86,7 @@ def wake_neighbours(node: Node) -> None:
 
 
 def touch_waiting_runs(node: Node) -> None:
-    """A node says what keeps it, or that nothing does any more: runs of its team that wait have something to show."""
+    """Marks the newest waiting runs of the node's team as changed: what keeps the node is shown on their pages."""
     waiting = Run.objects.filter(team=node.team_id, blocks__state=BlockState.QUEUED).order_by("-pk").distinct()
     for run in waiting[:MAX_TOUCHED]:
         run.touch()

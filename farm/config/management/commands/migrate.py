@@ -35,11 +35,11 @@ class Command(migrate.Command):
 
     def handle(self, *args: object, **options: object) -> None:
         refuse_outdated(str(options["database"]))
-        with briefly(str(options["database"])):
-            again_after_deadlocks(lambda: super(Command, self).handle(*args, **options))
+        with limited_waits(str(options["database"])):
+            repeat_after_deadlocks(lambda: super(Command, self).handle(*args, **options))
 
 
-def again_after_deadlocks(apply: Callable[[], object]) -> object:
+def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
     for _ in range(MAX_DEADLOCKS):
         try:
             return apply()
@@ -64,7 +64,7 @@ def refuse_outdated(alias: str) -> None:
 
 
 @contextmanager
-def briefly(alias: str) -> Iterator[None]:
+def limited_waits(alias: str) -> Iterator[None]:
     """The limits, on PostgreSQL; going over one becomes a CommandError in words."""
     connection = connections[alias]
     if connection.vendor != "postgresql":
