@@ -124,7 +124,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
     if kind.value:
-        rows = rows.filter(pk__in=pages.alerts_with_kind(kind.value))
+        rows = rows.filter(pk__in=pages.of_kind(kind.value))
     rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
     if lists.wants_file(request):
         return lists.as_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)

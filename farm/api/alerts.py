@@ -15,7 +15,7 @@ from farm.alerts.selectors import pages
 from farm.alerts.services import triage
 from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
-from farm.api.bisections import investigation_out
+from farm.api.bisections import investigated
 from farm.api.shapes import Paging, name_of, shaped
 from farm.base.refusals import Invalid
 from farm.contract.api.alerts import AlertEventOut, AlertOut, AlertPageOut, SymptomOut
@@ -168,7 +168,7 @@ def _page(alert: Alert) -> AlertPageOut:
     return _alert(
         AlertPageOut,
         alert,
-        investigations=[investigation_out(row) for row in alert.investigations.all()],
+        investigations=[investigated(row) for row in alert.investigations.all()],
         events=[shaped(AlertEventOut, event, by=name_of(event.actor)) for event in alert.events.all()],
     )
 

@@ -41,7 +41,7 @@ class Tried(Schema):
 def list_bisections(request: HttpRequest, alert_id: int) -> list[InvestigationOut]:
     """An alert's bisections, oldest first."""
     alert = selectors.alert(person(request), alert_id)
-    return [investigation_out(row) for row in alert.investigations.all() if row.kind == InvestigationKind.SINCE_WHEN]
+    return [investigated(row) for row in alert.investigations.all() if row.kind == InvestigationKind.SINCE_WHEN]
 
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
@@ -50,7 +50,7 @@ def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Inves
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
-    return Status(202, investigation_out(asked))
+    return Status(202, investigated(asked))
 
 
 @router.post("/alerts/{int:alert_id}/work-arounds", response={202: InvestigationOut})
@@ -59,14 +59,14 @@ def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[I
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
-    return Status(202, investigation_out(asked))
+    return Status(202, investigated(asked))
 
 
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)
 def read_investigation(request: HttpRequest, investigation_id: int) -> InvestigationOut:
     """One of them, with its steps so far."""
-    return investigation_out(origins.investigation(person(request), investigation_id))
+    return investigated(origins.investigation(person(request), investigation_id))
 
 
-def investigation_out(row: Investigation) -> InvestigationOut:
+def investigated(row: Investigation) -> InvestigationOut:
     return shaped(InvestigationOut, row, alert=row.alert_id, run=row.run_id)

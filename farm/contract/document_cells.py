@@ -75,8 +75,8 @@ class Accuracy(Part):
     ci_low: float | None = None
     ci_high: float | None = None
     reason: Reason | None = None  # why there is no value; the cell may be done all the same
-    measured_by: str | None = None  # the cell that ran in its place: same variant, runtime, provider and session
-    baseline: str | None = None  # the FP32 cell of the same runtime; null for such a cell itself
+    measured_by: str | None = None  # the cell that ran for this one: same variant, runtime, provider and session
+    baseline: str | None = None  # the FP32 cell of the same runtime; null for one that is such a cell
     # this value minus the baseline's on the same samples, 95 % interval (Newcombe's paired, else t)
     difference: float | None = None
     difference_low: float | None = None

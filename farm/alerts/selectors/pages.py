@@ -85,7 +85,7 @@ def with_size(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
 
 
-def alerts_with_kind(kind: str) -> QuerySet[Symptom, int]:
+def of_kind(kind: str) -> QuerySet[Symptom, int]:
     return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
 
 

@@ -1,7 +1,7 @@
 """Telling channels: a message is a row, written in the transaction that accepts what it tells of."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django.conf import settings
 from django.db import transaction
@@ -29,9 +29,6 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
         return []
-    channels = alert.watch.channels.all()
-    if not channels.exists():
-        channels = Channel.objects.filter(team=alert.team_id)
     return [
         queue_message(
             channel,
@@ -42,8 +39,13 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
             payload=_payload(alert, event),
             event=event,
         )
-        for channel in channels.filter(is_active=True)
+        for channel in channels_of(alert)
     ]
+
+
+def channels_of(alert: Alert) -> Iterable[Channel]:
+    own = alert.watch.channels.filter(is_active=True)
+    return own if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
 
 
 def queue_message(

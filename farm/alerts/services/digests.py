@@ -72,14 +72,13 @@ def digest_of(team: Team, *, since: datetime) -> Digest:
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
     rate, pairs = false_alarm_rate(team)
     alerts = Alert.objects.filter(team=team, opened_at__gte=since)
-    events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
     return {
         "since": since.isoformat(),
         "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
         "comparisons": compared,
         "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
-        "invalid": events.filter(at__gte=since).values("alert").distinct().count(),
+        "invalid": _called_invalid(team, since=since),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,
         "null_pairs": pairs,
@@ -96,6 +95,11 @@ def false_alarm_rate(team: Team) -> tuple[float, int]:
     if found is None or found.comparisons < ENOUGH_PAIRS:
         return 0.01, len(verdicts)
     return found.rate or found.high, found.comparisons
+
+
+def _called_invalid(team: Team, *, since: datetime) -> int:
+    events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
+    return events.filter(at__gte=since).values("alert").distinct().count()
 
 
 def sentence_of(digest: Digest) -> str:

@@ -48,7 +48,7 @@ def extend(watch_round: WatchRound, run: Run) -> bool:
 
 def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
     """A run on behalf of whoever made the watch, and why. Raises CannotMeasure."""
-    by = creator_who_may_run(watch)
+    by = runner_of(watch)
     if by is None:
         raise CannotMeasure(
             f"The creator of watch “{watch.name}” can no longer start runs in team “{watch.team.name}”: change it."
@@ -67,7 +67,7 @@ def go_on(watch: Watch, run: Run) -> bool:
 
 
 def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
-    by = creator_who_may_run(watch)
+    by = runner_of(watch)
     if by is None or run.outcome == RunOutcome.CANCELLED:
         return False
     try:
@@ -79,7 +79,7 @@ def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
     return True
 
 
-def creator_who_may_run(watch: Watch) -> User | None:
+def runner_of(watch: Watch) -> User | None:
     by = watch.created_by
     return by if by is not None and by.is_active and can_write(by, team=watch.team) else None
 
@@ -103,16 +103,16 @@ def measured(run: Run) -> Measured:
     document = runs.document(run)
     reviewed = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
     names = {cell.node for cell in document.cells}
-    return Measured(matrix_of(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
+    return Measured(parsed(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
 
 
-def matrix_of(run: Run) -> Matrix:
+def parsed(run: Run) -> Matrix:
     return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
 
 
 def matrix_to_search(run: Run) -> Matrix:
     """A run's matrix without verdicts on operators, which a fresh block gave and no step of a search reads."""
-    return replace(matrix_of(run), operators=None)
+    return replace(parsed(run), operators=None)
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
