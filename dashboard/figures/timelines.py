@@ -1,7 +1,7 @@
-"""One inference as a flame chart, nodes along the time, of a cell or of several, one below the other on one axis; and
-the placement map of a cell: stretches of nodes on one provider, in the order in which they ran."""
+"""One inference as a flame chart, nodes along the time; and the placement map of a cell: stretches of nodes on one
+provider, in the order in which they ran."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
@@ -11,8 +11,9 @@ from dashboard.figures.figure import Figure, empty_figure, end_of, rounded_entry
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign
 
-ONE, SEVERAL = "timeline", "timelines"
+ONE = "timeline"
 # bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
 MAX_BARS = 1500
 MAX_ROWS = 300
@@ -21,18 +22,29 @@ NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
 @dataclass(frozen=True)
-class Traced:
-    """A cell and its traced inference, or the sentence that says why there is none."""
+class Matched:
+    """Own nodes that stand beside each other in all cells: what they are called, and whether they moved in each."""
 
     name: str
-    trace: Timeline | str
+    moved: Sequence[Sign | None]
 
 
 @dataclass(frozen=True)
-class _Bar:
-    span: Span
+class Bar:
+    """Spans one after another, which stand for the same own nodes where several cells are compared."""
+
+    spans: Sequence[Span]
     row: int
-    has_moved: bool = False
+    matched: Matched | None = None
+    sign: Sign | None = None
+
+    @property
+    def start_us(self) -> float:
+        return self.spans[0].start_us
+
+    @property
+    def length_us(self) -> float:
+        return max(span.start_us + span.duration_us for span in self.spans) - self.start_us
 
 
 def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
@@ -45,13 +57,13 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
         return empty_figure(ONE, "The trace holds no executed node.", _table(NOTHING))
     # thread and depth of each row, top to bottom
     places = sorted({(span.lane, span.depth) for span in drawn})
-    bars = [_Bar(span, places.index((span.lane, span.depth))) for span in drawn]
+    bars = [Bar([span], places.index((span.lane, span.depth))) for span in drawn]
     return Figure(
         name=ONE,
         title=finding(trace),
         summary=_summary(trace, len(drawn)),
-        data=_series(bars, trace.spans, is_compared=False),
-        layout=_layout(
+        data=_series(bars, trace.spans),
+        layout=layout_of(
             [_row_name(*place) for place in places],
             [trace],
             "µs since the traced inference began",
@@ -64,40 +76,6 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
     )
 
 
-def timelines(traced: Sequence[Traced], moved: Collection[str]) -> Figure:
-    """The inferences that are there. `moved`: the own nodes whose time moved between the cells, which are outlined."""
-    known = [(cell.name, cell.trace) for cell in traced if not isinstance(cell.trace, str) and cell.trace.spans]
-    table = Table.of(SEVERAL, "The traced inference of each cell", COLUMNS, known)
-    if not known:
-        why = next((cell.trace for cell in traced if isinstance(cell.trace, str)), "The traces hold no executed node.")
-        return empty_figure(SEVERAL, why, table)
-    rows: list[str] = []
-    bars: list[_Bar] = []
-    for name, trace in known:
-        places = sorted({(span.lane, span.depth) for span in trace.spans})
-        bars += [
-            _Bar(span, len(rows) + places.index((span.lane, span.depth)), span.name in moved) for span in trace.spans
-        ]
-        rows += [_cell_row_name(name, *place) for place in places]
-    bars = sorted(bars, key=lambda bar: -bar.span.duration_us)[:MAX_BARS]
-    took = [f"{_us(trace.duration_us)} µs in {name}" for name, trace in known]
-    return Figure(
-        name=SEVERAL,
-        title=numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}"),
-        summary=_summary_of_several(traced, known, drawn=len(bars)),
-        data=_series(bars, [span for _, trace in known for span in trace.spans], is_compared=True),
-        layout=_layout(
-            rows,
-            [trace for _, trace in known],
-            "µs since the inference began",
-            height=theme.row_height(len(rows), per_row=56, least=200),
-            bargap=0.15,
-        ),
-        table=table,
-        zooms=True,
-    )
-
-
 def finding(trace: Timeline) -> str:
     """How long the inference took, how much of it in nodes, and the longest."""
     longest = max(trace.spans, key=lambda span: span.self_us)
@@ -105,8 +83,8 @@ def finding(trace: Timeline) -> str:
     # a node without a name has its type for it
     node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
     return (
-        f"One traced inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
-        f"longest: {node}, {_us(longest.self_us)} µs"
+        f"One traced inference of {us(trace.duration_us)} µs, {share} of it in nodes; "
+        f"longest: {node}, {us(longest.self_us)} µs"
     )
 
 
@@ -123,22 +101,12 @@ def _summary(trace: Timeline, drawn: int) -> str:
     )
 
 
-def _summary_of_several(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *, drawn: int) -> str:
-    left = sum(len(trace.spans) for _, trace in known) - drawn
-    rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""
-    missing = [f"{cell.name}: {cell.trace}" for cell in traced if isinstance(cell.trace, str)]
-    return (
-        "Same axis for every cell; nodes whose time moved are outlined. Tracing takes time itself, so these inferences "
-        f"are longer than timed ones.{rest}{' ' if missing else ''}{' '.join(missing)}"
-    )
-
-
 def _note(trace: Timeline, untraced_ms: float | None) -> str:
     """That tracing adds time, and how much where it is known."""
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
         return general
-    took, untraced = _us(trace.duration_us), _us(1000 * untraced_ms)
+    took, untraced = us(trace.duration_us), us(1000 * untraced_ms)
     return f"{general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
@@ -147,14 +115,9 @@ def _row_name(lane: int, depth: int) -> str:
     return f"thread {lane + 1}, {inside}" if lane else inside
 
 
-def _cell_row_name(name: str, lane: int, depth: int) -> str:
-    """A cell's threads and depths stand below it."""
-    where = [f"thread {lane + 1}"] if lane else []
-    where += [f"inside, {depth} deep"] if depth else []
-    return ", ".join(where) if where else name
-
-
-def _layout(rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float) -> theme.Json:
+def layout_of(
+    rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float, **more: object
+) -> theme.Json:
     """Until the end of the longest inference, or of the last node where that is later."""
     end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
     return theme.layout(
@@ -165,37 +128,34 @@ def _layout(rows: Sequence[str], traces: Sequence[Timeline], title: str, *, heig
         bargap=bargap,
         showlegend=True,
         dragmode="zoom",
+        **more,
     )
 
 
-def _series(bars: Sequence[_Bar], spans: Sequence[Span], *, is_compared: bool) -> list[theme.Json]:
+def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
     """A series for each of the types of operator with most time; the others share one."""
     times: dict[str, float] = {}
     for span in spans:
         times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
     types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
     coloured = {**colours.operators(types), "": colours.GREY}
-    of_type = {name: [bar for bar in bars if bar.span.op_type == name] for name in types}
-    of_type[""] = [bar for bar in bars if bar.span.op_type not in types]
-    return [_bars(name, mine, coloured[name], is_compared) for name, mine in of_type.items() if mine]
+    of_type = {name: [bar for bar in bars if bar.spans[0].op_type == name] for name in types}
+    of_type[""] = [bar for bar in bars if bar.spans[0].op_type not in types]
+    return [bars_of(name or "others", mine, coloured[name]) for name, mine in of_type.items() if mine]
 
 
-def _bars(name: str, bars: Sequence[_Bar], colour: str, is_compared: bool) -> theme.Json:
-    outlined = {
-        "color": [theme.INK if bar.has_moved else "@paper" for bar in bars],
-        "width": [2 if bar.has_moved else 0.5 for bar in bars],
-    }
+def bars_of(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
     return theme.bars(
-        [round(bar.span.duration_us, 1) for bar in bars],
+        [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],
-        base=[round(bar.span.start_us, 1) for bar in bars],
-        name=name or "others",
-        marker={"color": colour, "line": outlined if is_compared else theme.pen("@paper", 0.5)},
+        base=[round(bar.start_us, 1) for bar in bars],
+        name=name,
+        marker={"color": colour, "line": theme.pen("@paper", 0.5)},
         customdata=[
             [
-                shorten_name(bar.span.name),
-                bar.span.op_type,
-                f"{titles.provider(bar.span.provider)}{', moved' if bar.has_moved else ''}",
+                shorten_name(bar.matched.name if bar.matched is not None else bar.spans[0].name),
+                " + ".join(dict.fromkeys(span.op_type for span in bar.spans)),
+                titles.provider(bar.spans[0].provider) + (f", {bar.sign.word}" if bar.sign is not None else ""),
             ]
             for bar in bars
         ],
@@ -203,7 +163,7 @@ def _bars(name: str, bars: Sequence[_Bar], colour: str, is_compared: bool) -> th
     )
 
 
-def _us(value: float | None) -> str:
+def us(value: float | None) -> str:
     """The profiler knows whole microseconds."""
     return numbers.fixed(value or 0.0, 0)
 
@@ -214,9 +174,9 @@ def _table(trace: Timeline) -> Table:
         Column("Executed node", lambda span: Entry(span.name, is_name=True)),
         Column("Type", lambda span: Entry(span.op_type)),
         Column("Provider", lambda span: Entry(titles.provider(span.provider))),
-        Number("from, µs", lambda span: written(span.start_us, _us), note="since the inference began"),
-        Number("takes, µs", lambda span: written(span.duration_us, _us), note="with what runs inside it"),
-        Number("itself, µs", lambda span: written(span.self_us, _us)),
+        Number("from, µs", lambda span: written(span.start_us, us), note="since the inference began"),
+        Number("takes, µs", lambda span: written(span.duration_us, us), note="with what runs inside it"),
+        Number("itself, µs", lambda span: written(span.self_us, us)),
         Number(
             "share",
             lambda span: written(span.self_us / (trace.duration_us or 1), numbers.share),
@@ -227,15 +187,6 @@ def _table(trace: Timeline) -> Table:
     caption = "Executed nodes in the order in which they began"
     caption += f"; {numbers.counted(left, 'shorter one')} left out" if left else ""
     return Table.of(ONE, caption, columns, sorted(longest, key=lambda span: span.start_us))
-
-
-COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
-    Column("Cell", lambda row: Entry(row[0])),
-    Number("inference, µs", lambda row: written(row[1].duration_us, _us)),
-    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, _us)),
-    Number("executed nodes", lambda row: counted(len(row[1].spans))),
-    Number("inferences traced", lambda row: counted(row[1].runs)),
-)
 
 
 PLACEMENT_MAP = "placement-map"

@@ -14,6 +14,7 @@ from dashboard.figures.operators import Side, sides_of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.views.access import page, person
+from dashboard.views.cell import before_and_after
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
@@ -343,6 +344,9 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "figure": ratios.ratios(compared) if len(compared) > 1 else None,
         "operators": _operators(row),
         "graph_changes": graph_changes(symptom) if (symptom := row.lead) is not None else [],
+        "traces": before_and_after(symptom.run_id, symptom.baseline, symptom.cell)
+        if symptom and symptom.run_id
+        else "",
         "since_when": since_when,
         "first_bad": first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": question(row, "work_around"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from dashboard import axes
 from dashboard.figures import accuracies, samples, scenarios, timelines
@@ -317,6 +318,9 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
     """One inference as a timeline, where its nodes ran, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = timeline_of(row, cell_id), removed_timings(row)
+    sides = {
+        (pair.baseline, pair.candidate) for pair in selectors.comparisons_of(row, name=cell.id, with_operators=False)
+    }
     context = {
         "run": row,
         "cell": cell,
@@ -327,9 +331,15 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         ],
         "gone": gone,
         "waits": trace == WAITS,
+        "beside": [(old if new == cell.id else new, before_and_after(row.pk, old, new)) for old, new in sorted(sides)],
         "trace": selectors.traces_of(row, cell_id).first(),
     }
     return render(request, "dashboard/trace.html", context)
+
+
+def before_and_after(run_id: int, old: str, new: str) -> str:
+    """Where the traces and graphs of two cells of a run stand beside each other."""
+    return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 
 @page

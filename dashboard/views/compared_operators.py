@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from dashboard.figures import timelines
+from dashboard.figures import lanes, timelines
 from dashboard.figures.figure import end_of, script_json
 from dashboard.figures.operators import APART
 from dashboard.reading.side import Chosen, names
@@ -22,7 +22,8 @@ from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting.called_operators import operator_sides
-from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.presenting.fusions import GraphChange, graph_changes, graph_diff
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, written
 from farm.rules.tracing.executions import joint_groups
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign
@@ -333,9 +334,34 @@ def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
 def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(person(request), choice.run_id) for choice in chosen]
     read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
-    traced = [timelines.Traced(name, trace) for name, trace in zip(names(chosen), read, strict=True)]
-    moved = {node for group in found if group.has_moved for node in (group.node, *group.covers)}
-    return {"figure": timelines.timelines(traced, moved), "waits": WAITS in read}
+    traced = [lanes.Traced(name, trace) for name, trace in zip(names(chosen), read, strict=True)]
+    matched = {
+        node: timelines.Matched(group.node, group.moved) for group in found for node in (group.node, *group.covers)
+    }
+    return {"figure": lanes.lanes(traced, matched), "waits": WAITS in read, **_graph_changes(chosen, found)}
+
+
+CHANGES: tuple[Column[GraphChange], ...] = (
+    Column("Graph", lambda change: Entry(sign=change.sign, value=change.sign.word)),
+    Prose("Nodes", lambda change: Entry(change.text)),
+    Number(
+        "change, µs", lambda change: Entry() if change.moved_us is None else written(change.moved_us, numbers.signed)
+    ),
+)
+
+
+def _graph_changes(chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
+    """The executed graphs of two cells as a diff."""
+    if len(chosen) != 2:
+        return {}
+    old, new = (choice.cell for choice in chosen)
+    moved = [({group.node, *group.covers}, group.change_us(1)) for group in found]
+    table = Table.of("graph-changes", "What changed in the executed graph", CHANGES, graph_diff(old, new, moved))
+    return {
+        "diff": table,
+        "executed": "".join(graph_changes(old, new, moved)[-1:]),
+        "graphs": _graphs(chosen) if found else [],
+    }
 
 
 def as_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:

@@ -7,6 +7,7 @@ from django.db.models import Q
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Find, Investigation, Symptom, WatchRound
 from farm.base.refusals import Missing
+from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
 from farm.runs import selectors as runs
 from farm.runs.models import Run
@@ -59,7 +60,8 @@ def graph_changes(symptom: Symptom) -> list[str]:
         old, new = (runs.cell_document(symptom.run, name) for name in (symptom.baseline, symptom.cell))
     except Missing:
         return []
-    return fusions.graph_changes(old, new)
+    told = Comparison.model_validate(symptom.comparison).operators if symptom.comparison else []
+    return fusions.graph_changes(old, new, [({one.node, *one.covers}, one.moved_us) for one in told])
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

@@ -3,17 +3,27 @@
 Read off traces, so that it is deterministic: which of the model's own nodes ran where, fused with what.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from farm.base.grouping import group_by
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
-from farm.rules.tracing.placement import cell_changes
-from farm.rules.wording.numbers import counted
+from farm.rules.tracing.executions import DEVICE_COPIES
+from farm.rules.tracing.placement import Kind, cell_changes
+from farm.rules.wording.numbers import counted, signed
+from farm.rules.wording.vocabulary import Sign
 
 MAX_NAMED = 3
+_SIGNS: Mapping[Kind, tuple[str, str]] = {
+    "fusion_gone": ("−", "fusion lost"),
+    "fusion_new": ("+", "fusion new"),
+    "moved": ("≠", "other provider"),
+    "copies": ("+", "copies"),
+}
+ADDED, GONE = Sign("+", "node added", "slower"), Sign("−", "node gone", "quiet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +36,76 @@ class Stamp:
     lost: tuple[str, ...]
 
 
-def graph_changes(old: Cell, new: Cell) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """`moved_us`: how much longer what it is about takes; None where that is not known."""
+
+    sign: Sign
+    text: str
+    moved_us: float | None
+
+    @property
+    def sentence(self) -> str:
+        return self.text if self.moved_us is None else f"{self.text.rstrip('.')}: {signed(self.moved_us)} µs."
+
+
+# own nodes that were executed together, and how much longer they take, in µs
+Moved = Sequence[tuple[Collection[str], float]]
+
+
+def graph_diff(old: Cell, new: Cell, moved: Moved = ()) -> list[GraphChange]:
+    """What a drawing of both executed graphs would show, worse first. Empty where one was not traced."""
+    if not (old.operators and new.operators):
+        return []
+    known: set[str] = set()
+    found = []
+    for change in sorted(cell_changes(old, new), key=lambda change: not change.is_worse):
+        own = [(nodes, us) for nodes, us in moved if not set(change.nodes).isdisjoint(nodes)]
+        known.update(change.nodes, *(nodes for nodes, _ in own))
+        moved_us = sum(us for _, us in own) if own else None
+        if change.kind == "copies":
+            moved_us = _copied_us(new) - _copied_us(old)
+        tone = "slower" if change.is_worse else "quiet"
+        found.append(GraphChange(Sign(*_SIGNS[change.kind], tone), change.sentence(), moved_us))
+    return [*found, *_count_changes(old, new, known)]
+
+
+def _copied_us(cell: Cell) -> float:
+    return sum(row.time_us for row in cell.operators if row.op_type in DEVICE_COPIES)
+
+
+def _count_changes(old: Cell, new: Cell, known: Collection[str]) -> Iterator[GraphChange]:
+    """Types that are executed more or less often, where both traces are listed whole; without nodes that are known."""
+    if any(sum(provider.nodes for provider in cell.providers) > len(cell.operators) for cell in (old, new)):
+        return
+    before, after = (
+        group_by(
+            (row for row in cell.operators if row.node not in known and row.op_type not in DEVICE_COPIES),
+            lambda row: row.op_type,
+        )
+        for cell in (old, new)
+    )
+    for op_type in sorted(before.keys() | after.keys()):
+        was, now = before.get(op_type, []), after.get(op_type, [])
+        if len(was) != len(now):
+            sign, word = (ADDED, "more") if len(now) > len(was) else (GONE, "fewer")
+            moved_us = sum(row.time_us for row in now) - sum(row.time_us for row in was)
+            text = f"{counted(abs(len(now) - len(was)), f'{word} {op_type} node')} executed."
+            yield GraphChange(sign, text, moved_us)
+
+
+def graph_changes(old: Cell, new: Cell, moved: Moved = ()) -> list[str]:
     """How two cells' executed graphs differ, worse first, or that they do not. Empty where one was not traced."""
     if not (old.operators and new.operators):
         return []
-    found = cell_changes(old, new)
+    found = graph_diff(old, new, moved)
     # of providers, because a document names the slowest operators alone
     counts = [sum(provider.nodes for provider in cell.providers) or len(cell.operators) for cell in (old, new)]
     ran = f"{counted(counts[1], 'operator')} executed, {counts[0]} before."
     if not found:
         same = "The same nodes ran on the same provider, fused alike" if counts[0] == counts[1] else ran.rstrip(".")
         return [f"{same}."]
-    return [*(change.sentence() for change in sorted(found, key=lambda change: not change.is_worse)), ran]
+    return [*(change.sentence for change in found), ran]
 
 
 def stamps(document: Document) -> list[Stamp]:

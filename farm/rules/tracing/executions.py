@@ -12,7 +12,8 @@ from typing import Protocol, Self
 
 COPY_TO_HOST = "MemcpyToHost"
 COPY_TO_DEVICE = "MemcpyFromHost"
-COPIES = frozenset({"ReorderInput", "ReorderOutput", COPY_TO_HOST, COPY_TO_DEVICE})
+DEVICE_COPIES = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
+COPIES = DEVICE_COPIES | {"ReorderInput", "ReorderOutput"}
 TRANSPOSE = "Transpose"
 # what explains a change rests on at least so many traces of each arm
 MIN_TRACES = 5

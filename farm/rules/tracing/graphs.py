@@ -1,5 +1,6 @@
 """A model's graph as far as mapping needs it: nodes, their names and what connects them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -89,12 +90,16 @@ class Graph:
         ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
         `…_quant`), sometimes to a node's name and sometimes to its output's.
         """
-        end = len(name)
-        while end > 0:
-            part = name[:end]
+        for part in beginnings(name):
             if part in self.by_name:
                 return self.by_name[part]
             if part in self.producer:
                 return self.producer[part]
-            end = max(part.rfind(mark) for mark in "_/.:")
         return None
+
+
+def beginnings(name: str) -> Iterator[str]:
+    """The name itself, then what it may have been made of by adding to the end, the longest first."""
+    while name:
+        yield name
+        name = name[: max(0, *(name.rfind(mark) for mark in "_/.:"))]

@@ -1,6 +1,7 @@
 """Operators, graphs and inferences of compared cells, each by its address."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -10,6 +11,7 @@ from django.test import Client
 
 from farm.runs.models import Run
 from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.test_trace_tab import read, store, trace
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +36,18 @@ def test_the_graph_has_both_times_and_a_cell_that_is_none_is_not_compared(signed
     assert sorted(str(note["step"]) for note in json.loads(notes[1]).values()) == ["0"] * 4 + ["longer"] * 2
     for odd in ("x", "9:c1", f"{run.pk}:c5"):
         assert "of the time" in assert_is_page(signed_in.get(f"{graph}&against={odd}"))
+
+
+def test_two_traces_are_lanes_with_a_diff_of_their_graphs(signed_in: Client, run: Run) -> None:
+    chosen = f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5&view=timeline"
+    assert "The same nodes ran on the same provider, fused alike." in assert_is_page(signed_in.get(chosen))
+    store(run, gzip.compress(json.dumps(trace()).encode()), digest="c1" * 32)
+    read(run)
+    page = signed_in.get(chosen)
+    assert "One traced inference: 620 µs in 1.29.0" in assert_is_page(page)
+    # pages of the cell lead there
+    for path in (f"/runs/{run.pk}/cells/c1/?view=trace", f"/runs/{run.pk}/cells/c5/?view=trace"):
+        assert f'href="{chosen.replace("&", "&amp;")}"' in signed_in.get(path).content.decode()
 
 
 def test_timelines_say_why_there_are_none(signed_in: Client, run: Run) -> None:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from dashboard.figures import timelines
+from dashboard.figures import lanes
+from dashboard.figures.timelines import Matched
 from dashboard.reading import side
 from dashboard.views import compared_operators as reading
 from farm.contract.document_cells import Cell, OperatorTime
@@ -120,20 +121,33 @@ def trace(*times_us: float) -> Timeline:
     return Timeline(runs=5, number=2, duration_us=sum(times_us) + 1, spans=spans)
 
 
-def test_inferences_share_one_axis_and_what_moved_is_outlined() -> None:
-    traced = [timelines.Traced("old", trace(10, 20)), timelines.Traced("new", trace(10, 60))]
-    figure = timelines.timelines(traced, {"n1"})
+def test_lanes_share_one_axis_and_what_is_fused_or_moved_is_together_painted_and_joined() -> None:
+    traced = [lanes.Traced("old", trace(10, 20)), lanes.Traced("new", trace(10, 60, 5))]
+    # n1 of the old cell is what the new one runs as n1 and n2
+    matched = Matched("n1", [reading.LONGER])
+    figure = lanes.lanes(traced, {"n1": matched, "n2": matched, "n0": Matched("n0", [None])})
     drawn = json.loads(figure.json)
-    assert figure.title.replace("\N{NO-BREAK SPACE}", " ") == "One traced inference: 31 µs in old and 71 µs in new"
+    assert figure.title.replace("\N{NO-BREAK SPACE}", " ") == "One traced inference: 31 µs in old and 76 µs in new"
     assert drawn["layout"]["yaxis"]["ticktext"] == ["old", "new"]
-    assert drawn["layout"]["xaxis"]["range"] == [0, 71]
-    bars = drawn["data"][0]
-    outlined = {x for x, width in zip(bars["x"], bars["marker"]["line"]["width"], strict=True) if width == 2}
-    assert outlined == {20, 60}
+    assert drawn["layout"]["xaxis"]["range"] == [0, 76]
+    painted = {bars["name"]: (bars["marker"]["color"], bars["x"]) for bars in drawn["data"]}
+    assert painted == {"longer": ("@slower", [60.0, 20.0]), "not moved": ("@series-other", [10.0, 10.0])}
+    assert [(link["x0"], link["x1"]) for link in drawn["layout"]["shapes"]] == [(10, 10), (30, 70)]
+    assert 'd="M' in figure.picture
+
+
+def test_a_lane_knows_nodes_by_the_beginning_of_their_names_and_a_third_cell_joins_nothing() -> None:
+    spans = (Span("n1_nchwc", "Conv", CPU, 0.0, 5.0, 5.0, 0), Span("x", "Conv", CPU, 5.0, 5.0, 5.0, 0))
+    named = Timeline(runs=5, number=2, duration_us=10, spans=spans)
+    traced = [lanes.Traced(name, named) for name in ("old", "new", "third")]
+    figure = lanes.lanes(traced, {"n1": Matched("n1", [None, reading.ELSEWHERE])})
+    painted = {bars["name"]: bars["y"] for bars in json.loads(figure.json)["data"]}
+    assert painted == {"differs": [0, 2], "not moved": [0, 1, 1, 2]}
+    assert figure.layout["shapes"] == []
 
 
 def test_a_trace_that_is_not_there_is_named_beside_those_that_are() -> None:
-    gone = timelines.Traced("gone", "Nothing is stored.")
-    figure = timelines.timelines([timelines.Traced("old", trace(10)), gone], set())
+    gone = lanes.Traced("gone", "Nothing is stored.")
+    figure = lanes.lanes([lanes.Traced("old", trace(10)), gone], {})
     assert figure.summary.endswith("gone: Nothing is stored.")
-    assert timelines.timelines([gone], set()).empty == "Nothing is stored."
+    assert lanes.lanes([gone], {}).empty == "Nothing is stored."

@@ -11,7 +11,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dashboard.figures import beside, cell_bars, latency, operators, pareto, ratios, samples, theme, timelines, trends
+from dashboard.figures import (
+    beside,
+    cell_bars,
+    lanes,
+    latency,
+    operators,
+    pareto,
+    ratios,
+    samples,
+    theme,
+    trends,
+)
 from dashboard.figures.figure import Figure
 from dashboard.figures.frame import NARROW, WIDE, frame
 from dashboard.figures.labels import placed
@@ -140,7 +151,7 @@ def test_hostile_names_stay_text(by_id: dict[str, Cell], document: Document, len
     traced = test_closer_figures.traced(test_closer_figures.span(1))
     for figure in (
         beside.beside(BY_NAME["p50_ms"], bars),
-        timelines.timelines([timelines.Traced(name, traced)], ()),
+        lanes.lanes([lanes.Traced(name, traced)], {}),
         ratios.ratios([ratios.Named(document.comparisons[0], name)]),
         trend(releases=["1.29.0", name]),
         pareto.pareto([test_pareto.PLAIN.model_copy(update={"precision": name, "id": n}) for n in "ab"], address),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.contract.document_cells import OperatorTime
+from farm.contract.document_cells import OperatorTime, ProviderTime
 from farm.rules.presenting import fusions, sentences
 from tests.documents import CPU, make_cell, make_comparison, make_document
 
@@ -81,3 +81,27 @@ def test_the_same_graph_is_said_and_an_untraced_one_says_nothing() -> None:
     old, new = cell("a", "onnxruntime==1.29.0", 21, FUSED), cell("b", "onnxruntime==1.31.1", 21, FUSED)
     assert fusions.graph_changes(old, new) == ["The same nodes ran on the same provider, fused alike."]
     assert fusions.graph_changes(old, new.model_copy(update={"operators": []})) == []
+
+
+def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
+    def row(node: str, op_type: str, time_us: float) -> OperatorTime:
+        return OperatorTime(node=node, op_type=op_type, provider=CPU, time_us=time_us)
+
+    copied = [row("head", "MemcpyToHost", 4.0), row("head", "ReorderOutput", 3.0)]
+    old = cell("a", "onnxruntime==1.29.0", 21, FUSED)
+    new = cell("b", "onnxruntime==1.31.1", 21, {"stem": ["stem_relu"]})
+    new = new.model_copy(update={"operators": [*new.operators, *copied], "copies": 1})
+    moved = [({"down1", "down1_relu", "down1_sum"}, 50.0), ({"stem"}, 2.0)]
+    found = fusions.graph_diff(old, new, moved)
+    assert [(change.sign.mark, change.sign.word, change.moved_us) for change in found] == [
+        ("−", "fusion lost", 50.0), ("+", "copies", 4.0), ("+", "node added", 3.0),
+    ]  # fmt: skip
+    assert (
+        fusions.graph_changes(old, new, moved)[0]
+        == "down1, down1_relu, down1_sum no longer run fused as conv: +50.0 µs."
+    )
+    assert [change.text for change in fusions.graph_diff(new, old, moved)][-1] == "1 fewer ReorderOutput node executed."
+    # of a trace that is listed in part, who knows what the rest is
+    part = new.model_copy(update={"providers": [ProviderTime(name=CPU, nodes=9, time_share=1.0)]})
+    assert "node added" not in [change.sign.word for change in fusions.graph_diff(old, part)]
+    assert fusions.graph_diff(old, new)[0].moved_us is None

@@ -1,0 +1,141 @@
+"""One traced inference of each of several cells, one lane below the other on one axis: before and after."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dashboard.figures import colours, theme
+from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.timelines import MAX_BARS, Bar, Matched, bars_of, layout_of, us
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.tracing.graphs import beginnings
+from farm.rules.tracing.timeline import Span, Timeline
+from farm.rules.wording import numbers
+
+NAME = "timelines"
+# the part of a lane that is free, and how many pairs of bars are joined
+LANE_GAP, MAX_LINKS = 0.4, 12
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A cell and its traced inference, or the sentence that says why there is none."""
+
+    name: str
+    trace: Timeline | str
+
+
+COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
+    Column("Cell", lambda row: Entry(row[0])),
+    Number("inference, µs", lambda row: written(row[1].duration_us, us)),
+    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, us)),
+    Number("executed nodes", lambda row: counted(len(row[1].spans))),
+    Number("inferences traced", lambda row: counted(row[1].runs)),
+)
+
+
+def lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
+    """The inferences that are there, one lane below the other: the same own nodes together, painted where their time
+    moved, and of two cells the largest changes joined by lines. `matched`: by own node, of exactly these cells."""
+    known = [
+        (place, cell.name, cell.trace)
+        for place, cell in enumerate(traced)
+        if not isinstance(cell.trace, str) and cell.trace.spans
+    ]
+    table = Table.of(NAME, "The traced inference of each cell", COLUMNS, [(name, trace) for _, name, trace in known])
+    if not known:
+        why = next((cell.trace for cell in traced if isinstance(cell.trace, str)), "The traces hold no executed node.")
+        return nothing(NAME, why, table)
+    rows: list[str] = []
+    bars: list[Bar] = []
+    for place, name, trace in known:
+        places = sorted({(span.lane, span.depth) for span in trace.spans})
+        for number, (lane, depth) in enumerate(places, len(rows)):
+            mine = [span for span in trace.spans if (span.lane, span.depth) == (lane, depth)]
+            bars += _together(mine, number, place, matched)
+        rows += [_cell_row_name(name, *place) for place in places]
+    bars = sorted(bars, key=lambda bar: -bar.length_us)[:MAX_BARS]
+    took = [f"{us(trace.duration_us)} µs in {name}" for _, name, trace in known]
+    return Figure(
+        name=NAME,
+        title=numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}"),
+        summary=_summary_of_several(traced, drawn=bars),
+        data=[bars_of(name, mine, colour) for name, colour, mine in _painted(bars)],
+        layout=layout_of(
+            rows,
+            [trace for _, _, trace in known],
+            "µs since the inference began",
+            height=theme.row_height(len(rows), per_row=72, least=240),
+            bargap=LANE_GAP,
+            shapes=_links(bars) if len(known) == len(traced) == 2 else [],
+        ),
+        table=table,
+        zooms=True,
+    )
+
+
+def _together(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
+    """Bars of one row: spans that run one after another for the same own nodes are one."""
+    found = [
+        (span, next((matched[part] for part in beginnings(span.name) if part in matched), None))
+        for span in sorted(spans, key=lambda span: span.start_us)
+    ]
+    alike = groupby(enumerate(found), key=lambda each: each[1][1].name if each[1][1] is not None else each[0])
+    return [_bar([each for _, each in some], row, place) for _, some in alike]
+
+
+def _bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> Bar:
+    """The base, which stands first, is painted as the first cell that moved against it."""
+    matched = found[0][1]
+    signs = matched.moved if matched is not None else ()
+    sign = signs[place - 1] if place and signs else next(filter(None, signs), None)
+    return Bar([span for span, _ in found], row, matched, sign)
+
+
+def _painted(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
+    """What moved in the colours of verdicts, all else grey."""
+    signs = sorted({bar.sign for bar in bars if bar.sign is not None}, key=lambda sign: sign.word)
+    painted = [
+        (sign.word, theme.ACCENT if sign.tone == "quiet" else f"@{sign.tone}", [b for b in bars if b.sign == sign])
+        for sign in signs
+    ]
+    still = [bar for bar in bars if bar.sign is None]
+    return [*painted, *([("not moved", colours.GREY, still)] if still else [])]
+
+
+def _links(bars: Sequence[Bar]) -> list[theme.Json]:
+    """From both ends of what moved in the upper lane to the same nodes in the lower one, of the longest."""
+    half = (1 - LANE_GAP) / 2
+    sides: dict[str, dict[int, Bar]] = {}
+    for bar in bars:
+        if bar.sign is not None and bar.matched is not None and bar.spans[0].depth == bar.spans[0].lane == 0:
+            sides.setdefault(bar.matched.name, {}).setdefault(bar.row, bar)
+    pairs = [[own[row] for row in sorted(own)] for own in sides.values() if len(own) == 2][:MAX_LINKS]
+    return [
+        {"type": "line", "layer": "below", "x0": x0, "x1": x1, "y0": upper.row + half, "y1": lower.row - half}
+        | {"line": theme.pen(theme.SOFT, 1)}
+        for upper, lower in pairs
+        for x0, x1 in (
+            (upper.start_us, lower.start_us),
+            (upper.start_us + upper.length_us, lower.start_us + lower.length_us),
+        )
+    ]
+
+
+def _summary_of_several(traced: Sequence[Traced], drawn: Sequence[Bar]) -> str:
+    spans = sum(0 if isinstance(cell.trace, str) else len(cell.trace.spans) for cell in traced)
+    left = spans - sum(len(bar.spans) for bar in drawn)
+    rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""
+    missing = [f"{cell.name}: {cell.trace}" for cell in traced if isinstance(cell.trace, str)]
+    return (
+        "Same axis for every cell; nodes that run one after another for the same nodes of the model are one bar, "
+        "painted where their time moved. Tracing takes time itself, so these inferences are longer than timed "
+        f"ones.{rest}{' ' if missing else ''}{' '.join(missing)}"
+    )
+
+
+def _cell_row_name(name: str, lane: int, depth: int) -> str:
+    """A cell's threads and depths stand below it."""
+    where = [f"thread {lane + 1}"] if lane else []
+    where += [f"inside, {depth} deep"] if depth else []
+    return ", ".join(where) if where else name
