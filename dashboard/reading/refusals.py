@@ -15,8 +15,12 @@ from farm.rules.planning.ways_out import taken
 from farm.rules.presenting.refusals import Refused, by_reason
 from farm.rules.presenting.tables import Entry
 
-# what a machine of one's own takes, where no change of the matrix does
-OF_NODES = (ReasonCode.NO_NODE, ReasonCode.PROVIDER_NOT_IN_BUILD)
+# what helps where no change of the matrix does: what the button says, and the page that it leads to
+ELSEWHERE = {
+    ReasonCode.NO_NODE: ("Add a node", "dashboard:fleet"),
+    ReasonCode.PROVIDER_NOT_IN_BUILD: ("Add a node", "dashboard:fleet"),
+    ReasonCode.CUSTOM_DOMAIN: ("Upload another export", "dashboard:upload"),
+}
 NOTHING = ("", "", None, "")
 
 
@@ -55,8 +59,8 @@ def _button(
     reason: Reason, way: WayOut | None, matrix: str | Mapping[str, object]
 ) -> tuple[str, str, TrialAsked | None, str]:
     if way is None or not matrix:
-        needs_node = way is None and matrix and reason.code in OF_NODES
-        return ("Add a node", "", None, reverse("dashboard:fleet")) if needs_node else NOTHING
+        label, page = ELSEWHERE.get(reason.code, ("", "")) if way is None and matrix else ("", "")
+        return (label, "", None, reverse(page)) if page else NOTHING
     if way.ask is not None:
         return way.label, "", way.ask, ""
     try:

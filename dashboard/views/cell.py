@@ -131,6 +131,8 @@ OPEN = {
     "preparing": "being prepared",
     "settling": "measured, being settled",
 }
+# what may end well with other sizes, limits or settings
+ENDED_BADLY = ("failed", "timeout", "crashed")
 MACHINE = (
     ("Processor", "cpu_model"),
     ("Logical cores", "logical_cores"),
@@ -194,6 +196,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         ),
         "share_subject": f"{row.pk}:{found.id}",
         "may_write": (may_write := selectors.can_write_run(person(request), row)),
+        "again": address_to_repeat(row, found.id) if may_write and state in ENDED_BADLY else "",
         "may_share": found.p50_ms is not None and may_write,
         "refused": refused([found], address, matrix=row.matrix if may_write else ""),
     }

@@ -214,6 +214,20 @@ def test_what_no_change_of_the_matrix_measures_leads_to_a_machine_that_would(
     assert re.search(r'<a class="button copy" data-way href="/fleet/">Add a node</a>', text)
 
 
+def test_a_model_with_operators_of_its_own_and_a_cell_that_failed_have_a_button_too(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    failed = rows.finished_run(version, node, owner, crashes=[1])
+    text = signed_in.get(f"/runs/{failed.pk}/cells/c2/").content.decode()
+    form = html.unescape(re.search(r'data-way href="([^"]*)"', text)[1])
+    assert assert_is_page(signed_in.get(form))
+    assert f"like={failed.pk}&cell=c2" in form
+    version.inspection = {**version.inspection, "custom_domains": ["their.own"]}
+    version.save()
+    run = rows.begin_run(version, owner)
+    assert re.search(r'data-way href="/models/upload/"', signed_in.get(f"/runs/{run.pk}/").content.decode())
+
+
 def test_whoever_may_only_look_gets_no_button(version: Version, node: Node, owner: User, team: Team) -> None:
     axes = {"runtime": ["1.20.0", "1.31.1"], "policy": ["none", "max-performance"]}
     run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
