@@ -50,7 +50,8 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     if not cell.samples_ms:
         return empty_figure(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
-    reached = theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
+    end, beyond = theme.cut(cell.samples_ms)
+    reached = [ms for ms in theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms) if ms <= end]
     count = len(cell.samples_ms)
     shapes = [theme.band("y", *cell.p50_ci_ms, percent=10)] if cell.p50_ci_ms is not None else []
     shapes += [theme.rule("y", cell.p50_ms, colour=theme.INK)] if cell.p50_ms is not None else []
@@ -82,7 +83,8 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
         ),
         table=table,
-        note="Line: the median of all launches. Band: its 95 % interval." if cell.p50_ci_ms is not None else "",
+        note=("Line: the median of all launches. Band: its 95 % interval." if cell.p50_ci_ms is not None else "")
+        + beyond,
     )
 
 
@@ -157,6 +159,7 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
         return empty_figure(WARM_UP, f"No launch has {MIN_TIMINGS} timings, too few to show how it settles.", table)
     shown = known[-MAX_LAUNCHES:]
     each = MAX_POINTS // len(shown)
+    end, beyond = theme.cut([ms for _, values in shown for ms in values])
     return Figure(
         name=WARM_UP,
         title=_settling(known),
@@ -173,10 +176,10 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
             xaxis=theme.axis(
                 "inference of the launch", zeroline=False, **theme.linear([len(values) for _, values in shown])
             ),
-            yaxis=theme.axis("ms by the clock", **theme.linear([max(values) for _, values in shown])),
+            yaxis=theme.axis("ms by the clock", **theme.linear([end])),
         ),
         table=table,
-        note="In colour: the last launch. Grey: those before it.",
+        note=f"In colour: the last launch. Grey: those before it.{beyond}",
     )
 
 

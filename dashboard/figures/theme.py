@@ -43,6 +43,8 @@ ROOM = 0.02
 FOR_LABELS = 0.12
 # beyond this spread small values would be invisible on a linear axis
 LOG_FROM = 6.0
+# so many times the others' largest value is an outlier
+OUTLYING = 3
 # two ticks of a logarithmic axis around 1 lie at least such a part of it apart
 APART = 1 / 7
 # round changes away from 1, by how far they lie from it
@@ -217,6 +219,15 @@ def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROO
     text = [f"{written} %" for written in texts([100 * tick for tick in shown])] if is_share else texts(shown)
     ends = [shown[0] - (0.0 if from_zero else beyond), shown[-1] + beyond]
     return {"range": ends, "tickvals": shown, "ticktext": text}
+
+
+def cut(values: Sequence[float]) -> tuple[float, str]:
+    """Where an axis ends so that the furthest hundredth does not flatten all others, and how many lie beyond."""
+    ordered = sorted(values)
+    usual = ordered[int(0.99 * (len(ordered) - 1))]
+    end = ordered[-1] if ordered[-1] <= OUTLYING * usual else 1.5 * usual
+    beyond = [value for value in ordered if value > end]
+    return end, f" Above the axis: {len(beyond)}, up to {numbers.plain(ordered[-1])}." if beyond else ""
 
 
 def steps(low: float, high: float) -> list[float]:

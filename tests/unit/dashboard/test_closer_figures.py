@@ -112,6 +112,21 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
     assert len(figure.table.rows) == 24
 
 
+def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict[str, Cell]) -> None:
+    timings = [1.0, 1.1] * 100
+    figure = samples.warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
+    assert figure.layout["yaxis"]["range"][1] < 3
+    assert figure.note.endswith("Above the axis: 1, up to 90.0.")
+    assert "Above" not in samples.warm_up(by_id["b1-a0"], [(0, timings)]).note
+    far = by_id["b1-a0"].model_copy(
+        update={"samples_ms": [1.0, 1.1, 1.0, 30.0], "p50_ms": 1.05, "p50_ci_ms": (1.0, 30.0)}
+    )
+    figure = samples.samples(far)
+    assert figure.layout["yaxis"]["range"][1] < 3
+    assert "up to 30.0" in figure.note
+    assert figure.picture.count("h0") == 3
+
+
 def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
     assert samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
     assert "No launch has 10 timings" in samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
