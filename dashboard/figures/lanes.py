@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.figure import Figure, empty_figure
 from dashboard.figures.timelines import MAX_BARS, Bar, Matched, bars_of, layout_of, us
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.graphs import beginnings
@@ -45,7 +45,7 @@ def lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
     table = Table.of(NAME, "The traced inference of each cell", COLUMNS, [(name, trace) for _, name, trace in known])
     if not known:
         why = next((cell.trace for cell in traced if isinstance(cell.trace, str)), "The traces hold no executed node.")
-        return nothing(NAME, why, table)
+        return empty_figure(NAME, why, table)
     rows: list[str] = []
     bars: list[Bar] = []
     for place, name, trace in known:

@@ -15,6 +15,7 @@ from dashboard.reading import accuracy, comparisons, copies, facts, operators
 from dashboard.reading import cell as reading
 from dashboard.reading.cell import open_cells
 from dashboard.reading.cells import refused
+from dashboard.reading.runs import address_to_repeat
 from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
