@@ -105,3 +105,5 @@ def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
     part = new.model_copy(update={"providers": [ProviderTime(name=CPU, nodes=9, time_share=1.0)]})
     assert "node added" not in [change.sign.word for change in fusions.graph_diff(old, part)]
     assert fusions.graph_diff(old, new)[0].moved_us is None
+    # nothing is claimed of what was not traced
+    assert fusions.graph_diff(old, new.model_copy(update={"operators": []})) == []
