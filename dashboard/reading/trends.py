@@ -310,8 +310,13 @@ def of_model(model: "Model") -> dict[str, object]:
         "badge": badge,
         "badge_words": words,
         "markdown": markdown,
-        "watch_command": f"onnxfarm watch add upgrades --model {model.pk} --reference 1.29.0",
+        "watch_command": "" if watches else _watch_command(model),
     }
+
+
+def _watch_command(model: "Model") -> str:
+    name = pages.free_name(model.team_id, "upgrades")
+    return f"onnxfarm watch add {name} --model {model.pk} --reference 1.29.0"
 
 
 def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:

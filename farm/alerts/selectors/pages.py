@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain, count
 from typing import NamedTuple
 
 from django.db.models import Count, F, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Value, Window
@@ -213,6 +214,12 @@ def watches_of_model(model: Model) -> list[Watch]:
     named = Q(watched=model)
     labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])
     return list(Watch.objects.filter(named | labelled).distinct().order_by("name", "pk"))
+
+
+def free_name(team_id: int, name: str) -> str:
+    """The name where no watch of the team has it, else with the first number that none has."""
+    taken = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
+    return next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
 
 
 def watched_among(models: Iterable[Model]) -> dict[int, int]:

@@ -151,10 +151,14 @@ def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch,
     assert Client().get(badge[1].replace(".svg", "0.svg")).status_code == 404
 
 
-def test_a_model_that_nobody_watches_says_how_to(signed_in: Client, version: Version) -> None:
-    response = signed_in.get(f"/models/{version.model_id}/")
-    assert "No watch covers this model" in assert_is_page(response)
-    assert f"onnxfarm watch add upgrades --model {version.model_id}" in response.content.decode()
+def test_a_model_that_nobody_watches_says_how_to_by_a_name_that_no_watch_has(
+    signed_in: Client, version: Version, owner: User
+) -> None:
+    for name in ("upgrades", "upgrades-2", "upgrades-3"):
+        response = signed_in.get(f"/models/{version.model_id}/")
+        assert "No watch covers this model" in assert_is_page(response)
+        assert f"onnxfarm watch add {name} --model {version.model_id}" in response.content.decode()
+        make_watch(version, owner, name=name, watched=[], label="of others")
 
 
 def test_a_model_is_watched_by_its_label_too(signed_in: Client, version: Version, owner: User, node: Node) -> None:
