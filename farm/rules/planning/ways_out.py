@@ -103,7 +103,7 @@ class WaysOut:
 
     def __init__(self, matrix: Matrix, measured: Sequence[tuple[Resolved, Point]]) -> None:
         self._matrix = matrix
-        self._points = [point for _, point in measured]
+        self._cells = measured
         self._measured = {_identity(cell) for cell, _ in measured}
         self._found: dict[tuple[str, str], WayOut | None] = {}
 
@@ -119,16 +119,24 @@ class WaysOut:
         if (asked := _asked(cell, request)) is not None:
             return asked
         # a point of `include` is no product of axes, so that a value of an axis does not reach it
-        ways = () if self._matrix.include else WAYS.get(cell.reason.code, ()) if cell.reason else ()
+        assert cell.reason is not None
+        ways = () if self._matrix.include else WAYS.get(cell.reason.code, ())
+        is_unknown = cell.reason.code == ReasonCode.UNKNOWN_RUNTIME
         for axis, value in (change for changes in ways for change in changes(cell.spec, request)):
             changed = _changed(point, axis, value)
             if changed is None:
                 continue
             found = Resolver(request).resolve(changed, name=cell.name)
-            if found.reason is None and _identity(found) not in self._measured:
+            is_elsewhere = axis == "runtime" and not is_unknown and self._has_release_for(found, changed)
+            if found.reason is None and not is_elsewhere and _identity(found) not in self._measured:
                 way = self._way(axis, value, point.values.get(axis), before=cell.spec, after=found.spec)
                 return way.model_copy(update={"command": self._command(way, found.spec, request)})
         return None
+
+    def _has_release_for(self, found: Resolved, point: Point) -> bool:
+        """Whether another release of the package measures the same in this matrix."""
+        wanted = _without_release(found, point)
+        return any(_without_release(cell, other) == wanted for cell, other in self._cells)
 
     def _command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
         """The whole matrix with the change, on the farm that was asked or the machine at hand, which was not asked for
@@ -143,7 +151,7 @@ class WaysOut:
     def _way(self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec) -> WayOut:
         """A value that only ever gets refused gives way; one that others are measured with stays beside the new one."""
         said, declared = MATRIX_AXES[axis].of, self._matrix.axes.get(axis, ())
-        is_in_use = any(point.values.get(axis) == old for point in self._points)
+        is_in_use = any(point.values.get(axis) == old for _, point in self._cells)
         value = said(after) if value is None and is_in_use else value
         values: list[Value | None] = []
         if value is None:
@@ -191,6 +199,11 @@ def _asked(cell: Resolved, request: Request) -> WayOut | None:
 
 def _identity(cell: Resolved) -> tuple[str, ...]:
     return (cell.spec.artifact_sha256, *cell.digests[:3])
+
+
+def _without_release(cell: Resolved, point: Point) -> tuple[str, str, dict[str, Value]]:
+    others = {axis: value for axis, value in point.values.items() if axis != "runtime"}
+    return cell.spec.artifact_sha256, cell.spec.runtime.distribution, others
 
 
 def _changed(point: Point, axis: str, value: Value | None) -> Point | None:

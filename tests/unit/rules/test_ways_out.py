@@ -31,14 +31,14 @@ def ways(plan: Plan) -> dict[str, WayOut | None]:
 # matrix, model, what the axis then holds
 CASES: Mapping[str, tuple[dict[str, Any], ModelFacts, str, list[object]]] = {
     "a newer release where all that an old one gets is refusals": ({"runtime": "1.17.0"}, NEWER, "runtime", [NEWEST]),
-    "the newest stays last, so that what was measured is the baseline": (
-        {"runtime": "1.17.0,1.31.1"},
+    "one newer release where no release of the matrix loads it": (
+        {"runtime": "1.17.0,1.18.0"},
         NEWER,
         "runtime",
-        [NEW, NEWEST],
+        ["onnxruntime==1.18.0", NEWEST],
     ),
-    "an older opset beside the model's own where the newest release is measured already": (
-        {"runtime": "1.17.0,1.31.1,1.32.0"},
+    "an older opset beside the model's own where a newer release is measured already": (
+        {"runtime": "1.17.0,1.31.1"},
         NEWER,
         "opset",
         ["as-is", 20],
@@ -100,7 +100,7 @@ def test_a_way_out_has_a_label_and_the_command_that_measures_it_here() -> None:
 
 # matrix, model, the command
 COMMANDS: Mapping[str, tuple[dict[str, Any], ModelFacts, str]] = {
-    "a release beside the others": ({"runtime": "1.17.0,1.31.1"}, NEWER, "--ort 1.31.1,1.32.0"),
+    "a release beside the others": ({"runtime": "1.17.0,1.18.0"}, NEWER, "--ort 1.18.0,1.32.0"),
     "no batch, the releases kept, the inputs beside the model": (
         {"runtime": "1.29.0,1.31.1", "batch": "1", "threads": "1,2", "budget": "standard"},
         make_model(batch="batch", inputs_sha256="c" * 64, inputs_batch=2, calibration_sha256="d" * 64),
