@@ -58,6 +58,8 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
         text = "No node is online: enrol one, or wait until one comes, and plan again."
+    elif not tags:
+        text = "The nodes that are online have not proven their hardware yet: plan again once they have."
     elif spec.hardware.startswith("node:"):
         names = [f"node:{node.name or node.id}" for node in fleet]
         text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_meant(spec.hardware, names)}."

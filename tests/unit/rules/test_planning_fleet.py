@@ -42,6 +42,8 @@ def test_hardware_is_a_tag_all_of_several_any_of_several_or_a_node(hardware, tak
     ("options", "fleet", "words"),
     [
         ({}, [], "No node is online"),
+        # nodes that came a moment ago
+        ({}, [node("a", tags=[])], "have not proven their hardware yet"),
         (
             {"hardware": "arm"},
             [node("a", tags=["cpu", "arm64"])],
