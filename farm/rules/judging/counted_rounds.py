@@ -26,7 +26,7 @@ BUSY_SHARE = 1 / 3
 # a wider interval of wall time is not worth a figure
 MAX_FACTOR = 10.0
 # and a narrower one is no reason
-MIN_FACTOR = 1.02
+MIN_FACTOR = 1.1
 
 
 @dataclass(frozen=True, slots=True)
