@@ -137,7 +137,11 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
         alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
-        if self.is_out_of_time or self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds) or not alive:
+        if (
+            self.evidence.is_out_of_time
+            or self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds)
+            or not alive
+        ):
             return False
         if self.rounds < self.block.min_rounds:
             return True
@@ -145,10 +149,6 @@ class BlockJudge:
         if self.block.is_of_pipeline:
             undecided = [planned for planned in undecided if planned.axis != TWIN]
         return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
-
-    @property
-    def is_out_of_time(self) -> bool:
-        return bool(self.evidence.rounds) and self.evidence.rounds[max(self.evidence.rounds)].is_last
 
     def paired(self, planned: PlannedComparison) -> Paired:
         """The rounds of a comparison that count."""
@@ -235,9 +235,8 @@ class BlockJudge:
         counting, least = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= least:
             return ""
-        return counted_rounds.too_few(
-            counting, measured=self.rounds, least=least, is_out_of_time=self.is_out_of_time and self.rounds < least
-        )
+        is_out_of_time = self.evidence.is_out_of_time and self.rounds < least
+        return counted_rounds.too_few(counting, measured=self.rounds, least=least, is_out_of_time=is_out_of_time)
 
 
 def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:

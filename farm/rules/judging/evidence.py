@@ -68,6 +68,11 @@ class Evidence:
             case _:
                 self.curves[report.arm] = report
 
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the node ended the rounds, because no further one fitted its time."""
+        return bool(self.rounds) and self.rounds[max(self.rounds)].is_last
+
     def failure(self, arm: int) -> Reason | None:
         """Why the arm did not get through: its check's reason, or the first one of its samples."""
         check = self.checks.get(arm)

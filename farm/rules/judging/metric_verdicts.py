@@ -80,7 +80,7 @@ def _by_repeat(
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
         repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
         is_short = repeated is not None and repeated.rounds < repeats.MIN_ROUNDS
-        lack = counted_rounds.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
+        lack = counted_rounds.unrepeated(is_out_of_time=judge.evidence.is_out_of_time) if is_short else ""
         found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
     return found
 

@@ -30,9 +30,8 @@ BLOCK_TIMEOUT_FLOOR_S = 900.0
 BLOCK_TIMEOUT_CEILING_S = 7200.0
 RUNNER_TIMEOUT_CEILING_S = 3600.0
 # why there are fewer rounds than were asked for, and what to do
-TIME_RAN_OUT = "Time ran out"
 _OUT_OF_TIME = (
-    f"{TIME_RAN_OUT}, which launches here take more of than planned: reduce other load on the machine{{}}; launches "
+    "Time ran out, which launches here take more of than planned: reduce other load on the machine{}; launches "
     "are shortest with `--budget quick`."
 )
 OUT_OF_TIME = _OUT_OF_TIME.format(", measure fewer cells in one run")

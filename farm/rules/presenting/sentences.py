@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from farm.contract.cells import Budget
 from farm.contract.document import Document
@@ -12,7 +11,6 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
-from farm.rules.planning.estimates import OUT_OF_TIME_ALONE, ROUNDS, TIME_RAN_OUT
 from farm.rules.presenting import (
     fusions,
     generation_phases,
@@ -118,8 +116,7 @@ def _measured(document: Document) -> str:
     cells = [cell for cell in document.cells if cell.twin_of is None]
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
-        asked = ROUNDS.get(cast(Budget, document.budget), ROUNDS[Budget.QUICK]).least
-        return cell_sentence(measured[0], document.comparisons, asked=asked)
+        return cell_sentence(measured[0], document.comparisons)
     if not cells:
         return "Nothing was planned."
     if not measured:
@@ -138,19 +135,15 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, to
     return f"{signed(change.word)}{change.unit}: {_statement(comparison, change, cells)}"
 
 
-def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = (), *, asked: int = 0) -> str:
-    """A cell alone in words: its latency, or its status with the reason. `comparisons`: with its A/A copy; `asked`: of
-    how many launches at least."""
+def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
+    """A cell alone in words: its latency, or its status with the reason. `comparisons`: with its A/A copy."""
     what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
-    is_short = any(TIME_RAN_OUT in (pair.reason or "") for pair in comparisons)
-    more = f"; other work disturbed {counted(lost, 'launch', 'launches')}" if (lost := cell.disturbed_samples) else ""
-    few = f" It has {len(cell.samples_ms)} of at least {asked} launches{more}. {OUT_OF_TIME_ALONE}" if is_short else ""
-    few += f" {cell.reason.text}" if cell.reason is not None else ""
+    few = f" {cell.reason.text}" if cell.reason is not None else ""
     times = Times.of([cell], comparisons)
     if cell.id not in times.by_processor:
         return f"{what}: {by_clock} {launches}.{few}"

@@ -11,6 +11,7 @@ from farm.rules.cells import identity, metrics, scenarios, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
+from farm.rules.planning.estimates import OUT_OF_TIME_ALONE
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.presenting import parities
 from farm.rules.quality import parity
@@ -65,7 +66,7 @@ def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellSta
     is_stopped = reason is not None and reason.status == CellStatus.CANCELLED
     is_enough = len(evidence.rounds) >= block.block.min_rounds or (block.is_over and (is_stopped or reason is None))
     if is_enough and evidence.samples(arm.arm):
-        return CellStatus.DONE, _stopped(block, evidence) if is_stopped else None
+        return CellStatus.DONE, _stopped(block, evidence) if is_stopped else _lack(arm, block, evidence)
     if not block.is_over:
         return None
     if reason is None:
@@ -80,6 +81,19 @@ def _stopped(block: BlockRecord, evidence: Evidence) -> Reason:
     count = len(evidence.rounds)
     text = f"{why} {counted(count, 'round')} {'was' if count == 1 else 'were'} measured before."
     return Reason(code=ReasonCode.CANCELLED if block.reason is None else block.reason.code, text=text)
+
+
+def _lack(arm: Arm, block: BlockRecord, evidence: Evidence) -> Reason | None:
+    """Why a cell that is measured with its own copy at most has few launches; where there are others, what compares
+    them says it."""
+    samples, least = evidence.samples(arm.arm), block.block.min_rounds
+    is_alone = all(other.positions == arm.positions for other in block.block.arms)
+    if len(samples) >= least or not evidence.is_out_of_time or not is_alone:
+        return None
+    lost = sum(sample.is_disturbed for sample in samples)
+    more = f"; other work disturbed {counted(lost, 'launch', 'launches')}" if lost else ""
+    text = f"It has {len(samples)} of at least {least} launches{more}. {OUT_OF_TIME_ALONE}"
+    return Reason(code=ReasonCode.TIMEOUT, text=text)
 
 
 def _measured_cell(

@@ -8,13 +8,14 @@ from farm.contract.document_cells import CellMetric
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
-from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.spreadsheets import rows_of
 from farm.rules.presenting.times import Times, items_text, latency_of
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.documents import NEW, make_cell, make_comparison, make_document
+from tests.unit.rules.making import make_model, make_round, make_sample, plan_of
 
 CPU_THROUGHPUT = METRICS["cpu_throughput"]
 BUSY: dict[str, Any] = {
@@ -116,21 +117,24 @@ def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
     assert not Times.of([lone], [twin(), BY_CLOCK]).by_processor
 
 
-def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out() -> None:
-    late = twin(reason=f"5 rounds decide nothing. {OUT_OF_TIME}")
-    for told, again in ((BUSY, "; other work disturbed 8 launches"), (CALM, "")):
-        cell = make_cell(**told | {"samples_ms": [2.7] * 5})
-        said, not_late = (
-            sentences.opening(make_document(cell, make_cell("c1.twin", twin_of="c1", **told), comparisons=[pair]))
-            for pair in (late, twin())
-        )
-        assert (
-            f"It has 5 of at least 8 launches{again}. Time ran out, which launches here take more of than planned: "
-            in said
-        )
-        # of a single cell there are no fewer
-        assert "fewer cells" not in said
-        assert "Time ran out" not in not_late
+@pytest.mark.parametrize("has_twin", [False, True])
+@pytest.mark.parametrize("is_disturbed", [False, True])
+def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out(has_twin: bool, is_disturbed: bool) -> None:
+    """Only one lone cell in eight has a copy of its own, and the others said nothing of it."""
+    (block,) = plan_of({"runtime": "1.31.1"}, with_null_pair=has_twin).blocks
+    assert len(block.arms) == 1 + has_twin
+    sample = make_sample(1.0, is_disturbed=is_disturbed)
+    rounds = [make_round(number, dict.fromkeys(range(len(block.arms)), sample)) for number in range(6)]
+    late = [*rounds[:-1], rounds[-1].model_copy(update={"is_last": True})]
+    said, not_late = (
+        sentences.opening(assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports)])))
+        for reports in (late, rounds)
+    )
+    again = "; other work disturbed 6 launches" if is_disturbed else ""
+    assert f"It has 6 of at least 8 launches{again}. Time ran out" in said
+    # of a single cell there are no fewer
+    assert "fewer cells" not in said
+    assert "Time ran out" not in not_late
 
 
 def change(name: str, old: float, new: float, **changes: Any) -> MetricChange:
