@@ -1,4 +1,4 @@
-"""A disk that is full is said to be: where, how much is free there, and how much is needed."""
+"""Too little room on a disk: where, how much is free there, and how much is needed."""
 
 import errno
 import shutil
@@ -30,5 +30,7 @@ def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> It
 
 
 def _sentence(folder: Path, needed_bytes: int, way_out: str) -> str:
-    needed = f", and {size(needed_bytes)} are needed" if needed_bytes else ""
-    return f"The disk of {folder} is full: {size(shutil.disk_usage(folder).free)} are free{needed}. {way_out}"
+    free = f"{size(shutil.disk_usage(folder).free)} free"
+    if needed_bytes:
+        return f"The disk of {folder} has too little room: {free}, {size(needed_bytes)} needed. {way_out}"
+    return f"The disk of {folder}, or your quota there, is full: {free}. {way_out}"

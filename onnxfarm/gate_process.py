@@ -11,14 +11,18 @@ SAYS_NOTHING = "nothing is said of the model"
 
 
 def exit_code(status: int, *, is_judged: bool) -> int:
-    """128 + N where signal N ended it, as shells have it, and INTERNAL where it failed without having judged."""
+    """The exit code of a gate process that ended with `status`, which is negative if a signal killed it.
+
+    A kill by signal N becomes 128 + N, as in a shell. FAILED without a verdict becomes INTERNAL: then the gate broke,
+    and the model was not judged. Every other status is kept.
+    """
     if status < 0:
         return 128 - status
     return INTERNAL if status == FAILED and not is_judged else status
 
 
 def is_broken(code: int) -> bool:
-    """Whether the gate itself is to blame: it crashed, or was killed by nobody's wish."""
+    """Whether the gate itself is to blame: it crashed, or was killed by a signal that nobody sends to cancel."""
     return code == INTERNAL or (code > 128 and code not in CANCELLED)
 
 

@@ -1,4 +1,4 @@
-"""The page of a search for the settings to ship, and the form on a model's page that asks for one."""
+"""The page of a search for the settings to ship, and the form on a model's page that starts it."""
 
 from dataclasses import dataclass, replace
 from functools import partial

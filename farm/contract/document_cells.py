@@ -76,7 +76,7 @@ class Accuracy(Part):
     ci_high: float | None = None
     reason: Reason | None = None  # why there is no value; the cell may be done all the same
     measured_by: str | None = None  # the cell that ran for this one: same variant, runtime, provider and session
-    baseline: str | None = None  # the FP32 cell of the same runtime; null for one that is such a cell
+    baseline: str | None = None  # the FP32 cell of the same runtime; null where it is such a cell itself
     # this value minus the baseline's on the same samples, 95 % interval (Newcombe's paired, else t)
     difference: float | None = None
     difference_low: float | None = None

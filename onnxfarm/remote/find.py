@@ -43,7 +43,7 @@ def _followed(client: Client, asked: FindOut, *, console: Console) -> FindOut:
 
 
 def answers_of(done: FindOut) -> list[Found]:
-    """The document of each race. Raises Infrastructure for one that could not be raced."""
+    """The document of each race. Raises Infrastructure where a race could not be run."""
     for race in done.races:
         if race.answer is None:
             raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {done.url}")

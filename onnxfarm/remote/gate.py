@@ -47,9 +47,10 @@ def _named(version: tuple[str, int]) -> str:
 
 
 def _base(client: Client, given: Given, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
-    """Model and number of the version in use now; a file is uploaded as one. None where two runtimes are compared.
+    """Model and number of the version to compare with; None where two runtimes of one model are compared.
 
-    One that was named is not looked up, which a token that may only gate must not: planning says where there is none.
+    A base that is a file is uploaded first. One given as MODEL@NUMBER is not looked up, which the token of a gate may
+    not: planning fails where there is none.
     """
     if given.beside is not None:
         base_fields = {
@@ -71,7 +72,7 @@ def _beside(subject: Subject) -> dict[str, Path | None]:
 
 @dataclass(frozen=True)
 class Remote:
-    """A farm."""
+    """A gate that a farm measures."""
 
     client: Client
     given: Given

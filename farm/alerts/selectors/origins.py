@@ -60,8 +60,9 @@ def graph_changes(symptom: Symptom) -> list[str]:
         old, new = (runs.cell_document(symptom.run, name) for name in (symptom.baseline, symptom.cell))
     except Missing:
         return []
-    told = Comparison.model_validate(symptom.comparison).operators if symptom.comparison else []
-    return fusions.graph_changes(old, new, [({one.node, *one.covers}, one.moved_us) for one in told])
+    operators = Comparison.model_validate(symptom.comparison).operators if symptom.comparison else []
+    moved = [({operator.node, *operator.covers}, operator.moved_us) for operator in operators]
+    return fusions.graph_changes(old, new, moved)
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

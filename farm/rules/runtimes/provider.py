@@ -24,22 +24,20 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A package that adds the provider beside plain `onnxruntime`.
-
-    `library`: `module:function` that gives the library's path. `core`: the `onnxruntime` beside every release of it;
-    another one would make other cells of the same digest. `first_major`: releases before it were builds of ONNX Runtime
-    themselves. `threads_option`: as the provider's, of the library's own options.
-
-    `beside`: of a package of other people, the releases of `onnxruntime` that it takes. It is installed only where an
-    admin and the machine's owner allow it by name.
-    """
+    """A package that adds the provider to a plain `onnxruntime`."""
 
     package: str
+    # "module:function"; the function returns the path of the plug-in's library
     library: str
     releases: tuple[str, ...]
+    # the onnxruntime installed with every release: another one would change what is measured under the same digest
     core: str = "1.31.1"
+    # releases of earlier major versions were whole builds of ONNX Runtime
     first_major: int = 0
+    # the library's own option for the number of threads
     threads_option: str = ""
+    # of a package of other people: the releases of onnxruntime that it accepts. It is installed only where an admin of
+    # the farm and the machine's owner allow it by name
     beside: str = ""
 
 

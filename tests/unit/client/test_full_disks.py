@@ -16,7 +16,7 @@ from worker.agent.installation import installer
 
 def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: Path) -> None:
     with (
-        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full: .* are free, and .* are needed\. Go\."),
+        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} has too little room: .* free, .* needed\. Go\."),
         check_free_space(tmp_path, needed_bytes=1 << 62, way_out="Go."),
     ):
         pass
@@ -24,7 +24,7 @@ def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: P
 
 def test_a_disk_that_becomes_full_is_said_to_be(tmp_path: Path) -> None:
     with (
-        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full"),
+        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path}, or your quota there, is full"),
         check_free_space(tmp_path, way_out="Go."),
         Path("/dev/full").open("wb", buffering=0) as full,
     ):

@@ -51,11 +51,12 @@ class Mailbox:
             offer = self._offers.get(timeout=timeout_s)
         except queue.Empty:
             return None
+        # it may have been asked for again just before this offer came; a second poll would begin
         self._wanted.clear()
         return offer
 
     def close(self) -> None:
-        """Stops polling. A poll in flight is left behind: a lost message is a late block, no more."""
+        """Stops polling. A poll in flight is left behind: the farm rings again for a block that nobody claimed."""
         self._closed.set()
         self._wanted.set()
 
@@ -81,5 +82,6 @@ class Mailbox:
             if offer is not None:
                 self._wanted.clear()
                 self._offers.put(offer)
+            # nothing came at once: a proxy or an old farm does not hold the poll, and is not to be flooded
             elif time.monotonic() - started < SOONEST_EMPTY_S:
                 self._closed.wait(pause_after(1) + SOONEST_EMPTY_S)

@@ -58,7 +58,7 @@ class MakeScenario(Protocol):
 
 
 def make_ready(room: Room, *, sessions: int) -> Ready:
-    """So many sessions of the order's model, each with its first inference behind it. Raises Refusal."""
+    """Opens so many sessions of the order's model, binds their inputs and runs each once. Raises Refusal."""
     order, timer = room.order, room.timer
     given = load_arrays(order.inputs)
     kind = kind_of(order)
