@@ -267,7 +267,7 @@ def _parity(
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
     if draws := record.model_of(spec).draws:
-        return doc_cells.Parity(text=parity.judge_random(draws).text)
+        return doc_cells.Parity(text=parity.judge_random(draws).text, unjudged=True)
     preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset

@@ -183,7 +183,7 @@ def test_a_cell_that_was_cancelled_after_a_round_has_its_figure_and_says_so(
 def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_way_out(
     signed_in: Client, version: Version, node: Node, owner: User
 ) -> None:
-    axes = {"runtime": ["1.20.0", "1.31.1"], "policy": ["none", "max-performance"], "threads": [1, 2]}
+    axes = {"runtime": ["1.20.0"], "policy": ["none", "max-performance"], "threads": [1, 2]}
     run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
     rows.MadeUpNode(node).measure(run)
     text = signed_in.get(f"/runs/{run.pk}/").content.decode()
@@ -196,7 +196,7 @@ def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_w
     started = signed_in.post("/runs/new/", {name: html.unescape(value) for name, value in sent.items()})
     again = Run.objects.latest("pk")
     assert started["Location"] == f"/runs/{again.pk}/"
-    assert again.matrix["matrix"]["runtime"] == ["onnxruntime==1.20.0", "onnxruntime==1.31.1", "onnxruntime==1.32.0"]
+    assert again.matrix["matrix"]["runtime"] == ["onnxruntime==1.20.0", "onnxruntime==1.32.0"]
     assert again.cells.exclude(status="refused").count() == run.cells.exclude(status="refused").count() + 4
     assert {cell.way_out and cell.way_out.axis for cell in selectors.document(run).cells} == {None, "runtime"}
     # each refused cell offers the same where it stands alone, one that was measured nothing

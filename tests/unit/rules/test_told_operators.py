@@ -4,7 +4,13 @@ import pytest
 
 from dashboard.figures.operators import operators, sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
-from farm.rules.presenting.called_operators import largest_change, operators_heading, ordered_operators, told_operators
+from farm.rules.presenting.called_operators import (
+    largest_change,
+    operators_heading,
+    order_of,
+    ordered_operators,
+    told_operators,
+)
 from farm.rules.presenting.sentences import explanation
 from farm.rules.wording.numbers import THIN
 from tests.documents import NEW, make_cell, make_comparison
@@ -45,6 +51,10 @@ def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
     drawn = operators(pair, sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert drawn.title == f"Too few traces to say what explains the change: most Skip (2 nodes) +1{THIN}370 µs"
     assert (len(drawn.data[0]["x"]), len(drawn.table.rows)) == (2, 5)
+
+
+def test_of_an_undecided_change_nothing_is_said_to_be_its_cause() -> None:
+    assert order_of(compared(ONE_PAIR, "undecided")) == "changed most"
 
 
 def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None:
