@@ -1,7 +1,5 @@
 """Searches for the settings to ship over HTTP: ask, read and cancel."""
 
-from typing import Literal
-
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
@@ -11,6 +9,7 @@ from farm.alerts.selectors import finds as selectors
 from farm.alerts.services.finds import Question, ask_find, cancel_find
 from farm.api.auth import person
 from farm.contract.api.finds import FindOut, RaceOut
+from farm.contract.document_find import MAX_MINUTES, Goal
 from farm.registry.selectors import version
 from farm.rules.searches.limits import Limits
 
@@ -23,10 +22,8 @@ class FindOrder(Schema):
     model_config = ConfigDict(extra="forbid")
 
     version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
-    goal: Literal["latency", "throughput", "processor-time", "memory"] = Field(
-        default="latency", description="what is to be best"
-    )
-    minutes: float = Field(default=10.0, gt=0, le=1440, description="of each kind of hardware, about")
+    goal: Goal = Field(default="latency", description="what is to be best")
+    minutes: float = Field(default=10.0, gt=0, le=MAX_MINUTES, description="of each kind of hardware, about")
     space: dict[str, object] | None = Field(
         default=None, description="a matrix; left out: the usual space of the providers"
     )

@@ -3,11 +3,16 @@
 Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
 from farm.contract.document_cells import Part
+
+Goal = Literal["latency", "throughput", "processor-time", "memory"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
+# of each kind of hardware
+MAX_MINUTES = 24 * 60
 
 
 class FoundSetting(Part):
@@ -47,7 +52,7 @@ class Found(Part):
 
     schema_: Literal["onnxfarm.find/1"] = Field(default="onnxfarm.find/1", alias="schema")  # `onnxfarm.find/1`
     model: str  # the model's name
-    goal: Literal["latency", "throughput", "processor-time", "memory"]  # what is to be best
+    goal: Goal  # what is to be best
     budgets: dict[str, float] = Field(default_factory=dict)  # those that were asked for, by their options' names
     # `decided`: one setting; `close`: one of these; `undecided`: the best so far; `nothing`: none keeps the budgets
     state: Literal["decided", "close", "undecided", "nothing"]

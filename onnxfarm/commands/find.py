@@ -18,12 +18,12 @@ from rich.table import Column
 from rich.text import Text
 
 from farm.base.grouping import group_by
-from farm.contract.document_find import Found, FoundSetting
+from farm.contract.document_find import GOALS, MAX_MINUTES, Found, FoundSetting, Goal
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import plain_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
-from farm.rules.matrices.spaces import default_space
+from farm.rules.matrices.spaces import BATCHES, default_space
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, change_interval, counted, latency, memory, plain
 from onnxfarm.commands import options
@@ -40,13 +40,9 @@ from onnxfarm.subject import Judging, Subject
 from onnxfarm.terminal_tables import split_to_width
 
 if TYPE_CHECKING:
-    from farm.rules.searches.standings import Goal
     from onnxfarm.here.find import Question
 
 ITEMS = "items/s by the clock"
-GOALS = ("latency", "throughput", "processor-time", "memory")
-BATCHES = "1,8,32"
-MAX_MINUTES = 24 * 60.0
 # a block that goes on after the time is ended once all took so many times as much
 LATE = 2.0
 SHOWN_LEFT = 24
@@ -138,7 +134,7 @@ def find(  # noqa: PLR0913  every option of the command
         from onnxfarm.here.find import Question, count_physical_cores
     limits = Limits(**budgets, has_labels=evaluation is not None, has_tolerance=bool(tolerance))
     space = _space(asked, cores=count_physical_cores())
-    question = Question(str(model), cast("Goal", goal), limits, minutes)
+    question = Question(str(model), cast(Goal, goal), limits, minutes)
     _write_and_show(_found(space, question, given, console=console), json_file, console=console)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.contract.cells import CellSpec
-from farm.contract.document_find import Found
+from farm.contract.document_find import Found, Goal
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.searches import found
@@ -14,7 +14,6 @@ from farm.rules.searches.contenders import fits_in, split_contenders, why_no_rac
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Race
 from farm.rules.searches.search import Experiment, Outcome, Search, carry_out
-from farm.rules.searches.standings import Goal
 from farm.rules.wording.numbers import counted
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.outputs import print_lines

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
+from farm.alerts.models.moving import Moving
 from farm.alerts.models.watch import Watch, WatchRound
 from farm.alerts.states import (
     ALERT_ARROWS,
@@ -196,7 +197,7 @@ class AlertEvent(models.Model):
         return f"{self.kind}: {self.text}"
 
 
-class Investigation(models.Model):
+class Investigation(Moving):
     """A question to an alert that is answered by measuring: since when, and what undoes it. One run a step.
 
     `steps`: what was measured so far; `answer`: what came out, in the shape of its kind.
@@ -228,12 +229,3 @@ class Investigation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.alert}"
-
-    def move(self, state: InvestigationState, *, was: InvestigationState, **changes: object) -> bool:
-        """One conditional UPDATE. False: somebody else was first."""
-        moved = Investigation.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
-        if moved:
-            self.state = state
-            for name, value in changes.items():
-                setattr(self, name, value)
-        return bool(moved)

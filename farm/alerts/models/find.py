@@ -7,7 +7,8 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.alerts.states import FindState
+from farm.alerts.models.moving import Moving
+from farm.alerts.states import OPEN_FINDS, FindState
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -22,7 +23,7 @@ class FindQuerySet(models.QuerySet["Find"]):
         return self.filter(version__model__team__in=Team.objects.visible_to(user))
 
 
-class Find(models.Model):
+class Find(Moving):
     """One run a block, driven by the tick. Those that were asked for together, a kind of hardware each, name the first.
 
     `question`: goal, limits and minutes, the matrix, and who races, as it was planned first. `steps`: what each run
@@ -55,18 +56,9 @@ class Find(models.Model):
 
     @property
     def is_open(self) -> bool:
-        return self.state in (FindState.WAITING, FindState.MEASURING)
+        return self.state in OPEN_FINDS
 
     @property
     def minutes(self) -> float:
         """Of machines, so far."""
         return float(sum(step["minutes"] for step in self.steps))
-
-    def move(self, state: FindState, *, was: FindState, **changes: object) -> bool:
-        """One conditional UPDATE. False: somebody else was first."""
-        moved = Find.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
-        if moved:
-            self.state = state
-            for name, value in changes.items():
-                setattr(self, name, value)
-        return bool(moved)

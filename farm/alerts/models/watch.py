@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
+from farm.alerts.models.moving import Moving
 from farm.alerts.states import VERSIONS, Cause, RoundOutcome, RoundState
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
@@ -76,7 +77,7 @@ class Watch(models.Model):
         return Runtime(distribution=self.distribution, version=version)
 
 
-class WatchRound(models.Model):
+class WatchRound(Moving):
     """One measurement of one version for a watch: its run, and the run that confirms what was found.
 
     `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
@@ -129,15 +130,6 @@ class WatchRound(models.Model):
         if self.base is not None:
             return str(self.base), str(self.version)
         return self.watch.runtime(self.old), self.watch.runtime(self.new)
-
-    def move(self, state: RoundState, *, was: RoundState, **changes: object) -> bool:
-        """One conditional UPDATE. False: somebody else was first."""
-        moved = WatchRound.objects.filter(pk=self.pk, state=was).update(state=state, **changes)
-        if moved:
-            self.state = state
-            for name, value in changes.items():
-                setattr(self, name, value)
-        return bool(moved)
 
 
 class Point(models.Model):

@@ -22,7 +22,7 @@ from farm.alerts.selectors.releases import for_planning
 from farm.alerts.states import OPEN_FINDS, FindState
 from farm.base.refusals import Invalid, NotAllowed, Refusal
 from farm.contract.document import Document
-from farm.contract.document_find import LeftSetting
+from farm.contract.document_find import GOALS, MAX_MINUTES, Goal, LeftSetting
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.fleet.selectors import node_offers
 from farm.registry.models import EvaluationData, Version
@@ -30,23 +30,20 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import plain_of
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.matrices.points import expand
-from farm.rules.matrices.spaces import default_space
+from farm.rules.matrices.spaces import BATCHES, default_space
 from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.releases import Known
 from farm.rules.searches import contenders, found
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured
-from farm.rules.searches.standings import Goal
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.selectors.minutes import minutes_of_run
 from farm.runs.services import cancel_run, plan_run, start_run
 from farm.runs.states import RunOutcome, RunReason, RunState
 
-GOALS: tuple[Goal, ...] = ("latency", "throughput", "processor-time", "memory")
-MAX_MINUTES = 24 * 60.0
 MAX_KINDS = 16
-BATCHES = (1, 8, 32)
 # of a run whose nodes were lost before they measured anything
 MAX_TRIES = 3
 # refusals that pass by themselves
@@ -78,7 +75,8 @@ def ask_find(*, version: Version, by: User, question: Question) -> Find:
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     _check(question)
-    made = [_planned(version, hardware, question) for hardware in question.hardware or ("",)]
+    known = for_planning()
+    made = [_planned(version, hardware, question, known) for hardware in question.hardware or ("",)]
     with transaction.atomic():
         first: Find | None = None
         for hardware, plain in zip(question.hardware or ("",), made, strict=True):
@@ -97,10 +95,9 @@ def _check(question: Question) -> None:
         raise Invalid(f"Name up to {MAX_KINDS} kinds of hardware, each once.", code="hardware")
 
 
-def _planned(version: Version, hardware: str, question: Question) -> dict[str, object]:
+def _planned(version: Version, hardware: str, question: Question, known: Known) -> dict[str, object]:
     """The question of one race, as its row keeps it. Raises Invalid."""
     space = _space(version, hardware, question)
-    known = for_planning()
     plan = plan_run(version=version, matrix=space, known=known, with_null_pair=False)
     racing, refused = contenders.split_contenders(plan, space, question.goal)
     if why := contenders.why_no_race(racing, refused):

@@ -9,6 +9,8 @@ from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.runtimes import providers
 
 MAX_COUNTS = 4
+# that compete where throughput is the goal
+BATCHES = (1, 8, 32)
 ARENA_OFF = {"name": "arena off", "arena": False}
 SPINNING_OFF = {"name": "spinning off", "spinning": False}
 

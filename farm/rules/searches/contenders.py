@@ -6,7 +6,7 @@ from typing import Any
 
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
-from farm.contract.document_find import LeftSetting
+from farm.contract.document_find import Goal, LeftSetting
 from farm.rules.cells import label
 from farm.rules.cells.identity import fields_of
 from farm.rules.cells.values import plain_of
@@ -16,7 +16,6 @@ from farm.rules.planning.plans import Plan, PlannedBlock, PlannedComparison
 from farm.rules.runtimes import providers
 from farm.rules.searches import found
 from farm.rules.searches.race import Contender
-from farm.rules.searches.standings import Goal
 from farm.rules.wording.numbers import listed
 
 # what all pairs of a block are compared along: settings may differ in several axes

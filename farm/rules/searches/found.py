@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Cell
-from farm.contract.document_find import Found, FoundSetting, LeftSetting
+from farm.contract.document_find import Found, FoundSetting, Goal, LeftSetting
 from farm.rules.cells.values import plain_of
 from farm.rules.presenting.session_code import javascript_code, session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Outcome, Race
-from farm.rules.searches.standings import Cost, Goal, format_cost
+from farm.rules.searches.standings import Cost, format_cost
 from farm.rules.wording.numbers import counted, latency, memory, percent
 
 # what is told of an answer

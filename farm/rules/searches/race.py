@@ -14,13 +14,14 @@ from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.document_find import Goal
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import MIN_MEMORY
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.product import Selector
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.search import Experiment, Measured, Search
-from farm.rules.searches.standings import Cost, Goal, Standing, format_cost
+from farm.rules.searches.standings import Cost, Standing, format_cost
 
 # rounds of the short blocks; of more settings than these a second one costs less than the final block would
 ROUNDS = (2, 4)

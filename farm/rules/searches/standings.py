@@ -7,11 +7,12 @@ freedom, where a pair alone has rounds − 1. A setting is shut out where that i
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import log, log1p, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.document_find import Goal
 from farm.contract.reasons import CellStatus
 from farm.rules.comparing import special
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN
@@ -22,7 +23,6 @@ from farm.rules.searches.limits import is_disturbed
 from farm.rules.wording.numbers import TIMES, change
 from farm.rules.wording.vocabulary import is_change
 
-Goal = Literal["latency", "throughput", "processor-time", "memory"]
 MEMORY = "peak_memory_bytes"
 # goals that are judged by a metric beside the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from farm.contract.cells import CellSpec
-from farm.contract.document_find import Found, json_schema
+from farm.contract.document_find import GOALS, Found, json_schema
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
 from onnxfarm.here.bench import Home, Run
@@ -200,4 +200,4 @@ def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Run) -> None:
 
 
 def test_goals_are_those_of_the_document() -> None:
-    assert set(command.GOALS) == {*Found.model_fields["goal"].annotation.__args__}
+    assert set(GOALS) == {*Found.model_fields["goal"].annotation.__args__}

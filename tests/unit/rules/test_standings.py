@@ -4,7 +4,8 @@ import pytest
 
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_comparisons import Comparison
-from farm.rules.searches.standings import Cost, Goal, Standing, cost_of, format_cost
+from farm.contract.document_find import Goal
+from farm.rules.searches.standings import Cost, Standing, cost_of, format_cost
 from tests.documents import make_cell, make_comparison, make_document
 
 
