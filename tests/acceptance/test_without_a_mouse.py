@@ -67,7 +67,8 @@ class Keys:
         expect(where).to_be_visible()
         for _ in range(MOST_TABS):
             self.press(key)
-            assert self.page.evaluate(FOCUS) == ""
+            # a page that was waited for may be loaded anew at this moment, and gives the focus back
+            self.page.wait_for_function(f"({FOCUS})() === ''")
             if where.evaluate("element => element === document.activeElement"):
                 return
         pytest.fail(f"{MOST_TABS} times Tab do not reach {where} on {self.page.url}")

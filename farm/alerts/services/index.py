@@ -81,7 +81,8 @@ def ask_for(runtimes: Iterable[Runtime]) -> Known:
     if not wanted or settings.INDEX_POLL_S <= 0:
         return known
     for distribution in wanted:
-        if _is_my_turn(distribution, every_s=BELIEVED_S):
+        # whom the tick just now asks is asked here too: a plan cannot wait for the answer of somebody else
+        if _is_my_turn(distribution, every_s=BELIEVED_S) or _is_being_asked(distribution):
             look_for_releases(distribution, timeout_s=REQUEST_TIMEOUT_S)
     problems = IndexLook.objects.filter(distribution__in=wanted).exclude(problem="").values_list("problem", flat=True)
     return for_planning().model_copy(update={"silence": " ".join(problems)})
@@ -119,7 +120,8 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
         count, problem = 0, str(raised)
         log.warning("%s", raised)
     IndexLook.objects.update_or_create(
-        distribution=distribution, defaults={"looked_at": timezone.now(), "problem": problem[:500]}
+        distribution=distribution,
+        defaults={"looked_at": timezone.now(), "is_being_asked": False, "problem": problem[:500]},
     )
     return count
 
@@ -128,7 +130,14 @@ def _is_my_turn(distribution: str, *, every_s: float) -> bool:
     """One conditional UPDATE: of several workers, one asks."""
     IndexLook.objects.get_or_create(distribution=distribution)
     is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))
-    return bool(IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now()))
+    mine = IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now(), is_being_asked=True)
+    return bool(mine)
+
+
+def _is_being_asked(distribution: str) -> bool:
+    """Whether another worker's question has no answer yet; one that died is forgotten after its time."""
+    since = Now() - timedelta(seconds=TIMEOUT_S)
+    return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 
 
 def listing(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, User
 from farm.accounts.states import Scope
@@ -130,6 +131,14 @@ def test_a_build_that_nobody_knows_is_asked_for_at_its_index(nightly: PackageInd
             check_release("onnxruntime", f"1.34.0+at.{name}")
     assert feed.seen == ["/onnxruntime/"], "what it says is believed for ten minutes"
     assert list(IndexLook.objects.values_list("distribution", flat=True)) == ["onnxruntime@nightly"]
+
+
+def test_a_plan_does_not_refuse_what_another_worker_is_asking_for_at_this_moment(
+    nightly: PackageIndex, feed: Feed
+) -> None:
+    IndexLook.objects.create(distribution="onnxruntime@nightly", looked_at=timezone.now(), is_being_asked=True)
+    assert check_release("onnxruntime", BUILD) == BUILD
+    assert not IndexLook.objects.get(distribution="onnxruntime@nightly").is_being_asked
 
 
 def test_a_file_whose_bytes_changed_is_offered_no_more_and_that_is_said(nightly: PackageIndex, feed: Feed) -> None:
