@@ -21,4 +21,4 @@ def no_walls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _forget() -> None:
     confinement.find_available_level.cache_clear()
-    confinement.explain_failure.cache_clear()
+    confinement.explain_level_failure.cache_clear()

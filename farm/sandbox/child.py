@@ -21,13 +21,15 @@ from farm.sandbox.watch import Limits
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def run_command(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[parent.Given]) -> Ending:
-    """Runs `argv` (its first word an absolute path) and waits for its end, at most `timeout_s` seconds.
+def run_command(
+    argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[parent.LaunchOptions]
+) -> Ending:
+    """Runs `argv` (its first word an absolute path) in a confined child and waits at most `timeout_s` seconds for it.
 
-    Raises SandboxError when the child could not be started or confined, NoSandboxError where nothing can confine it and
-    this process has not accepted that; whatever the child does is an Ending.
+    Returns how the child ended, whatever it did. Raises SandboxError where the child cannot be started or confined, and
+    NoSandboxError where nothing can confine it and this process has not accepted that.
     """
-    return parent.run_confined(argv, policy=_levelled(policy), timeout_s=timeout_s, **given)
+    return parent.run_confined(argv, policy=_choose_level(policy), timeout_s=timeout_s, **options)
 
 
 def run_function(
@@ -36,27 +38,28 @@ def run_function(
     *,
     policy: Policy,
     timeout_s: float,
-    max_reply_bytes: int = parent.REPLY_BYTES,
-    imported: Sequence[str] = (),
+    max_reply_bytes: int = parent.MAX_REPLY_BYTES,
+    preloaded: Sequence[str] = (),
 ) -> Ending:
-    """Calls `module:function` with the payload (JSON-able) in a child of this interpreter; the reply is its JSON.
+    """Calls `name` (`module:function`) with the payload, a JSON value, in a confined child of this interpreter.
 
-    `imported`: modules that a fork server of this process keeps imported, for functions that are called often, each
-    with `:function` where there is more to do before the first fork; where no server can be had (another level than
-    Landlock) each child is a fresh interpreter. An exception in the function ends the child with exit code 1 and its
-    traceback on stderr.
+    The reply of the returned ending is the function's result as JSON. An exception in the function ends the child with
+    exit code 1 and leaves its traceback on stderr. `preloaded` names modules that a fork server keeps imported for
+    functions that are called often; with `module:function` the server also calls that function before the first fork.
+    Where no fork server can be used (the level is not Landlock) each child is a fresh interpreter. Raises SandboxError
+    where the child cannot be started or confined.
     """
-    ours = (_PACKAGE, *interpreters.interpreter_paths(Path(sys.executable)))
+    ours = (_PACKAGE, *interpreters.list_interpreter_paths(Path(sys.executable)))
     allowed = replace(policy, read_only=(*policy.read_only, *ours), listed=(*policy.listed, _PACKAGE.parent))
     env = {**parent.make_environment(policy), "PYTHONPATH": str(_PACKAGE.parent)}
     level = policy.level or confinement.require_level()
-    if imported and level == "landlock":
-        limits = parent.make_limits(policy, level=level, timeout_s=timeout_s, reply=max_reply_bytes)
+    if preloaded and level == "landlock":
+        limits = parent.make_watch_limits(policy, level=level, timeout_s=timeout_s, max_reply_bytes=max_reply_bytes)
         with contextlib.suppress(forks.ServerGoneError):
-            server = forks.servers.of(imported, env={**env, "HOME": "/", "TMPDIR": "/"})
-            confining = launch.write_launcher_orders(allowed, level, starter=server.pid)
-            order = Order(orders=confining, function=name, env=env, cwd=str(parent.folder(policy)))
-            return _forked(order, payload, server=server, limits=limits)
+            server = forks.servers.get_or_start(preloaded, env={**env, "HOME": "/", "TMPDIR": "/"})
+            confining = launch.format_launcher_orders(allowed, level, starter=server.pid)
+            order = Order(orders=confining, function=name, env=env, cwd=str(parent.choose_working_folder(policy)))
+            return _run_in_fork(order, payload, server=server, limits=limits)
     return run_command(
         [sys.executable, "-P", "-m", "farm.sandbox.entry", name],
         policy=allowed,
@@ -67,19 +70,19 @@ def run_function(
     )
 
 
-def _forked(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
-    """The same in a fork of the server that has the modules. Raises ServerGoneError where it is gone."""
+def _run_in_fork(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
+    """Runs the order in a fork of the server. Discards the server and raises ServerGoneError where it has ended."""
     try:
         return parent.watch_child(
-            lambda given, reply: server.start(order, stdin=given, reply=reply),
+            lambda stdin, reply: server.start(order, stdin=stdin, reply=reply),
             stdin=json.dumps(payload).encode(),
             limits=limits,
         )
     except forks.ServerGoneError:
-        forks.servers.forget(server)
+        forks.servers.discard(server)
         raise
 
 
-def _levelled(policy: Policy) -> Policy:
-    """The policy with a level: its own, or the one to use on this machine. Raises NoSandboxError."""
+def _choose_level(policy: Policy) -> Policy:
+    """Fills in the level for this machine where the policy names none."""
     return policy if policy.level is not None else replace(policy, level=confinement.require_level())

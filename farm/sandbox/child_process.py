@@ -1,4 +1,4 @@
-"""A child that was started, as the watch needs it: whoever its parent is."""
+"""A child process as the watch needs it, whether this process or a fork server is its parent."""
 
 import os
 import subprocess
@@ -7,8 +7,8 @@ from typing import IO, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """What the kernel says of a child that is over: its exit code (−signal), processor time, largest resident size."""
+class ChildExit:
+    """What the kernel reports of an ended child; `exit_code` is −signal where a signal ended it."""
 
     exit_code: int
     cpu_s: float
@@ -16,15 +16,15 @@ class End:
 
 
 class Child(Protocol):
-    """`has_exited` leaves the zombie: its number must not go to another process before the group was ended."""
+    """`has_exited` does not reap the child: its process id must stay taken until its whole group was ended."""
 
     @property
     def pid(self) -> int:
-        """Its number, which is its group's too."""
+        """The process id, which is also the id of its process group."""
 
     @property
     def parent(self) -> int:
-        """The process it was forked from: its peak memory is where the child's begins."""
+        """The id of the process it was forked from, whose peak memory the child inherits."""
 
     @property
     def stdout(self) -> IO[bytes]: ...
@@ -34,12 +34,12 @@ class Child(Protocol):
 
     def has_exited(self) -> bool: ...
 
-    def reap(self) -> End:
-        """Waits for its end and gives its number back."""
+    def reap(self) -> ChildExit:
+        """Waits for the end of the child and frees its process id."""
 
 
-class Spawned:
-    """A child of this very process."""
+class SpawnedChild:
+    """A child that this process started itself."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
@@ -51,7 +51,7 @@ class Spawned:
     def has_exited(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
-    def reap(self) -> End:
+    def reap(self) -> ChildExit:
         _, status, usage = os.wait4(self.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
-        return End(self._process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+        return ChildExit(self._process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -25,16 +25,17 @@ class _Answer(BaseModel):
 
 @functools.cache
 def find_available_level() -> Level:
-    """The level to use on this machine: one that held in a real try, made once a process (about 0.1 s).
-
-    Landlock comes first: nothing stands between us and the child, so that its times and memory are the kernel's own
-    figures. bubblewrap serves kernels without Landlock.
-    """
-    return next((level for level in _BY_PREFERENCE if explain_failure(level) is None), "none")
+    """Returns the best level that held in a real try, "none" where none did; tried once a process (about 0.1 s)."""
+    # Landlock first: no wrapper stands between us and the child, so that its times and memory are the kernel's own
+    # figures. bubblewrap serves kernels without Landlock.
+    return next((level for level in _BY_PREFERENCE if explain_level_failure(level) is None), "none")
 
 
 def require_level() -> Level:
-    """The strongest level that holds here; "none" only where that was accepted. Raises NoSandboxError."""
+    """Returns the strongest level that holds here, "none" only where this process accepted that.
+
+    Raises NoSandboxError where no level holds and nobody accepted that.
+    """
     level = find_available_level()
     if level == "none":
         unconfined.continue_unconfined(explain_missing_sandbox())
@@ -42,13 +43,13 @@ def require_level() -> Level:
 
 
 @functools.cache
-def explain_failure(level: Level) -> str | None:
+def explain_level_failure(level: Level) -> str | None:
     return find_weakness(level) if sys.platform == "linux" else f"it needs Linux, and this is {sys.platform}"
 
 
 def explain_missing_sandbox() -> str:
-    """What an operator has to know where no level holds: why, and what to do."""
-    reasons = "; ".join(f"{level}: {str(explain_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
+    """Tells an operator why no level holds on this machine and what to do about it."""
+    reasons = "; ".join(f"{level}: {str(explain_level_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
     return (
         f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "
         "and allow user name spaces; both need pyseccomp and libseccomp2."
@@ -56,21 +57,21 @@ def explain_missing_sandbox() -> str:
 
 
 def find_weakness(level: Level) -> str | None:
-    """None when a child at this level can do nothing of what farm/sandbox/probe.py tries; else the reason."""
+    """Runs the probe at this level: returns None where all it tried was refused, else a sentence that says why not."""
     try:
         ending = run_probe(level)
         answer = _Answer.model_validate_json(ending.reply)
     except SandboxError as error:
         return str(error)
     except ValidationError:
-        return f"The probe gave no answer. {ending.sentence()}"
+        return f"The probe gave no answer. {ending.describe()}"
     if answer.worked:
         return f"The probe was not confined: it could {'; '.join(answer.worked)}."
-    return None if answer.tried and ending.is_done else f"The probe did not end well. {ending.sentence()}"
+    return None if answer.tried and ending.is_done else f"The probe did not end well. {ending.describe()}"
 
 
 def run_probe(level: Level) -> Ending:
-    """How the probe ended at this level. Raises SandboxError."""
+    """Runs farm/sandbox/probe.py confined at this level. Raises SandboxError where it cannot be started or confined."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         secret, readable, outside, work = (folder / part for part in ("secret", "readable", "outside", "work"))
@@ -79,7 +80,7 @@ def run_probe(level: Level) -> Ending:
         outside.mkdir()
         work.mkdir()
         python = os.path.abspath(sys.executable)
-        read_only = (*interpreters.interpreter_paths(Path(python)), PROBE, readable)
+        read_only = (*interpreters.list_interpreter_paths(Path(python)), PROBE, readable)
         policy = Policy(read_only=read_only, read_write=(work,), level=level)
         argv = [python, "-I", "-S", str(PROBE), str(secret), str(readable), str(outside), str(os.getpid())]
         return parent.run_confined(argv, policy=policy, timeout_s=_PROBE_S)

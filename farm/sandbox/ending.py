@@ -12,10 +12,10 @@ Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """One child's end. `reply` is what it wrote on its private pipe, `stderr_tail` the last of its own words.
+    """How one child ended. `reply` is what it wrote on its private pipe, the tails are the last of what it printed.
 
-    `limit` is the limit that ended it, in words, for `timeout`, `flooded` and `out_of_memory`. `peak_memory_bytes` is
-    the resident peak as far as it could be seen, None where the system does not tell.
+    `limit` says in words which limit ended it, for `timeout`, `flooded` and `out_of_memory`. `peak_memory_bytes` is the
+    highest resident size that was seen, None where it could not be measured.
     """
 
     kind: Kind
@@ -33,21 +33,21 @@ class Ending:
     def is_done(self) -> bool:
         return self.kind == "done"
 
-    def answer(self) -> object:
-        """The reply parsed as JSON; ValueError when it is no JSON, or deeper than anything of ours."""
+    def parse_reply(self) -> object:
+        """Parses the reply as JSON. Raises ValueError where it is no JSON or is nested too deep."""
         try:
             parsed: object = json.loads(replace_control_characters(self.reply))
             return parsed
         except RecursionError as error:
             raise ValueError("the reply is nested too deep") from error
 
-    def sentence(self) -> str:
-        """What happened, with its values."""
+    def describe(self) -> str:
+        """Says in one sentence how the child ended, with the time, the limit or the last line of stderr."""
         after = f"after {self.wall_s:.1f} s"
         words = {
             "done": f"It ended normally {after}.",
             "exited": f"It ended with exit code {self.exit_code} {after}{self._last_words()}.",
-            "crashed": f"It crashed with {signal_name(self.signal)} {after}{self._last_words()}.",
+            "crashed": f"It crashed with {format_signal(self.signal)} {after}{self._last_words()}.",
             "timeout": f"It was ended {after}: {self.limit}.",
             "flooded": f"It was ended {after}: {self.limit}.",
             "out_of_memory": f"It ran out of memory {after}: {self.limit}.",
@@ -64,8 +64,8 @@ class Ending:
         return f", saying “{words}”"
 
 
-def signal_name(number: int | None) -> str:
-    """`SIGSEGV (signal 11)`; unknown numbers keep their number."""
+def format_signal(number: int | None) -> str:
+    """Formats a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name."""
     if number is None:
         return "an unknown signal"
     try:

@@ -82,7 +82,10 @@ _INT = 0xFFFFFFFF  # all that the kernel reads of an int
 
 @functools.cache
 def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
-    """The filter as raw BPF instructions of this machine's architecture; empty where seccomp cannot be used."""
+    """Builds the filter as raw BPF instructions for this machine; b"" where there is no pyseccomp or no Linux.
+
+    `processes` lets the child start others, `devices` lets it use the shared memory that GPU drivers want.
+    """
     if sys.platform != "linux":
         return b""
     try:
@@ -115,7 +118,7 @@ def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
 
 
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Calls of which only some words leave the confinement."""
+    """Denies calls that leave the confinement with some values of one argument only."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     words = [("prctl", 0, option) for option in (_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE)]
     words += [("setpriority", 0, _PRIO_USER), ("ioprio_set", 0, _IOPRIO_WHO_USER)]
@@ -126,7 +129,7 @@ def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Emptying a file that is open for reading, opening for commands alone, and files with another's powers.
+    """Denies to empty a file while opening it to read, to open a file for ioctl alone, and to make setuid files.
 
     Older versions of Landlock see neither of the first two.
     """
@@ -144,13 +147,13 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Signals to itself only: Landlock scopes them from its sixth version, seccomp everywhere."""
+    """Denies signals to other processes; Landlock does so from its sixth version only."""
     for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
 
 
 def _deny_starting(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """No fork: a clone without the flag of a thread, or with none at all."""
+    """Denies to start processes: fork, vfork, and clone without the flag that makes a thread."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     for call in ("fork", "vfork"):
         rules.add_rule(denied, call)

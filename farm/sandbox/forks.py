@@ -1,4 +1,4 @@
-"""A fork server for functions that are called often: their imports are made once, their walls anew for each call.
+"""A fork server for functions that are called often: it imports once, and each call is a freshly confined fork.
 
 A fresh interpreter with onnx costs half a second and more of processor time; a fork with its own Landlock rules,
 seccomp filter and limits costs milliseconds. The server is a process of its own with a bare environment, because the
@@ -16,22 +16,22 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from farm.sandbox.child_process import End
+from farm.sandbox.child_process import ChildExit
 from farm.sandbox.forkserver import MAX_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
 
-_ENDS_S = 5.0
-# its imports come first, on a machine that others use too
-_ANSWERS_S = 60.0
-# without an order
+_MAX_END_S = 5.0
+# the server imports before it answers, on a machine that others use too
+_MAX_ANSWER_S = 60.0
+# a server ends after so long without an order
 _IDLE_S = 30.0
 
 
 class ServerGoneError(SandboxError):
-    """The fork server has ended, or cannot be reached; a fresh interpreter can still be had."""
+    """The fork server has ended or cannot be reached; a fresh interpreter can be used in its place."""
 
 
-class Forked:
+class ForkedChild:
     """A child of the fork server."""
 
     def __init__(self, server: "ForkServer", pid: int, *, stdout: IO[bytes], stderr: IO[bytes]) -> None:
@@ -47,17 +47,17 @@ class Forked:
         except OSError:
             return True
 
-    def reap(self) -> End:
-        found = self._server.ask({"reap": self.pid})
-        return End(int(found["exit_code"]), found["cpu_s"], int(found["peak_bytes"]))
+    def reap(self) -> ChildExit:
+        answer = self._server.send_order({"reap": self.pid})
+        return ChildExit(int(answer["exit_code"]), answer["cpu_s"], int(answer["peak_bytes"]))
 
 
 class ForkServer:
-    """One server with its socket; any thread may ask it, one at a time."""
+    """One server process with its socket; any thread may send it an order, and a lock lets one through at a time."""
 
     def __init__(self, modules: Sequence[str], *, env: Mapping[str, str], idle_s: float = _IDLE_S) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._line.settimeout(_ANSWERS_S)
+        self._line.settimeout(_MAX_ANSWER_S)
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
@@ -75,8 +75,8 @@ class ForkServer:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def start(self, order: Order, *, stdin: int, reply: int) -> Forked:
-        """A child that does the order. Raises ServerGoneError."""
+    def start(self, order: Order, *, stdin: int, reply: int) -> ForkedChild:
+        """Forks a child that does the order; `stdin` and `reply` are descriptors. Raises ServerGoneError."""
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
             readers = []
             writers = []
@@ -85,12 +85,15 @@ class ForkServer:
                 readers.append(on_failure.enter_context(os.fdopen(reader, "rb", buffering=0)))
                 theirs.callback(os.close, writer)
                 writers.append(writer)
-            pid = int(self.ask(order, (stdin, *writers, reply))["pid"])
+            pid = int(self.send_order(order, (stdin, *writers, reply))["pid"])
             on_failure.pop_all()
-        return Forked(self, pid, stdout=readers[0], stderr=readers[1])
+        return ForkedChild(self, pid, stdout=readers[0], stderr=readers[1])
 
-    def ask(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
-        """Sends one order and waits for its answer. Raises ServerGoneError."""
+    def send_order(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
+        """Sends one order with open descriptors and waits for the answer: `pid`, or the figures of a reaped child.
+
+        Raises ServerGoneError where the order is too long or the server does not answer.
+        """
         message = json.dumps(order).encode()
         if len(message) > MAX_BYTES:
             raise ServerGoneError(f"The policy names too many paths: {len(message):,} bytes of them.")
@@ -108,27 +111,28 @@ class ForkServer:
         return figures
 
     def close(self) -> None:
-        """Ends the server, and with it whatever child it still has."""
+        """Ends the server and every child that it still has; kills it where it does not end in time."""
         with self._lock:
             self._line.close()
         try:
-            self._process.wait(_ENDS_S)
+            self._process.wait(_MAX_END_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
 
 class Servers:
-    """The fork servers of this process, by what they have imported; made when first asked for."""
+    """The fork servers of this process, by the modules that they have imported."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[tuple[int, tuple[str, ...]], ForkServer] = {}
         atexit.register(self.close)
 
-    def of(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """The server for these modules: of this very process, as one that was forked must not share a socket."""
+    def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
+        """Returns the running server that has these modules imported, and starts one where there is none."""
         with self._lock:
+            # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))
             known = self._known.get(key)
             if known is not None and known.has_ended:
@@ -137,14 +141,14 @@ class Servers:
             self._known[key] = known or ForkServer(modules, env=env)
             return self._known[key]
 
-    def forget(self, server: ForkServer) -> None:
-        """The next who asks gets a new one."""
+    def discard(self, server: ForkServer) -> None:
+        """Closes the server and forgets it, so that the next caller gets a new one."""
         with self._lock:
             self._known = {key: known for key, known in self._known.items() if known is not server}
         server.close()
 
     def close(self) -> None:
-        """Ends those of this process."""
+        """Ends every server that this process started."""
         with self._lock:
             own = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
             self._known = {}

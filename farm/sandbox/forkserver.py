@@ -26,7 +26,7 @@ REPLY_FD = 3
 
 
 class Order(TypedDict):
-    """A child to fork: the launcher's orders, `module:function`, its environment and where it works."""
+    """A child to fork: the launcher's orders, `module:function`, its environment and its working folder."""
 
     orders: str
     function: str
@@ -35,13 +35,13 @@ class Order(TypedDict):
 
 
 class Reap(TypedDict):
-    """A child whose end is asked for."""
+    """A child to wait for, by its process id."""
 
     reap: int
 
 
 def main() -> None:
-    """Serves until the other end is closed."""
+    """Imports the modules, then answers orders until the other end is closed or no order came for SECONDS."""
     children = 0
     with socket.socket(fileno=int(sys.argv[1])) as line:
         line.settimeout(float(sys.argv[2]))
@@ -64,18 +64,18 @@ def main() -> None:
                 return
             order = json.loads(message)
             children += -1 if "reap" in order else 1
-            answer = _reaped(order["reap"]) if "reap" in order else _forked(order, descriptors)
+            answer = _reap(order["reap"]) if "reap" in order else _fork_child(order, descriptors)
             line.send(json.dumps(answer).encode())
 
 
-def _reaped(pid: int) -> dict[str, float]:
+def _reap(pid: int) -> dict[str, float]:
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     return {"exit_code": code, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
 
 
-def _forked(order: Order, descriptors: list[int]) -> dict[str, int]:
-    """A child that leads a session of its own by the time its number is sent, so that its group can be ended."""
+def _fork_child(order: Order, descriptors: list[int]) -> dict[str, int]:
+    """Forks a child, and waits until it leads a session of its own, so that its group can be ended by its number."""
     ready, ready_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -88,12 +88,12 @@ def _forked(order: Order, descriptors: list[int]) -> dict[str, int]:
 
 
 def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
-    """The child: its own session, descriptors and environment, then the walls, then the function. Never returns."""
+    """Turns the forked process into the child: session, descriptors, environment, confinement, then the function."""
     code = 1
     try:
         os.setsid()
         os.write(ready_end, b".")
-        _take_over(descriptors)
+        _install_descriptors(descriptors)
         os.environ.clear()
         os.environ.update({**order["env"], "ONNXFARM_REPLY_FD": str(REPLY_FD)})
         tempfile.tempdir = None
@@ -118,8 +118,8 @@ def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
         os._exit(code)
 
 
-def _take_over(descriptors: list[int]) -> None:
-    """stdin, stdout, stderr and the reply under their numbers, and nothing else open."""
+def _install_descriptors(descriptors: list[int]) -> None:
+    """Gives stdin, stdout, stderr and the reply the numbers 0 to 3 and closes everything else."""
     # out of the way first: a number that is wanted may be taken by another of them
     high = [os.dup(descriptor) for descriptor in descriptors]
     while min(high) <= REPLY_FD:

@@ -8,7 +8,7 @@ from pathlib import Path
 _PARTS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 
-def interpreter_paths(python: Path) -> tuple[Path, ...]:
+def list_interpreter_paths(python: Path) -> tuple[Path, ...]:
     found = {place / part for place in _places(python) for part in _PARTS}
     return tuple(sorted(path for path in found if path.exists()))
 

@@ -23,7 +23,10 @@ _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvid
 
 
 def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
-    """The full command line, to be started by this process; the first word of `argv` must be an absolute path."""
+    """Puts the launcher, and at level bubblewrap bwrap too, in front of `argv`; this process must start the result.
+
+    Raises SandboxError where the first word of `argv` is no absolute path or the policy cannot be enforced here.
+    """
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is not an absolute path; give the program by its full path.")
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
@@ -32,7 +35,7 @@ def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, 
         "-I",
         "-S",
         str(LAUNCHER),
-        write_launcher_orders(policy, level, starter=os.getpid()),
+        format_launcher_orders(policy, level, starter=os.getpid()),
         *argv,
     ]
     if level != "bubblewrap":
@@ -40,8 +43,12 @@ def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, 
     return [*_bubblewrap(policy, cwd), *launcher]
 
 
-def write_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str:
-    """The launcher's orders, a line for each path, limit and filter. `starter`: the process that will be its parent."""
+def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str:
+    """Formats the policy as the launcher's orders, a line for each path, limit and filter.
+
+    `starter` is the id of the process that will be the launcher's parent. Raises SandboxError where a path has a line
+    break, a folder to write in is a link, or no seccomp filter can be made.
+    """
     lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
     code = filters.build_seccomp_program(processes=policy.processes, devices=policy.devices)
@@ -100,14 +107,14 @@ def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
 
 
 def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
-    """Its own user, mount, process, IPC and network name spaces, with nothing but the policy's paths in view."""
+    """Makes the command line of bwrap: name spaces of its own, with nothing but the policy's paths in view."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
     words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
-    for kind, path in [("ro", p) for p in (LAUNCHER, *interpreters.interpreter_paths(Path(sys.executable)))] + list(
-        _paths(policy)
-    ):
+    for kind, path in [
+        ("ro", p) for p in (LAUNCHER, *interpreters.list_interpreter_paths(Path(sys.executable)))
+    ] + list(_paths(policy)):
         if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
             option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
             # at its own name too, where that is a link: programs are called by it

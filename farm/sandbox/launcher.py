@@ -97,7 +97,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Root without its powers owns files like anybody; its right over file modes stays, within the policy."""
+    """Takes root's capabilities away from the next exec, all but the right over file modes, which the policy bounds."""
     if os.geteuid() != 0:
         return
     capability = 0
@@ -108,7 +108,10 @@ def _drop_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """What `confine` has forbidden is lost with the next exec; a child that becomes no program gives it up here."""
+    """Gives up this process's own capabilities, for a child that never calls exec (`confine` acts from exec on).
+
+    Raises OSError where the kernel refuses.
+    """
     header, held = _CapabilityHeader(0x20080522, 0), (_CapabilitySet * 2)()
     if _libc.capget(ctypes.byref(header), held) != 0:
         raise OSError(ctypes.get_errno(), "capget")
@@ -131,8 +134,8 @@ def _limit(resources: list[tuple[str, int]]) -> None:
         resource.setrlimit(which, (wanted, wanted + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else wanted))
 
 
-def landlock_version() -> int:
-    """The kernel's Landlock ABI, 0 where there is none."""
+def read_landlock_version() -> int:
+    """Asks the kernel for its Landlock ABI version; 0 where it has none."""
     try:
         return _syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     except OSError:
@@ -154,8 +157,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
-    """Landlock as far as this kernel knows it: files always, TCP, abstract sockets and signals on newer ones."""
-    version = min(landlock_version(), newest)
+    """Applies Landlock as far as the kernel knows it: files always; TCP, abstract sockets and signals on newer ones."""
+    version = min(read_landlock_version(), newest)
     if version == 0:
         raise OSError("this kernel has no Landlock")
     handled = (1 << _RIGHTS_OF_ABI.get(version, _RIGHTS_NOW)) - 1
@@ -202,7 +205,7 @@ def _count(event: str) -> None:
 
 
 def parse_orders(text: str) -> Orders:
-    """The orders by key."""
+    """Collects the values of the lines `key value` by their key."""
     orders: Orders = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
@@ -211,7 +214,7 @@ def parse_orders(text: str) -> Orders:
 
 
 def confine(orders: Orders) -> None:
-    """From here on this process is what the orders leave of it; OSError, ValueError or KeyError when it cannot be."""
+    """Applies the orders to this process, which cannot be undone. Raises OSError, ValueError or KeyError on failure."""
     _prctl(_PR_SET_PDEATHSIG, 9)
     # not process 1: in a container that may be who started it. In a name space of its own bubblewrap sees to its end
     starter = orders.get("starter")
@@ -231,7 +234,10 @@ def confine(orders: Orders) -> None:
 
 
 def main() -> None:
-    """Reads the orders, confines, becomes the command."""
+    """Confines this process as the orders say, then becomes the command.
+
+    Exits with 125 where it cannot be confined and with 127 where the command cannot be started.
+    """
     started_ns = time.monotonic_ns()
     orders = parse_orders(sys.argv[1])
     command = sys.argv[2:]

@@ -1,7 +1,7 @@
-"""What an ended child left in a folder that it could write in: plain files are taken, by names that we chose.
+"""Safe access to a folder that an ended child could write in: plain files only, by names that we chose.
 
-An answer of a child is never a path. Whoever wants a file asks for it by its own name, or for all names of a pattern,
-and gets plain files only: no link is followed, no pipe waited at, and a file with a second name elsewhere is none.
+An answer of a child is never a path. Callers ask for a file by a name of their own, or for all names of a pattern, and
+get plain files only: no link is followed, no pipe waited at, and a file with a second name elsewhere does not count.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class LeftError(SandboxError):
-    """What was left is not what was asked for; the message names it."""
+    """The child left something other than plain files; the message names it."""
 
 
 def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
-    """Raises LeftError when anything below is neither a plain file nor a folder, or when there is too much of it."""
+    """Raises LeftError where anything below is neither a plain file nor a folder, or there are too many entries."""
     count = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -39,7 +39,7 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a regular file of this one name lies there; a link to one is none."""
+    """Says whether the path is a regular file, not a link, that has no other name."""
     try:
         found = path.lstat()
     except OSError:
@@ -48,7 +48,7 @@ def is_plain(path: Path) -> bool:
 
 
 def list_plain_files(folder: Path, pattern: str) -> list[str]:
-    """The plain files in the folder whose whole name fits the regular expression, sorted."""
+    """Lists, sorted, the names of plain files in the folder that match the regular expression as a whole."""
     fits = re.compile(pattern)
     with os.scandir(folder) as entries:
         found = [entry.name for entry in entries if fits.fullmatch(entry.name)]
@@ -57,7 +57,7 @@ def list_plain_files(folder: Path, pattern: str) -> list[str]:
 
 @contextlib.contextmanager
 def open_plain_file(path: Path) -> Iterator[BinaryIO]:
-    """The plain file, open for reading. Raises LeftError for anything else of that name, FileNotFoundError for none."""
+    """Opens a plain file to read. Raises FileNotFoundError where there is no file, LeftError where it is not plain."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | _NO_WAITING)
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def copy_file_into(source: Path, target: Path) -> Path:
-    """Copies a file of ours into a child's folder, in the place of whatever the child has put there."""
+    """Copies a file of ours into a child's folder, replaces whatever the child has put there, and returns `target`."""
     remove_path(target)
     with source.open("rb") as given, target.open("xb") as copy:
         shutil.copyfileobj(given, copy, 1 << 20)
@@ -85,7 +85,7 @@ def is_folder(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """The folder of this name in a child's folder, made anew where the child has put something else there."""
+    """Makes the folder inside a child's folder, in place of anything else of that name; keeps a folder as it is."""
     if not is_folder(path):
         remove_path(path)
         path.mkdir()
@@ -93,7 +93,7 @@ def make_folder(path: Path) -> Path:
 
 
 def remove_path(path: Path) -> None:
-    """Removes what lies under a name in a child's folder, a folder with all that is in it; links are not followed."""
+    """Removes the file, link or whole folder at this path, where there is one; links are not followed."""
     if is_folder(path):
         shutil.rmtree(path)
     else:

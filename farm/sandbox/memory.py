@@ -1,4 +1,4 @@
-"""Memory of a process and of its group, read from /proc."""
+"""Memory of a process and of its process group, read from /proc."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ class Memory:
 
 
 def read_process_memory(pid: int) -> Memory:
-    """Nothing where it cannot be read: the process is gone, or this is no Linux."""
+    """Reads one process's memory; zeros where it cannot be read, because the process is gone or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             found = dict(line.split(":", 1) for line in status if line.startswith(_LINES))
@@ -37,10 +37,7 @@ def read_process_memory(pid: int) -> Memory:
 
 
 def read_group_memory(group: int) -> Memory:
-    """All processes of the group, summed: never less than they use now.
-
-    By the group, which a child cannot leave, and not by parents: one whose parent has ended is the child of process 1.
-    """
+    """Sums the memory of all processes of the group, which a child cannot leave, as it can leave its parent."""
     return sum(map(read_process_memory, _members(group)), Memory())
 
 

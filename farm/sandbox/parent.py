@@ -1,4 +1,4 @@
-"""The parent's side of a confined child: started at the level that its policy names, fed, and watched to its end."""
+"""The parent's side of a confined child: starts it at the level of its policy, feeds it, and watches it to its end."""
 
 import contextlib
 import os
@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from farm.sandbox import launch
-from farm.sandbox.child_process import Child, Spawned
+from farm.sandbox.child_process import Child, SpawnedChild
 from farm.sandbox.ending import Ending
 from farm.sandbox.launcher import EXIT_NOT_CONFINED
 from farm.sandbox.policy import Level, Policy, SandboxError
 from farm.sandbox.watch import Limits, Running, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
-# of a reply, unless more is asked for
-REPLY_BYTES = 8 << 20
+# unless the caller allows another size
+MAX_REPLY_BYTES = 8 << 20
 
 
-class Given(TypedDict, total=False):
-    """What a command may be given beside its policy.
+class LaunchOptions(TypedDict, total=False):
+    """Options of one launch beside its policy.
 
-    `env` is the child's whole environment; nothing is inherited, so that no secret of ours is. `on_started` is given
-    the running child, whose `kill` may be called from another thread.
+    `env` is the child's whole environment: nothing is inherited, so that no secret of ours is. `on_started` is called
+    with the running child, whose `kill` may be called from another thread.
     """
 
     stdin: bytes
@@ -34,14 +34,17 @@ class Given(TypedDict, total=False):
     on_started: Callable[[Running], None]
 
 
-def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **given: Unpack[Given]) -> Ending:
-    """As `farm.sandbox.child.run_command`, for a policy whose level is decided. Raises SandboxError."""
+def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[LaunchOptions]) -> Ending:
+    """Does what `farm.sandbox.child.run_command` does, for a policy that names its level.
+
+    Raises SandboxError where the child cannot be started or confined, ValueError where the policy names no level.
+    """
     level = policy.level
     if level is None:
         raise ValueError("The policy names no level: farm.sandbox.child chooses one.")
-    where = given.get("cwd") or folder(policy)
-    words = launch.make_confined_command(argv, policy=policy, level=level, cwd=where)
-    variables = given.get("env", make_environment(policy))
+    cwd = options.get("cwd") or choose_working_folder(policy)
+    words = launch.make_confined_command(argv, policy=policy, level=level, cwd=cwd)
+    variables = options.get("env", make_environment(policy))
 
     def start(stdin: int, reply: int) -> Child:
         process = subprocess.Popen(
@@ -50,14 +53,15 @@ def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **giv
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**variables, REPLY_FD: str(reply)},
-            cwd=where,
+            cwd=cwd,
             start_new_session=True,
             pass_fds=(reply,),
         )
-        return Spawned(process)
+        return SpawnedChild(process)
 
-    held = make_limits(policy, level=level, timeout_s=timeout_s, reply=given.get("max_reply_bytes", REPLY_BYTES))
-    return watch_child(start, stdin=given.get("stdin", b""), limits=held, on_started=given.get("on_started"))
+    max_reply_bytes = options.get("max_reply_bytes", MAX_REPLY_BYTES)
+    limits = make_watch_limits(policy, level=level, timeout_s=timeout_s, max_reply_bytes=max_reply_bytes)
+    return watch_child(start, stdin=options.get("stdin", b""), limits=limits, on_started=options.get("on_started"))
 
 
 def watch_child(
@@ -67,26 +71,29 @@ def watch_child(
     limits: Limits,
     on_started: Callable[[Running], None] | None = None,
 ) -> Ending:
-    """Starts a child, given the descriptors of its stdin and of its reply, and waits for its end."""
+    """Calls `start` with the descriptors of the child's stdin and reply, then waits for the end of that child.
+
+    Raises SandboxError where it cannot be started or confined.
+    """
     with contextlib.ExitStack() as stack:
-        given = stack.enter_context(tempfile.TemporaryFile())
-        given.write(stdin)
-        given.seek(0)
+        stdin_file = stack.enter_context(tempfile.TemporaryFile())
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         reply_end, child_end = os.pipe()
         reply = stack.enter_context(os.fdopen(reply_end, "rb", buffering=0))
         try:
-            process = start(given.fileno(), child_end)
+            process = start(stdin_file.fileno(), child_end)
         except OSError as error:
             raise SandboxError(f"The sandbox could not be started: {error}.") from error
         finally:
             os.close(child_end)
-        ending = Watch(process, reply=reply, limits=limits).until_it_ends(on_started)
+        ending = Watch(process, reply=reply, limits=limits).wait_for_end(on_started)
     if ending.exit_code == EXIT_NOT_CONFINED and "sandbox could not be closed" in ending.stderr_tail:
         raise SandboxError(ending.stderr_tail.strip())
     return ending
 
 
-def folder(policy: Policy) -> Path:
+def choose_working_folder(policy: Policy) -> Path:
     return policy.read_write[0] if policy.read_write else Path("/")
 
 
@@ -103,13 +110,13 @@ def make_environment(policy: Policy) -> dict[str, str]:
     }
 
 
-def make_limits(policy: Policy, *, level: Level, timeout_s: float, reply: int) -> Limits:
+def make_watch_limits(policy: Policy, *, level: Level, timeout_s: float, max_reply_bytes: int) -> Limits:
     return Limits(
         wall_s=timeout_s,
         cpu_s=policy.cpu_s,
         memory_bytes=policy.memory_bytes,
         address_space_bytes=policy.address_space_bytes,
-        reply_bytes=reply,
+        reply_bytes=max_reply_bytes,
         is_group=policy.processes or level == "bubblewrap",
         is_wrapped=level == "bubblewrap",
     )

@@ -10,7 +10,7 @@ Counts = Literal["instructions", "task-clock"]
 
 
 class SandboxError(Exception):
-    """The child could not be started or confined as asked; the message says why and what to do."""
+    """The child could not be started or confined as its policy asks; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +20,9 @@ class Policy:
     `read_only` and `read_write` are files or directories, on top of the system's libraries; of `listed` directories
     only the names can be seen. `memory_bytes` is watched as resident memory; `address_space_bytes` is the kernel's own
     limit, to be left None for GPU runtimes, which reserve far more than they use. `processes` lets the child start
-    others (they die with it); `devices` opens the GPU device files. `counts`: a counter of its own main thread in user
-    mode that it is handed, open, where this machine allows it; it may open none itself. `level` None takes the
-    strongest that works here, and none only where the process has accepted that (farm/sandbox/unconfined.py).
+    others (they die with it); `devices` opens the GPU device files. `counts` names a counter of its main thread in user
+    mode, which the child is handed open where this machine allows it; it may open none itself. `level` None takes the
+    strongest that works here, and "none" only where the process has accepted that (farm/sandbox/unconfined.py).
     """
 
     read_only: tuple[Path, ...] = ()

@@ -10,10 +10,10 @@ OTHERS: Final = 0o077
 
 
 def make_private(folder: Path) -> None:
-    """Makes the folder, or an existing one, its owner's alone, and what this process and its children write after.
+    """Makes the folder where it is missing, and closes it to everybody but its owner.
 
-    One that cannot be closed, such as a container's volume, stays as it is, which the log says. Raises OSError where it
-    cannot be made.
+    Sets this process's umask too, so that all it writes from now on is private. A folder that cannot be closed, such as
+    a container's volume, stays open, and the log says so. Raises OSError where the folder cannot be made.
     """
     os.umask(OTHERS)
     folder.mkdir(parents=True, exist_ok=True)

@@ -38,19 +38,19 @@ _IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 4
 
 
 def check_call(answer: int) -> int:
-    """What a function of the C library gave. Raises OSError where it failed."""
+    """Returns the result of a function of the C library. Raises OSError where it is negative."""
     if answer < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return answer
 
 
 def call_kernel(name: str, *words: object) -> None:
-    """Calls a function of the C library. Raises OSError where a filter stands before the kernel's own judgement."""
+    """Calls a function of the C library. Raises OSError only where a filter refused it, not where the kernel did."""
     if libc[name](*words) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
         raise OSError(ctypes.get_errno(), "refused")
 
 
-def attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
+def list_attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
     return {**_files(secret, readable, outside), **_planting(), **_processes(victim), **_kernel()}
 
 
@@ -116,7 +116,7 @@ def _signal_by_pipe(victim: int) -> None:
 
 
 def _set_limit(victim: int) -> None:
-    """To what it is: `prlimit` of the C library, because Python looks at the process first."""
+    """Sets the limit to its present value, by the C library's `prlimit`: Python's looks at the process first."""
     limit = (ctypes.c_uint64 * 2)()
     check_call(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
 
@@ -176,9 +176,9 @@ def _make_queue() -> None:
 
 
 def main() -> None:
-    """Tries everything and answers."""
+    """Makes every attempt and answers which of them worked."""
     secret, readable, outside, victim = sys.argv[1:]
-    tried = attempts(secret, readable, outside, int(victim))
+    tried = list_attempts(secret, readable, outside, int(victim))
     worked = [name for name, attempt in tried.items() if _works(attempt)]
     os.write(int(os.environ["ONNXFARM_REPLY_FD"]), json.dumps({"tried": list(tried), "worked": worked}).encode())
 

@@ -31,12 +31,12 @@ _CALL, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _DENIED = 0x00050000 | errno.EPERM
 
 
-def build_instructions(number_of: Callable[[str], int], architecture: int) -> bytes:
-    """The instructions; whatever they do not deny falls through to the program that stands behind them.
+def build_instructions(find_number: Callable[[str], int], architecture: int) -> bytes:
+    """Builds the BPF instructions; a call that they do not deny goes on to the program that stands behind them.
 
-    `number_of` gives a system call's number by its name, negative where the architecture has none of that name.
+    `find_number` returns a system call's number by its name, negative where the architecture has no such call.
     """
-    checks = [(number, place) for name, place in _NUMBERED.items() if (number := number_of(name)) >= 0]
+    checks = [(number, place) for name, place in _NUMBERED.items() if (number := find_number(name)) >= 0]
     body = b"".join(_check(number, place) for number, place in checks)
     # another architecture's numbers mean other calls: they are left to the program behind, which ends the process
     skipped = len(body) // 8

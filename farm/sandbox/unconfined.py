@@ -1,7 +1,7 @@
 """Whether children of this process may run where no level of confinement holds.
 
 They may not, unless the process says so: a farm whose operator owns every model, an agent, which then takes its owner's
-models only, a command on a file of one's own. Whoever says so is told, once, when it first comes to that.
+models only, or a command on the user's own file. The process that says so is warned once, before the first such child.
 """
 
 import threading
@@ -19,21 +19,21 @@ class NoSandboxError(SandboxError):
 
 
 def accept_unconfined(report: Callable[[str], None]) -> None:
-    """From now on children of this process run without walls where none can be had; `tell` is given why, once."""
+    """Lets children of this process run unconfined where no level holds; `report` is called once, with the reason."""
     global _accepted, _was_reported
     with _lock:
         _accepted, _was_reported = report, False
 
 
 def refuse_unconfined() -> None:
-    """Takes that back."""
+    """Takes back what `accept_unconfined` allowed."""
     global _accepted
     with _lock:
         _accepted = None
 
 
 def continue_unconfined(sentence: str) -> None:
-    """Goes on without walls, `sentence` says why; who accepted it is told. Raises NoSandboxError where nobody did."""
+    """Reports `sentence`, the reason, once to whoever accepted this. Raises NoSandboxError where nobody did."""
     global _was_reported
     with _lock:
         if _accepted is None:

@@ -1,4 +1,4 @@
-"""Watching a child from outside: its pipes drained, its limits held, its whole group ended."""
+"""Watches a child from outside: drains its pipes, enforces its limits, and ends its whole process group."""
 
 import contextlib
 import os
@@ -28,8 +28,8 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to a
 class Limits:
     """What the watch enforces, in seconds and bytes.
 
-    `is_group`: the child may start others, whose memory counts too. `is_wrapped`: the child is run by a program that
-    tells a signal as exit code 128 + signal.
+    `is_group`: the child may start others, whose memory counts too. `is_wrapped`: a program runs the child and reports
+    a signal as the exit code 128 + signal.
     """
 
     wall_s: float
@@ -42,10 +42,7 @@ class Limits:
 
 
 class Running:
-    """A child under way, as others may see it: `kill` ends it from any thread.
-
-    While it waits for somebody else its clock may be stopped, so that this does not count for its limit.
-    """
+    """A running child that any thread may kill. Its clock may be stopped while it waits for somebody else."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -60,25 +57,24 @@ class Running:
             self._waits_since = time.monotonic()
 
     def start_clock(self) -> None:
-        """It goes on."""
         with self._lock:
             if self._waits_since is not None:
                 self._waited_s += time.monotonic() - self._waits_since
                 self._waits_since = None
 
-    def waited_s(self) -> float:
+    def count_waited_s(self) -> float:
         with self._lock:
             return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
     def kill(self) -> None:
-        """Ends the child and all it started; does nothing when it is over already."""
+        """Kills the child and all that it started; does nothing when it is over already."""
         with self._lock:
             if not self._is_over:
                 self.is_cancelled = True
                 self._kill_group()
 
     def close(self) -> None:
-        """Ends what is left of the group while its number is still taken; from now on nothing can be killed by it."""
+        """Kills what is left of the group while its id is still taken; after this `kill` does nothing."""
         with self._lock:
             self._is_over = True
             self._kill_group()
@@ -89,7 +85,7 @@ class Running:
 
 
 class Watch:
-    """One child from its start to its end."""
+    """Follows one child from its start to its end."""
 
     def __init__(self, process: Child, *, reply: IO[bytes], limits: Limits) -> None:
         self.running = Running(process.pid)
@@ -105,10 +101,10 @@ class Watch:
         self._kind: Kind | None = None
         self._limit = ""
 
-    def until_it_ends(self, on_started: Callable[[Running], None] | None = None) -> Ending:
-        """Blocks until the child has ended or a limit ended it; nothing of its group is left when this returns.
+    def wait_for_end(self, on_started: Callable[[Running], None] | None = None) -> Ending:
+        """Blocks until the child has ended or a limit ended it; kills its whole group before it returns.
 
-        `on_started` is called first; when it, or waiting, is broken off by an exception, the child is ended as well.
+        `on_started` is called first. An exception from it, or while waiting, also kills the child.
         """
         with contextlib.ExitStack() as stack:
             selector = stack.enter_context(selectors.DefaultSelector())
@@ -135,7 +131,7 @@ class Watch:
                 selector.register(descriptor, selectors.EVENT_READ, "exit")
             while self._kind is None and not self._process.has_exited():
                 now = time.monotonic()
-                deadline = self._started + self._limits.wall_s + self.running.waited_s()
+                deadline = self._started + self._limits.wall_s + self.running.count_waited_s()
                 if now >= deadline:
                     self._stop("timeout", f"its limit is {self._limits.wall_s:g} s")
                 if now >= next_look:
@@ -160,7 +156,7 @@ class Watch:
             self._stop("out_of_memory", f"it used {_mib(used)} and its limit is {_mib(allowed)}")
 
     def _read(self, selector: selectors.BaseSelector, *, wait_s: float) -> int:
-        """Reads once from every pipe that has something; the number of bytes read."""
+        """Reads once from every pipe that has something, and returns the number of bytes read."""
         total = 0
         for key, _ in selector.select(wait_s):
             if key.data == "exit":
@@ -186,7 +182,7 @@ class Watch:
             self._stop("flooded", f"it printed more than {_mib(_MAX_OUTPUT_BYTES)}")
 
     def _read_last_words(self, selector: selectors.BaseSelector) -> None:
-        """What was still in the pipes when the group was ended; bounded, as a pipe may have a holder elsewhere."""
+        """Reads what is left in the pipes, for a second at most: another process may still hold one open."""
         deadline = time.monotonic() + _LAST_WORDS_S
         while selector.get_map() and time.monotonic() < deadline:
             before = len(selector.get_map())
@@ -214,7 +210,7 @@ class Watch:
         )
 
     def _peak(self, kernel_peak: int) -> int | None:
-        """The kernel's figure starts with what the parent held at the fork: below that only enough looks can tell."""
+        """Returns the peak memory in bytes, None where the kernel's figure is the parent's and we looked too rarely."""
         if kernel_peak > self._own_peak:
             return max(kernel_peak, self._peak_bytes)
         return self._peak_bytes if self._looks >= _ENOUGH_LOOKS else None
@@ -238,7 +234,7 @@ class Watch:
 
 @contextlib.contextmanager
 def _exit_of(pid: int) -> Iterator[int | None]:
-    """A descriptor that becomes readable when the process ends; None where the system has no such thing."""
+    """Opens a descriptor that becomes readable when the process ends; None where the system has no such thing."""
     try:
         descriptor = os.pidfd_open(pid)
     except (AttributeError, OSError):  # no Linux, or one older than 5.3

@@ -157,10 +157,10 @@ def call_child(
         cpu_s=timeout_s * 4,
     )
     order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
-    imported = _OFTEN if is_one_of_many else ()
+    preloaded = _OFTEN if is_one_of_many else ()
     name = f"farm.workshop.child.{function}"
     try:
-        return child.run_function(name, order, policy=policy, timeout_s=timeout_s, imported=imported)
+        return child.run_function(name, order, policy=policy, timeout_s=timeout_s, preloaded=preloaded)
     except NoSandboxError as problem:
         log.error("A model was not opened. %s", problem)
         raise WorkshopError(ReasonCode.SANDBOX_MISSING, NO_SANDBOX) from problem
@@ -176,7 +176,7 @@ def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
             "timeout": f"{what} did not end in time: {ending.limit}. Simplify the model, or its functions.",
             "out_of_memory": f"{what} took too much memory: {ending.limit}. Make the model smaller.",
         }
-        text = texts.get(ending.kind, f"{what} failed. {ending.sentence()}")
+        text = texts.get(ending.kind, f"{what} failed. {ending.describe()}")
         return ModelProblem(code=ending.kind, text=text[:2000])
     try:
         reply = _reply(ending)
@@ -186,7 +186,7 @@ def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
 
 
 def _reply(ending: Ending) -> dict[str, object]:
-    reply = ending.answer()
+    reply = ending.parse_reply()
     if not isinstance(reply, dict):
         raise TypeError(f"a JSON object was expected, not {type(reply).__name__}")
     return reply

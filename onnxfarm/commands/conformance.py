@@ -72,7 +72,7 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
         "farm.workshop.child.conformance:write_suite", str(suite), policy=Policy(read_write=(folder,)), timeout_s=300
     )
     if not ending.is_done:
-        raise Infrastructure(f"The suite could not be written. {ending.sentence()}")
+        raise Infrastructure(f"The suite could not be written. {ending.describe()}")
     return suite, TypeAdapter(dict[str, int]).validate_json(ending.reply)
 
 

@@ -102,10 +102,10 @@ def _shift(model: Path, *, pairs: int, order: random.Random) -> dict[str, object
 
 
 def _inside(code: str, *arguments: str) -> str:
-    reads = (*interpreters.interpreter_paths(Path(PYTHON)), *(Path(name).parent for name in arguments))
+    reads = (*interpreters.list_interpreter_paths(Path(PYTHON)), *(Path(name).parent for name in arguments))
     ending = child.run_command([PYTHON, "-c", code, *arguments], policy=Policy(read_only=reads), timeout_s=60)
     if not ending.is_done:
-        raise SystemExit(ending.sentence())
+        raise SystemExit(ending.describe())
     return ending.reply.decode()
 
 

@@ -43,8 +43,8 @@ def test_a_node_has_no_escape_sequences_in_its_log(team: Team, owner: User) -> N
 
 
 def test_what_the_sandboxed_child_says_of_a_model_holds_no_nul() -> None:
-    assert Ending(kind="done", reply=rb'{"producer": "\u0000"}').answer() == {"producer": "\ufffd"}
-    assert Ending(kind="exited", stderr_tail="bad name \0\x1b[2J").sentence().isprintable()
+    assert Ending(kind="done", reply=rb'{"producer": "\u0000"}').parse_reply() == {"producer": "\ufffd"}
+    assert Ending(kind="exited", stderr_tail="bad name \0\x1b[2J").describe().isprintable()
 
 
 @pytest.mark.parametrize("address", ["/models/?q=%00", "/api/v1/models?name=%00", "/runs/%00"])

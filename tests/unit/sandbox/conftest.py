@@ -41,7 +41,10 @@ def confined(level: Level, work: Path) -> Confined:
     def run(code: str, *, timeout_s: float = 100, limits: dict[str, Any] | None = None, **options: Any) -> Ending:
         python = os.path.abspath(sys.executable)
         policy = Policy(
-            read_only=interpreters.interpreter_paths(Path(python)), read_write=(work,), level=level, **(limits or {})
+            read_only=interpreters.list_interpreter_paths(Path(python)),
+            read_write=(work,),
+            level=level,
+            **(limits or {}),
         )
         return child.run_command([python, "-I", "-S", "-c", code], policy=policy, timeout_s=timeout_s, **options)
 

@@ -244,7 +244,7 @@ def test_the_level_found_here_is_one_that_holds() -> None:
 def test_an_environment_and_the_python_behind_it_are_both_readable(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix, 'bin')}\n")
-    paths = interpreters.interpreter_paths(tmp_path / "bin" / "python")
+    paths = interpreters.list_interpreter_paths(tmp_path / "bin" / "python")
     assert tmp_path / "bin" in paths
     assert Path(sys.base_prefix, "lib") in paths
     assert tmp_path not in paths

@@ -30,14 +30,14 @@ def test_standard_input_reaches_the_child_whole(confined: Confined) -> None:
 def test_a_failing_child_ends_with_its_exit_code_and_last_words(confined: Confined) -> None:
     ending = confined("raise ValueError('no such tensor')")
     assert (ending.kind, ending.exit_code) == ("exited", 1)
-    assert "ValueError: no such tensor" in ending.sentence()
+    assert "ValueError: no such tensor" in ending.describe()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE])
 def test_a_crash_names_its_signal(confined: Confined, number: signal.Signals) -> None:
     ending = confined(f"import os; os.kill(os.getpid(), {int(number)})")
     assert (ending.kind, ending.signal) == ("crashed", number)
-    assert number.name in ending.sentence()
+    assert number.name in ending.describe()
 
 
 def test_a_real_segmentation_fault_is_a_crash(confined: Confined) -> None:
@@ -48,7 +48,7 @@ def test_a_child_that_hangs_is_ended_at_its_limit(confined: Confined) -> None:
     ending = confined("import time; time.sleep(60)", timeout_s=0.5)
     assert ending.kind == "timeout"
     assert 0.5 <= ending.wall_s < 30
-    assert "its limit is 0.5 s" in ending.sentence()
+    assert "its limit is 0.5 s" in ending.describe()
 
 
 def test_time_for_which_a_childs_clock_stands_still_does_not_count(confined: Confined) -> None:
@@ -72,7 +72,7 @@ def test_a_child_deaf_to_sigterm_is_ended_all_the_same(confined: Confined) -> No
 def test_processor_time_has_a_limit_of_its_own(confined: Confined) -> None:
     ending = confined("while True: pass", limits={"cpu_s": 1.0})
     assert ending.kind == "timeout"
-    assert "processor time" in ending.sentence()
+    assert "processor time" in ending.describe()
 
 
 def test_a_flood_on_the_reply_pipe_is_ended_and_cut(confined: Confined) -> None:
@@ -94,20 +94,20 @@ def test_a_flood_of_output_is_drained_and_only_its_tail_kept(confined: Confined)
 def test_an_endless_flood_of_output_is_ended(confined: Confined) -> None:
     ending = confined("import os\nwhile True: os.write(1, b'x' * 65536)")
     assert ending.kind == "flooded"
-    assert "printed more than" in ending.sentence()
+    assert "printed more than" in ending.describe()
 
 
 def test_a_memory_bomb_is_ended_by_its_resident_size(confined: Confined) -> None:
     code = "kept = []\nwhile True: kept.append(bytearray(4 << 20))"
     ending = confined(code, limits={"memory_bytes": 200 << 20})
     assert ending.kind == "out_of_memory"
-    assert "its limit is 200 MiB" in ending.sentence()
+    assert "its limit is 200 MiB" in ending.describe()
 
 
 def test_one_huge_allocation_is_refused_by_the_address_space(confined: Confined) -> None:
     ending = confined("bytearray(8 << 30)", limits={"address_space_bytes": 1 << 30})
     assert ending.kind == "out_of_memory"
-    assert "its address space is limited to 1024 MiB" in ending.sentence()
+    assert "its address space is limited to 1024 MiB" in ending.describe()
 
 
 def test_the_peak_of_memory_is_seen(confined: Confined) -> None:
@@ -121,7 +121,7 @@ def test_a_child_can_be_cancelled_from_another_thread(confined: Confined) -> Non
         threading.Timer(0.3, running.kill).start()
 
     ending = confined("import time; time.sleep(60)", on_started=cancel_soon)
-    assert (ending.kind, ending.sentence().startswith("It was cancelled")) == ("cancelled", True)
+    assert (ending.kind, ending.describe().startswith("It was cancelled")) == ("cancelled", True)
 
 
 def test_a_caller_that_is_interrupted_leaves_no_child_behind(confined: Confined) -> None:
@@ -158,7 +158,7 @@ def test_a_file_may_not_grow_past_its_limit(confined: Confined, work: Path) -> N
 def test_a_missing_program_is_said() -> None:
     ending = child.run_command(["/nowhere/python"], policy=Policy(level="none"), timeout_s=5)
     assert (ending.kind, ending.exit_code) == ("exited", 127)
-    assert "/nowhere/python" in ending.sentence()
+    assert "/nowhere/python" in ending.describe()
 
 
 def test_a_program_without_its_full_path_is_refused() -> None:

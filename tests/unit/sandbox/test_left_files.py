@@ -100,12 +100,12 @@ def test_last_words_reach_no_terminal_as_orders(work: Path) -> None:
         Path(folder, "python3") for folder in ("/usr/bin", "/usr/local/bin") if Path(folder, "python3").exists()
     )
     ending = child.run_command([str(python), "-I", "-S", "-c", code], policy=Policy(level="none"), timeout_s=100)
-    assert ending.sentence().isprintable()
-    assert "hello" in ending.sentence()
+    assert ending.describe().isprintable()
+    assert "hello" in ending.describe()
 
 
 def test_a_reply_nested_without_end_is_an_error_of_value(work: Path) -> None:
     from farm.sandbox.ending import Ending
 
     with pytest.raises(ValueError, match="nested too deep"):
-        Ending(kind="done", reply=b"[" * 1_000_000).answer()
+        Ending(kind="done", reply=b"[" * 1_000_000).parse_reply()

@@ -22,7 +22,7 @@ def test_a_child_is_not_run_without_walls_when_nobody_has_accepted_that(tmp_path
     with pytest.raises(unconfined.NoSandboxError, match="No sandbox holds on this machine"):
         child.run_command([os.path.abspath(sys.executable), "-c", code], policy=Policy(), timeout_s=10)
     with pytest.raises(unconfined.NoSandboxError):
-        child.run_function("json:dumps", 1, policy=Policy(), timeout_s=10, imported=("json",))
+        child.run_function("json:dumps", 1, policy=Policy(), timeout_s=10, preloaded=("json",))
     assert not (tmp_path / "ran").exists()
 
 

@@ -18,7 +18,7 @@ from farm.sandbox import child, confinement, filters, launch, probe, process_cal
 from farm.sandbox.policy import Level, Policy, SandboxError
 from tests.unit.sandbox.conftest import Confined
 
-ATTEMPTS = list(probe.attempts("", "", "", 0))
+ATTEMPTS = list(probe.list_attempts("", "", "", 0))
 ON_X86 = pytest.mark.skipif(
     os.uname().machine != "x86_64", reason="the numbers of the system calls are those of x86-64"
 )
@@ -51,8 +51,8 @@ def test_an_older_landlock_lets_nothing_more_through(version: int, monkeypatch: 
     reason = confinement.find_weakness("landlock")
     if reason is not None:
         pytest.skip(f"level landlock does not hold here: {reason}")
-    original = launch.write_launcher_orders
-    monkeypatch.setattr(launch, "write_launcher_orders", lambda *a, **more: f"{original(*a, **more)}\nabi {version}")
+    original = launch.format_launcher_orders
+    monkeypatch.setattr(launch, "format_launcher_orders", lambda *a, **more: f"{original(*a, **more)}\nabi {version}")
     assert confinement.find_weakness("landlock") is None
 
 
@@ -268,9 +268,9 @@ def test_without_the_instructions_for_neighbours_the_level_is_not_granted(monkey
 
 
 def test_a_child_whose_starter_is_gone_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = launch.write_launcher_orders
+    original = launch.format_launcher_orders
     monkeypatch.setattr(
-        launch, "write_launcher_orders", lambda policy, level, *, starter: original(policy, level, starter=starter + 1)
+        launch, "format_launcher_orders", lambda policy, level, *, starter: original(policy, level, starter=starter + 1)
     )
     with pytest.raises(SandboxError, match="its parent is gone"):
         child.run_command(["/bin/true"], policy=Policy(level="none"), timeout_s=10)
@@ -285,7 +285,7 @@ def test_process_1_of_a_container_starts_children_like_any_other(tmp_path: Path)
         "import os; assert os.getpid() == 1\n"
         "from farm.sandbox import child; from farm.sandbox.policy import Policy\n"
         "print(child.run_command(['/bin/true'], policy=Policy(level='none'), timeout_s=100).kind)\n"
-        "print(child.run_function('json:dumps', 1, policy=Policy(), timeout_s=30, imported=('json',)).kind)\n"
+        "print(child.run_function('json:dumps', 1, policy=Policy(), timeout_s=30, preloaded=('json',)).kind)\n"
     )
     python = os.path.abspath(sys.executable)
     done = subprocess.run([*inside, python, "-c", code], capture_output=True, text=True, check=False, timeout=250)

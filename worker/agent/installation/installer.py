@@ -152,7 +152,7 @@ def _probed(interpreter: Path, module: str) -> Probed:
     except SandboxError as error:
         raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:
-        raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
+        raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.describe())
     try:
         return Probed.model_validate_json(replace_control_characters(ending.reply))
     except ValidationError:
@@ -173,7 +173,7 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
 def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
     """What came of a program's text. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
-        reads = interpreters.interpreter_paths(interpreter)
+        reads = interpreters.list_interpreter_paths(interpreter)
         policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)
         return child.run_command([str(interpreter), "-I", "-c", program], policy=policy, timeout_s=timeout_s)
 

@@ -42,9 +42,9 @@ def run_suite(
         ending = _run_process(suite, runtime=runtime, stage=stage, ledger=ledger)
         outcomes, unfinished = _read(ledger)
         if unfinished is None and not ending.is_done:
-            raise RuntimeError(f"The conformance process of {runtime.runtime} ended early. {ending.sentence()}")
+            raise RuntimeError(f"The conformance process of {runtime.runtime} ended early. {ending.describe()}")
         if unfinished is not None:
-            crash = {"case": unfinished, "outcome": "crashed", "text": ending.sentence()}
+            crash = {"case": unfinished, "outcome": "crashed", "text": ending.describe()}
             with ledger.open("a") as lines:
                 lines.write(json.dumps(crash) + "\n")
             outcomes[unfinished] = CaseOutcome(**crash)  # type: ignore[arg-type]

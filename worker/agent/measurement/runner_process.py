@@ -49,7 +49,9 @@ def run_without_arm(
     """A runner for an order that is no arm's: it reads `reads` and writes in `work`. Raises SandboxError."""
     python = runtime.python
     policy = Policy(
-        read_only=(*interpreters.interpreter_paths(python), stage, reads), read_write=(work,), memory_bytes=memory_bytes
+        read_only=(*interpreters.list_interpreter_paths(python), stage, reads),
+        read_write=(work,),
+        memory_bytes=memory_bytes,
     )
     words, stdin = [str(python), "-I", str(stage)], json.dumps(order).encode()
     return child.run_command(words, policy=policy, timeout_s=timeout_s, stdin=stdin, cwd=work)
@@ -136,7 +138,7 @@ class Launcher:
             left_files.make_folder(arm.engines)
         return Policy(
             read_only=(
-                *interpreters.interpreter_paths(arm.installed.python),
+                *interpreters.list_interpreter_paths(arm.installed.python),
                 self._stage,
                 arm.model.parent,
                 arm.inputs.parent,
@@ -194,7 +196,7 @@ def parse_ending(ending: Ending) -> Answer:
     if answer.reason is not None:
         return answer
     try:
-        reply = ending.answer()
+        reply = ending.parse_reply()
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
@@ -242,5 +244,5 @@ def _reason_of_kind(ending: Ending) -> Reason | None:
         return None
     code, advice = codes[ending.kind]
     # the sandbox speaks of "it"
-    sentence = ending.sentence().replace("It ", "The runner ", 1)
+    sentence = ending.describe().replace("It ", "The runner ", 1)
     return Reason(code=code, text=f"{sentence} {advice}"[:2000])

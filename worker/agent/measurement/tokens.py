@@ -54,7 +54,7 @@ def write_token_ids(
         timeout_s=TIMEOUT_S,
     )
     if ending.kind == "out_of_memory":
-        sentence = ending.sentence().replace("It ", "The tokenizer ", 1)
+        sentence = ending.describe().replace("It ", "The tokenizer ", 1)
         text = f"{sentence} Give shorter texts, or token ids in a .npz (prompt, int64) in place of a text."
         raise TokenizationError(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text))
     answer = parse_ending(ending)
