@@ -27,6 +27,7 @@ from farm.rules.wording.vocabulary import LOSSES
 USUAL = tuple(
     metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
 )
+_OPEN = ("undecided", "not comparable")
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
 
@@ -34,7 +35,7 @@ _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by
 class Finding:
     """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it.
 
-    `is_unconfirmed`: it would have failed, and a fresh block did not show it again.
+    `is_unconfirmed`: it would have failed, and a fresh block contradicts it, or left it undecided, as its check says.
     `metric`: which it is about, where that is neither the headline nor memory.
     """
 
@@ -54,6 +55,10 @@ class Finding:
     def what(self) -> str:
         return f"{self.check} {self.metric}".strip()
 
+    @property
+    def subject(self) -> str:
+        return self.metric or self.check
+
 
 @dataclass(frozen=True, slots=True)
 class GateAnswer:
@@ -61,7 +66,8 @@ class GateAnswer:
 
     `pairs`: (baseline, candidate) of everything that was asked for. `compared`: how many of them ran on both sides.
     `unmeasured`: why pairs ran on neither. `infra`: why something could not be measured at all, of which neither the
-    model nor its runtime is the cause: then nothing is judged.
+    model nor its runtime is the cause: then nothing is judged. `decided`: (metric or check, candidate) of what has a
+    verdict: what can contradict a finding.
     """
 
     findings: tuple[Finding, ...]
@@ -70,6 +76,7 @@ class GateAnswer:
     fail_on: tuple[Check, ...] = ()
     unmeasured: tuple[str, ...] = ()
     infra: tuple[str, ...] = ()
+    decided: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -123,7 +130,19 @@ def judge_gate(
         unmeasured=tuple(
             dict.fromkeys(_why(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new)))
         ),
+        decided=frozenset((subject, pair.new.id) for pair in pairs if pair.is_finished for subject in _decided(pair)),
     )
+
+
+def _decided(pair: Pair) -> Iterator[str]:
+    """Noisy checks, and metrics by name, of which a finished pair leaves nothing open."""
+    yield "failed"
+    if pair.comparison and change_between(pair.comparison, pair.old, pair.new).word not in _OPEN:
+        yield from ("slower", "lower")
+    yield from (metric.name for metric in _further(pair) if metric.verdict != "undecided")
+    for kind in COMPARED_OUTSIDE:
+        if all(found.verdict != "undecided" for found in find_changes(kind, pair, allowed=0.0)):
+            yield kind.key
 
 
 def _list_findings(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
@@ -144,16 +163,23 @@ def _is_within(pair: Pair, max_slowdown: float) -> bool:
     return slowdown <= 1 + max_slowdown
 
 
-def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> GateAnswer:
-    """The answer after a fresh block: noisy failures that it did not show become findings that fail nothing.
+def confirmed(
+    answer: GateAnswer, *, again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
+) -> GateAnswer:
+    """The answer after a fresh block: noisy failures that it contradicts fail nothing, and others are undecided.
 
-    `again`: (what was found, candidate's cell in the first document) of what was shown again.
+    `again`: (what was found, candidate's cell in the first document) of what was shown again; `decided`: (metric or
+    check, that cell) of what it has a verdict on.
     """
     findings = []
     for finding in answer.findings:
         if finding.is_failure and finding.is_noisy and (finding.what, finding.candidate) not in again:
-            text = f"{finding.text}; a fresh block did not show it again"
-            finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
+            if (finding.subject, finding.candidate) in decided:
+                text = f"{finding.text}; a fresh block did not show it again"
+                finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
+            else:
+                text, is_failure = f"{finding.text}; a fresh block left it undecided", "undecided" in answer.fail_on
+                finding = replace(finding, check="undecided", is_failure=is_failure, is_unconfirmed=True, text=text)
         findings.append(finding)
     return replace(answer, findings=tuple(findings))
 
@@ -198,7 +224,7 @@ def _checks(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str]]:
         found.append(("undecided", f"{where} and {than} were not measured in one block"))
     elif told.word in LOSSES:
         found.append(_slower(comparison, told, where=where, than=than))
-    elif told.word in ("undecided", "not comparable"):
+    elif told.word in _OPEN:
         why = f": {comparison.reason}" if comparison.reason else ""
         found.append(("undecided", f"{where} against {than} is {told.word}{why}"))
     found += _bigger(_further(pair), where=where, than=than, names=names)

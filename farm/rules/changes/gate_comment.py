@@ -87,7 +87,8 @@ def _reasons(answer: GateAnswer) -> Sequence[str]:
     if answer.infra or (not answer.compared and not answer.failures):
         return answer.infra or answer.unmeasured or [finding.text for finding in answer.findings]
     failures = [finding.text for finding in answer.failures if finding.check != "slower" or finding.metric]
-    return [*failures, *(finding.text for finding in answer.findings if finding.is_unconfirmed)]
+    others = [finding for finding in answer.findings if finding not in answer.failures]
+    return [*failures, *(finding.text for finding in others if finding.is_unconfirmed)]
 
 
 def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
@@ -116,8 +117,9 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
         return text.format(who, change.text if change and change.is_decided else "slower")
     if not answer.is_passed:
         return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
-    if any(finding.is_unconfirmed for finding in answer.findings):
-        told = f"{who} looked worse than its base, not in a fresh block"
+    if unconfirmed := [finding.check for finding in answer.findings if finding.is_unconfirmed]:
+        again = "which a fresh block left undecided" if "undecided" in unconfirmed else "not in a fresh block"
+        told = f"{who} looked worse than its base, {again}"
     elif change is not None and change.is_decided:
         told = f"{who}: {change.text} than its base"
     elif any(finding.check == "undecided" for finding in answer.findings):

@@ -1,6 +1,6 @@
 """A gate from its matrix to its answer: measure, judge, and measure again what would fail it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from farm.base.grouping import group_by
@@ -55,7 +55,7 @@ class Checks:
 class Gate(Confirmation[GateOutcome]):
     """With `confirm`, a noisy failure counts when a fresh block of its points shows it again.
 
-    One that decides nothing, as on a busy machine, is measured once more: a model that is slower does not pass for it.
+    One that leaves it open, as on a busy machine, is measured once more: a model that is slower does not pass for it.
     Without `sides` two models are compared, on each runtime of the matrix.
     """
 
@@ -77,26 +77,31 @@ class Gate(Confirmation[GateOutcome]):
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
     def leaves_open(self, again: Measured) -> bool:
-        left = confirmed(self.checks.judge(self.measured[0].document, self.sides), again=self._shown(again.document))
-        is_undecided = any(pair.verdict == "undecided" for pair in again.document.comparisons)
-        return is_undecided and any(finding.is_unconfirmed for finding in left.findings)
-
-    def _shown(self, again: Document) -> set[tuple[str, str]]:
-        return _same_points(self.checks.judge(again, self.sides), again, self.measured[0].document)
+        left = self._confirmed([again.document])
+        is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in left.findings)
+        return is_open and not _infra(again.document)
 
     def answer(self) -> GateOutcome:
         first, *rest = (measured.document for measured in self.measured)
+        return GateOutcome(replace(self._confirmed(rest), infra=_infra([first, *rest][-1])), first)
+
+    def _confirmed(self, rest: Sequence[Document]) -> GateAnswer:
+        first = self.measured[0].document
         answer = self.checks.judge(first, self.sides)
-        if rest:
-            answer = confirmed(answer, again=set().union(*map(self._shown, rest)))
-        return GateOutcome(replace(answer, infra=_infra([first, *rest][-1])), first)
+        again, decided = set[tuple[str, str]](), set[tuple[str, str]]()
+        for document in rest:
+            fresh = self.checks.judge(document, self.sides)
+            shown = {(finding.what, finding.candidate) for finding in fresh.findings}
+            again |= _same_points(shown, document, first)
+            decided |= _same_points(fresh.decided, document, first)
+        return confirmed(answer, again=again, decided=decided) if rest else answer
 
 
-def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
-    """What the second document shows, under the cells' names in the first."""
+def _same_points(found: Collection[tuple[str, str]], again: Document, first: Document) -> set[tuple[str, str]]:
+    """What was found of candidates of the second document, under the cells' names in the first."""
     places = {cell.id: _place_of(cell) for cell in again.cells}
     known = group_by(first.cells, _place_of)
-    return {(found.what, cell.id) for found in shown.findings for cell in known.get(places[found.candidate], ())}
+    return {(what, cell.id) for what, candidate in found for cell in known.get(places[candidate], ())}
 
 
 def _place_of(cell: Cell) -> tuple[tuple[str, str], Runtime]:

@@ -211,11 +211,26 @@ def test_a_noisy_failure_counts_when_a_fresh_block_shows_it_again() -> None:
     document = _document("slower", parity=Parity(verdict="fail"))
     answer = _judged(document, fail_on=["slower", "parity"])
     assert [one.check for one in gate.noisy_failures(answer)] == ["slower"]
-    shown = gate.confirmed(answer, again={("slower", "2.0")})
+    shown = gate.confirmed(answer, again={("slower", "2.0")}, decided=answer.decided)
     assert [one.check for one in shown.failures] == ["slower", "parity"]
-    gone = gate.confirmed(answer, again=set())
+    gone = gate.confirmed(answer, again=set(), decided=answer.decided)
     assert [one.check for one in gone.failures] == ["parity"]
     assert gone.findings[0].text.endswith("a fresh block did not show it again")
+    for fail_on, failing in (("slower", []), ("undecided", ["undecided"])):
+        asked = _judged(_document("slower"), fail_on=["slower", fail_on])
+        left_open = gate.confirmed(asked, again=set(), decided={("failed", "2.0")})
+        assert [one.check for one in left_open.failures] == failing
+        assert left_open.findings[0].text.endswith("a fresh block left it undecided")
+
+
+def test_what_has_a_verdict_is_told_by_its_check_or_metric() -> None:
+    document = _with_metrics(_change("p99_ms", "slower"), _change("session_ms", "undecided"))
+    decided = {subject for subject, _ in _judged(document, fail_on=CHECKS).decided}
+    assert decided == {"failed", "slower", "lower", "p99_ms"}
+    assert _judged(_document("undecided"), fail_on=CHECKS).decided == {("failed", "2.0")}
+    document.comparisons.clear()
+    assert _judged(document, fail_on=CHECKS).decided == {("failed", "2.0")}
+    assert not _judged(_document(status=CellStatus.CRASHED), fail_on=CHECKS).decided
 
 
 def test_junit_has_a_case_for_each_check_and_skips_what_is_undecided() -> None:
@@ -319,8 +334,8 @@ def test_the_gate_speaks_of_what_a_scenario_is_about(change: MetricChange, text:
     assert text in found.text
     # a fresh block has to show the same metric again
     assert list(gate.noisy_failures(answer)) == [found]
-    assert gate.confirmed(answer, again={(change.verdict, "2.0")}).is_passed
-    assert not gate.confirmed(answer, again={(found.what, "2.0")}).is_passed
+    assert gate.confirmed(answer, again={(change.verdict, "2.0")}, decided=answer.decided).is_passed
+    assert not gate.confirmed(answer, again={(found.what, "2.0")}, decided=answer.decided).is_passed
 
 
 def test_other_metrics_are_asked_for_by_name() -> None:
@@ -352,3 +367,6 @@ def test_what_a_package_compares_is_found_as_its_kind_or_undecided(monkeypatch: 
         ("drift", "it is worse", True),
         ("undecided", "it is undecided", False),
     ]
+    assert ("drift", "2.0") not in answer.decided
+    told[:] = [Change("well")]
+    assert ("drift", "2.0") in _judged(_document(), fail_on=["drift"]).decided

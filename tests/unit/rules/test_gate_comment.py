@@ -114,7 +114,7 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
     """They fail nothing until a team wants them to."""
     document = gated(verdict, new={"engines": [UNJUDGED.model_copy(update={"outputs": outputs})]})
     answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
-    answer = gate.confirmed(answer, again=())
+    answer = gate.confirmed(answer, again=(), decided=answer.decided)
     told = [as_comment(answer, document, Asked("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
     assert head(told[0]).startswith(f"`m` {words}")
     assert told[1].splitlines()[0] == "## ✅ onnxfarm gate: passed; outputs differ and were not judged"
@@ -177,10 +177,11 @@ def test_runtimes_are_told_by_their_settings_and_cells_that_did_not_run_by_their
 def test_what_a_fresh_block_did_not_show_again_is_not_told_as_a_change() -> None:
     document = gated("slower")
     judged = gate.judge_gate(document, old="base", new="new", fail_on=["slower"], of_models=True)
-    answer = gate.confirmed(judged, again=set())
-    lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
-    assert lines[0] == "### ✅ `encoder.onnx` looked worse than its base, not in a fresh block"
-    assert f"- {as_text(answer.findings[0].text)}" in lines
+    for decided, again in ((judged.decided, "not in a fresh block"), ((), "which a fresh block left undecided")):
+        answer = gate.confirmed(judged, again=set(), decided=decided)
+        lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
+        assert lines[0] == f"### ✅ `encoder.onnx` looked worse than its base, {again}"
+        assert f"- {as_text(answer.findings[0].text)}" in lines
 
 
 def test_outputs_and_checks_are_named_once() -> None:

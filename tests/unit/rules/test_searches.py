@@ -19,7 +19,7 @@ from farm.rules.searches.sought import SoughtKind, SoughtMetric
 from farm.rules.searches.watching import Watching
 from farm.rules.searches.work_around import WorkAround
 from onnxfarm.here.workbench import Machine
-from tests.documents import NEW, OLD, make_document
+from tests.documents import NEW, OLD, make_comparison, make_document
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.test_beside import FAR
 from tests.unit.rules.test_beside import document as document_of_models
@@ -243,3 +243,24 @@ def test_a_fresh_block_that_decides_nothing_is_measured_once_more(last: Verdict,
         gate.record(measured(verdict))
     assert gate.next() is None
     assert gate.answer().answer.is_passed == is_passed
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_a_metric_that_a_fresh_block_does_not_decide_is_measured_once_more_and_left_open(is_timed: bool) -> None:
+    """The gate said that the fresh block did not show it again, which had timed nothing of it."""
+    matrix = matrices.parse({"runtime": [OLD, NEW]})
+    session = told("session_ms", 300.0, "undecided")
+    left_open = [session] if is_timed else [told("first_ms")]
+    known = [[told("session_ms", 300.0, "slower")], left_open, [told("session_ms")]]
+    documents = [
+        make_document(*pair().cells, comparisons=[make_comparison("equal", 1.0, metrics=changes)]) for changes in known
+    ]
+    first, again, calm = (Measured(matrix, found, lambda cell: {"runtime": int(cell == "c2")}) for found in documents)
+    checks = Checks(fail_on=("slower",), metrics=("session_ms",))
+    gate = Gate(lambda: matrix, SIDES, checks, measured=[first, again])
+    assert gate.next() is not None
+    gate.record(again)
+    assert gate.next() is None
+    [finding] = gate.answer().answer.findings
+    assert (finding.check, finding.metric, finding.is_failure) == ("undecided", "session_ms", False)
+    assert Gate(lambda: matrix, SIDES, checks, measured=[first, calm]).next() is None
