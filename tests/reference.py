@@ -270,7 +270,7 @@ def document() -> Iterator[str]:
     modules = (document_cells, document_comparisons, document_find, whole)
     kinds = {name: kind for module in modules for name, kind in _models(module)}
     axes = {name: _sentence(field.description or "") for name, field in LaterAxes.model_fields.items()}
-    first, second = whole.json_schema(), document_find.json_schema()
+    first, second = whole.make_json_schema(), document_find.make_json_schema()
     parts = [("Document", first), *sorted(first["$defs"].items()), ("Found", second), *sorted(second["$defs"].items())]
     for name, part in parts:
         if "properties" in part:

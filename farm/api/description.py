@@ -9,7 +9,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 
 from farm.base.refusals import Invalid
-from farm.contract.texts import find_unstorable_character
+from farm.contract.texts import describe_unstorable_character
 
 # what a name in an address stands for
 NAMES: Mapping[str, str] = {
@@ -61,7 +61,7 @@ class TextParser(Parser):
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """The body. Raises ValueError for what is no JSON, Invalid for a text that is none."""
         body = super().parse_body(request)
-        sign = find_unstorable_character(body)
+        sign = describe_unstorable_character(body)
         if sign is not None:
             raise Invalid(f"The request holds {sign}: leave it out.", code="not_text")
         return body

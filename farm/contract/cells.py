@@ -45,9 +45,9 @@ class Runtime(Message):
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, text: str) -> "Runtime":
-        """A runtime as a document, a row or a node spells it, which was checked where it was made.
+        """Parses `distribution==version` without validation, as documents, rows and nodes hold checked texts only.
 
-        The version is empty where a text names none, as of a build of somebody's own.
+        The version is empty where the text names none, as for a build of the user's own.
         """
         distribution, _, version = text.partition("==")
         return cls.model_construct(distribution=distribution, version=version)
@@ -64,7 +64,7 @@ class Loads(Message):
     ml: Annotated[int, Field(ge=1, le=999)]
 
 
-def _read(given: object) -> Runtime:
+def _parse_runtime(given: object) -> Runtime:
     if isinstance(given, Runtime):
         return given
     if not isinstance(given, str):
@@ -74,7 +74,7 @@ def _read(given: object) -> Runtime:
 
 # a runtime that a document spells `distribution==version`
 SpelledRuntime = Annotated[
-    Runtime, PlainValidator(_read, json_schema_input_type=str), PlainSerializer(str, return_type=str)
+    Runtime, PlainValidator(_parse_runtime, json_schema_input_type=str), PlainSerializer(str, return_type=str)
 ]
 
 
@@ -196,7 +196,7 @@ class CellSpec(Message):
 
     @property
     def digest(self) -> str:
-        """Same digest, same measurement: an A/A twin differs only by its arm."""
+        """The SHA-256 of all fields: cells with the same digest are the same measurement."""
         return digest_json(self.model_dump(mode="json"))
 
 
@@ -220,7 +220,7 @@ class Bundle(Message):
 
     @property
     def measured_bytes(self) -> int:
-        """Bytes of what a runtime loads: a framework's program that lies beside the .onnx is not."""
+        """Bytes of the files that a runtime loads, without a framework's program that lies beside the .onnx."""
         return sum(f.bytes for f in self.files if f.name == self.main or not f.name.endswith(PROGRAM_ENDING))
 
     @property

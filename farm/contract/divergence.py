@@ -1,4 +1,4 @@
-"""Where a candidate and a reference part: what `onnxfarm diverge` writes, and what a node tells of a cell.
+"""Where the outputs of a candidate first differ from a reference: what `onnxfarm diverge` and nodes answer.
 
 History of the document, `onnxfarm.divergence/1`
 1  first version.

@@ -61,13 +61,13 @@ class Document(Part):
         return self.model_dump_json(by_alias=True, indent=indent)
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema (2020-12) of every document of this schema, those of before too."""
-    found = Document.model_json_schema()
-    # a reader without it could not tell what it has
+def make_json_schema() -> dict[str, Any]:
+    """Makes the JSON schema (2020-12) that every bench document fits, those of earlier releases too."""
+    schema = Document.model_json_schema()
+    # without the key `schema` a reader could not tell what the document is
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **found,
+        **schema,
         "title": SCHEMA,
-        "required": ["schema", *found["required"]],
+        "required": ["schema", *schema["required"]],
     }

@@ -201,8 +201,7 @@ class CellMetric(Part):
     samples: list[float] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, name: str, figure: Figure) -> Self:
-        """The figure under its name."""
+    def from_figure(cls, name: str, figure: Figure) -> Self:
         return cls(
             name=name,
             unit=figure.unit,
@@ -216,7 +215,6 @@ class CellMetric(Part):
 
     @property
     def figure(self) -> Figure:
-        """What stands under the name."""
         return Figure(
             value=self.value,
             unit=self.unit,
@@ -357,15 +355,15 @@ class Cell(LaterAxes, Part):
 
     @field_validator("metrics", mode="before", json_schema_input_type=list[CellMetric] | dict[str, Figure])
     @classmethod
-    def _of_before(cls, given: object) -> object:
-        """What farms wrote until 23 November 2026: figures by name."""
+    def _read_figures_by_name(cls, given: object) -> object:
+        """Takes figures by name too, as farms wrote them until 23 November 2026."""
         if not isinstance(given, Mapping):
             return given
-        return [CellMetric.of(name, Figure.model_validate(figure)) for name, figure in given.items()]
+        return [CellMetric.from_figure(name, Figure.model_validate(figure)) for name, figure in given.items()]
 
     @property
     def figures(self) -> dict[str, Figure]:
         return {metric.name: metric.figure for metric in self.metrics}
 
-    def metric(self, name: str) -> CellMetric | None:
+    def find_metric(self, name: str) -> CellMetric | None:
         return next((metric for metric in self.metrics if metric.name == name), None)

@@ -44,11 +44,16 @@ class OperatorChange(Part):
 
     @property
     def moved_us(self) -> float:
-        """Its change; of a document that does not say it the difference of the medians, as far as the interval goes."""
+        """How much slower the operator became, in µs: `change_us`, or in older documents the difference of the medians.
+
+        That difference is cut off at the ends of the interval, where there is one.
+        """
         if self.change_us is not None:
             return self.change_us
-        apart, low, high = self.candidate_us - self.baseline_us, self.change_low_us, self.change_high_us
-        return apart if low is None or high is None else min(max(apart, low), high)
+        difference_us = self.candidate_us - self.baseline_us
+        if self.change_low_us is None or self.change_high_us is None:
+            return difference_us
+        return min(max(difference_us, self.change_low_us), self.change_high_us)
 
 
 class MetricChange(Part):

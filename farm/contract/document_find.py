@@ -81,12 +81,12 @@ class Found(Part):
         return self.model_dump_json(by_alias=True, indent=2)
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema (2020-12) of the document."""
-    found = Found.model_json_schema()
+def make_json_schema() -> dict[str, Any]:
+    """Makes the JSON schema (2020-12) of the find document."""
+    schema = Found.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **found,
+        **schema,
         "title": "onnxfarm.find/1",
-        "required": ["schema", *found["required"]],
+        "required": ["schema", *schema["required"]],
     }

@@ -119,7 +119,7 @@ class Enrolled(Message):
 
 
 class SecretRequest(Message):
-    """Proof of the private key: `signature` is base64 of Ed25519 over `secret_message(node_id, signed_at)`.
+    """Proof of the private key: `signature` is base64 of Ed25519 over `make_secret_message(node_id, signed_at)`.
 
     `signed_at` is Unix seconds by the node's clock; older or newer than SIGNATURE_WINDOW_S is refused.
     """
@@ -129,7 +129,7 @@ class SecretRequest(Message):
     signature: Annotated[str, StringConstraints(min_length=88, max_length=88)]
 
 
-def secret_message(node_id: str, signed_at: int) -> bytes:
+def make_secret_message(node_id: str, signed_at: int) -> bytes:
     return f"onnxfarm node secret\n{node_id}\n{signed_at}".encode()
 
 

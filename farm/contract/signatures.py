@@ -1,6 +1,6 @@
-"""Node keys: Ed25519, so that a node proves who it is without a shared secret.
+"""Ed25519 keys of nodes, so that a node proves who it is without a shared secret.
 
-Keys and signatures travel as base64 of their 32 and 64 bytes.
+Keys and signatures are base64 of their 32 and 64 bytes. Every function raises BadKeyError for a malformed key.
 """
 
 import base64
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 
 class BadKeyError(ValueError):
-    """A key or signature is not base64 of the bytes it should have."""
+    """A key or signature is not base64 of the right number of bytes."""
 
 
 def make_private_key() -> str:
@@ -20,34 +20,34 @@ def make_private_key() -> str:
 
 
 def derive_public_key(private: str) -> str:
-    return base64.b64encode(_private(private).public_key().public_bytes_raw()).decode()
+    return base64.b64encode(_load_private_key(private).public_key().public_bytes_raw()).decode()
 
 
-def fingerprint(public: str) -> str:
-    """What people compare before they approve a node: SHA-256 of the public key, 16 bytes in groups of four digits."""
-    digits = hashlib.sha256(_decoded(public, 32)).hexdigest()[:32]
+def make_fingerprint(public: str) -> str:
+    """Makes what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four."""
+    digits = hashlib.sha256(_decode(public, 32)).hexdigest()[:32]
     return ":".join(digits[i : i + 4] for i in range(0, 32, 4))
 
 
 def sign(private: str, message: bytes) -> str:
-    return base64.b64encode(_private(private).sign(message)).decode()
+    return base64.b64encode(_load_private_key(private).sign(message)).decode()
 
 
 def is_signature_valid(public: str, message: bytes, signature: str) -> bool:
-    """Whether `signature` of `message` was made with the private key of `public`. False for malformed input."""
+    """Says whether `message` was signed with the private key of `public`; False for a malformed key or signature."""
     try:
-        key = Ed25519PublicKey.from_public_bytes(_decoded(public, 32))
-        key.verify(_decoded(signature, 64), message)
+        key = Ed25519PublicKey.from_public_bytes(_decode(public, 32))
+        key.verify(_decode(signature, 64), message)
     except (BadKeyError, InvalidSignature):
         return False
     return True
 
 
-def _private(text: str) -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(_decoded(text, 32))
+def _load_private_key(text: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(_decode(text, 32))
 
 
-def _decoded(text: str, size: int) -> bytes:
+def _decode(text: str, size: int) -> bytes:
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as problem:

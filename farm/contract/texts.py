@@ -1,4 +1,4 @@
-"""Texts of nodes, models and members: signs that are no text are taken out where such a text comes in."""
+"""Texts of nodes, models and members: control characters are replaced where such a text comes in."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 
 
 def replace_control_characters(text: bytes) -> bytes:
-    """JSON with U+FFFD for every sign in its strings that is no text.
+    """Replaces every control character in the strings of a JSON text, escaped or not, by U+FFFD.
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
     """
@@ -24,24 +24,29 @@ def replace_control_characters(text: bytes) -> bytes:
     return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
 
 
-def find_unstorable_character(value: object) -> str | None:
-    """What no database stores in a plain value, in words: NUL, or half of a surrogate pair."""
+def describe_unstorable_character(value: object) -> str | None:
+    """Describes the first character that no database stores, in a text or anywhere in a JSON value; None: none.
+
+    Such are NUL and half of a surrogate pair.
+    """
     if isinstance(value, str):
         found = _UNSTORABLE.search(value)
         return None if found is None else "NUL" if found[0] == "\0" else f"{found[0]!r}, which is half a character"
     if isinstance(value, Mapping):
-        return next(filter(None, map(find_unstorable_character, (*value.keys(), *value.values()))), None)
-    return next(filter(None, map(find_unstorable_character, value)), None) if isinstance(value, list | tuple) else None
+        return next(filter(None, map(describe_unstorable_character, (*value.keys(), *value.values()))), None)
+    return (
+        next(filter(None, map(describe_unstorable_character, value)), None) if isinstance(value, list | tuple) else None
+    )
 
 
 def strip_pydantic_prefix(message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
-def plain_text(text: str) -> str:
+def replace_controls(text: str) -> str:
     return _SIGNS.sub("\ufffd", text)
 
 
 def escape_line_breaks(text: str) -> str:
-    """With line ends and tabs spelled out: nobody's words begin another line, of which a pipeline might obey."""
-    return plain_text(text).translate(_SPELLED)
+    """Spells out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command."""
+    return replace_controls(text).translate(_SPELLED)

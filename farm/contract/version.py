@@ -40,7 +40,7 @@ def is_supported(version: int) -> bool:
     return OLDEST_VERSION <= version <= CONTRACT_VERSION
 
 
-def describe_supported() -> str:
+def describe_supported_versions() -> str:
     return str(CONTRACT_VERSION) if OLDEST_VERSION == CONTRACT_VERSION else f"{OLDEST_VERSION} to {CONTRACT_VERSION}"
 
 
@@ -53,9 +53,9 @@ SETTLE_QUEUE = "settle"
 DELIVERY_QUEUE = "tell"
 
 
-def tag_queue(tag: str) -> str:
+def name_tag_queue(tag: str) -> str:
     return f"tag.{tag}"
 
 
-def node_queue(node_id: str) -> str:
+def name_node_queue(node_id: str) -> str:
     return f"node.{node_id}"

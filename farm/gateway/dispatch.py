@@ -23,7 +23,7 @@ from django.db import close_old_connections
 from redis.exceptions import RedisError
 
 from farm.contract.node import Offer
-from farm.contract.version import MEASURE_TASK, node_queue
+from farm.contract.version import MEASURE_TASK, name_node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_by_key
 from farm.gateway.calls import keep_database_connection
@@ -85,7 +85,7 @@ class Waiter:
         """Waits for what the node may consume by now."""
         self.node = node
         # its own queue also while it may take no block, so that a ring reaches it
-        self.queues = node.queues or (node_queue(str(node.pk)),)
+        self.queues = node.queues or (name_node_queue(str(node.pk)),)
 
 
 class Exchange:
@@ -188,7 +188,7 @@ class Exchange:
             pause_s = min(MAX_PAUSE_S, 2 * pause_s)
 
     def _hear(self, queue: str) -> None:
-        if queue.startswith(node_queue("")):
+        if queue.startswith(name_node_queue("")):
             self._soon(self._renew(list(self._waiting.get(queue, {}))))
         else:
             self._serve_soon([queue])

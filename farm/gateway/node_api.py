@@ -17,7 +17,7 @@ from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
 from farm.contract.texts import replace_control_characters, strip_pydantic_prefix
-from farm.contract.version import CONTRACT_VERSION, node_queue
+from farm.contract.version import CONTRACT_VERSION, name_node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.gateway.admission import HINT, UNKNOWN_NODE
@@ -81,7 +81,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
     if node.doing != doing:
         services.touch_waiting_runs(node)
     if node.queues != queues:
-        broker.notify(node_queue(str(node.pk)))
+        broker.notify(name_node_queue(str(node.pk)))
     return welcome
 
 

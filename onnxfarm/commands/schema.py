@@ -12,8 +12,8 @@ from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, exit_with_problem
 
 SCHEMAS: Mapping[str, Callable[[], object]] = {
-    "bench": document.json_schema,
-    "find": document_find.json_schema,
+    "bench": document.make_json_schema,
+    "find": document_find.make_json_schema,
     "matrix": matrix.json_schema,
 }
 

@@ -21,7 +21,7 @@ from farm.contract import signatures
 from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.cells import FileRef
 from farm.contract.reports import Reply, Report, RoundReport
-from farm.contract.version import MEASURE_TASK, node_queue
+from farm.contract.version import MEASURE_TASK, name_node_queue
 from onnxfarm.testing.http import Answer, Question, Server
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -129,7 +129,7 @@ class FakeFarm:
             raise _RefusedError(401, "unknown", "No node has this secret.")
         if question.address == "hello":
             self.hellos.append(_read(question, messages.Hello))
-            queues = (node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
+            queues = (name_node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
             return _answer_of(messages.Welcome(health=self.health, queues=queues))
         if question.address == "messages":
             return self._message(wait_s=question.number("wait"))
@@ -140,11 +140,11 @@ class FakeFarm:
     def _enrolled(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         self._public_key = enrolment.public_key
         return messages.Enrolled(
-            node_id=NODE_ID, health=self.health, fingerprint=signatures.fingerprint(enrolment.public_key)
+            node_id=NODE_ID, health=self.health, fingerprint=signatures.make_fingerprint(enrolment.public_key)
         )
 
     def _granted(self, request: messages.SecretRequest) -> messages.SecretGrant:
-        signed = messages.secret_message(request.node_id, request.signed_at)
+        signed = messages.make_secret_message(request.node_id, request.signed_at)
         if not signatures.is_signature_valid(self._public_key, signed, request.signature):
             raise _RefusedError(403, "signature", "The signature is not of the key that this node enrolled with.")
         if self.health == "pending":
@@ -159,7 +159,7 @@ class FakeFarm:
             block, attempt = self._offers.get(timeout=min(wait_s, messages.MAX_WAIT_S) or 0.001)
         except queue.Empty:
             return Answer.of(204, None)
-        return _answer_of(messages.Offer(queue=node_queue(NODE_ID), message=_celery_message(block, attempt)))
+        return _answer_of(messages.Offer(queue=name_node_queue(NODE_ID), message=_celery_message(block, attempt)))
 
     def _file(self, digest: str) -> Answer:
         if digest not in self._files:
@@ -222,7 +222,7 @@ def _celery_message(block: str, attempt: int) -> dict[str, object]:
         "properties": {
             "correlation_id": identity,
             "delivery_mode": 2,
-            "delivery_info": {"exchange": "", "routing_key": node_queue(NODE_ID)},
+            "delivery_info": {"exchange": "", "routing_key": name_node_queue(NODE_ID)},
             "priority": 0,
             "body_encoding": "base64",
             "delivery_tag": str(uuid.uuid4()),

@@ -89,7 +89,7 @@ class FakeNode:
     def sign_in(self) -> None:
         """Proves its key for a secret, which it uses from now on."""
         moment = int(time.time())
-        signature = signatures.sign(self._private, messages.secret_message(self._node_id, moment))
+        signature = signatures.sign(self._private, messages.make_secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
         self.gateway.use_secret(self.gateway.secret(request).secret)
 

@@ -77,7 +77,7 @@ class LightNode:
         }
         node_id = (await self._post("enrol", body, wanted=201)).json["node_id"]
         moment = int(time.time())
-        signature = signatures.sign(self._private, messages.secret_message(node_id, moment))
+        signature = signatures.sign(self._private, messages.make_secret_message(node_id, moment))
         asked = {"node_id": node_id, "signed_at": moment, "signature": signature}
         self._secret = (await self._post("secret", asked)).json["secret"]
         await self._hello()

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 from typer.testing import CliRunner
 
-from farm.contract.document import SCHEMA, json_schema
+from farm.contract.document import SCHEMA, make_json_schema
 from onnxfarm.main import app
 from tests.conftest import PROJECT
 from tests.documents import make_cell, make_comparison, make_document
@@ -29,7 +29,7 @@ CELL = make_document(make_cell()).to_json()
 
 
 def problems(document: object) -> list[str]:
-    return [error.message for error in jsonschema_rs.Draft202012Validator(json_schema()).iter_errors(document)]
+    return [error.message for error in jsonschema_rs.Draft202012Validator(make_json_schema()).iter_errors(document)]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

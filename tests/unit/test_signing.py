@@ -63,10 +63,10 @@ def test_a_signature_whose_answer_is_not_reduced_is_refused() -> None:
 @pytest.mark.parametrize("public", ["", "AAAA", "kein base64"])
 def test_a_malformed_public_key_is_refused_in_one_sentence(public: str) -> None:
     with pytest.raises(signatures.BadKeyError, match=r"^A key or signature .*\.$"):
-        signatures.fingerprint(public)
+        signatures.make_fingerprint(public)
 
 
 def test_the_fingerprint_is_short_enough_to_compare_aloud() -> None:
-    text = signatures.fingerprint(as_text(VECTORS[0][1]))
+    text = signatures.make_fingerprint(as_text(VECTORS[0][1]))
     assert len(text.split(":")) == 8
-    assert text == signatures.fingerprint(as_text(VECTORS[0][1]))
+    assert text == signatures.make_fingerprint(as_text(VECTORS[0][1]))

@@ -21,7 +21,7 @@ from celery.worker.consumer import Consumer
 
 from farm.contract import node as messages
 from farm.contract.reports import Facts
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from worker.agent import measure_task
 from worker.agent.abilities.probes import Abilities, NotProvenError
 from worker.agent.connection import enrolment
@@ -153,7 +153,9 @@ class Agent:
     def _consume(self) -> None:
         """The Celery worker's life; it ends itself with SystemExit when it was told to stop."""
         mailbox = Mailbox(self._poll, on_refused=self.refused)
-        app = make_app(gateway_url=self._gateway.url, queues=(node_queue(self._identity.node_id),), mailbox=mailbox)
+        app = make_app(
+            gateway_url=self._gateway.url, queues=(name_node_queue(self._identity.node_id),), mailbox=mailbox
+        )
         measure_task.register(app, self._measurer)
         signals.setup_logging.connect(_leave_logging_alone, weak=False)
         signals.worker_ready.connect(self._on_ready, weak=False)
@@ -231,7 +233,7 @@ class Agent:
             self._tried.add(welcome.trial.id)
             self._in_background("trial", partial(self._try, welcome.trial))
         consumer = getattr(self._worker, "consumer", None)
-        own = node_queue(self._identity.node_id)
+        own = name_node_queue(self._identity.node_id)
         if consumer is not None:
             consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
         if self._line is not None:

@@ -13,7 +13,7 @@ from farm.accounts.models import Membership, Team
 from farm.accounts.states import WRITING_ROLES
 from farm.contract.node import MAX_DOING, NODE_NAME, NodeSettings, SelfTest
 from farm.contract.reports import Facts
-from farm.contract.version import node_queue, tag_queue
+from farm.contract.version import name_node_queue, name_tag_queue
 from farm.fleet.models.event import NodeEvent
 from farm.fleet.models.lendings import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState, Trials
@@ -185,7 +185,7 @@ class Node(models.Model):
         """Queues it consumes: its own, and one per tag; none while it may take no block."""
         if self.health != NodeHealth.ACTIVE or self.pause:
             return ()
-        return (node_queue(str(self.pk)), *(tag_queue(tag) for tag in self.all_tags))
+        return (name_node_queue(str(self.pk)), *(name_tag_queue(tag) for tag in self.all_tags))
 
     @property
     def may_take_blocks(self) -> bool:

@@ -14,7 +14,7 @@ from farm.accounts.services import record
 from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
 from farm.base.secrecy import HINT_LENGTH, hash_secret, new_secret
 from farm.contract import signatures, version
-from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
+from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, make_secret_message
 from farm.contract.numbers import is_row_number
 from farm.contract.reports import Facts
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
@@ -244,12 +244,12 @@ def _check_enrolment(enrolment: Enrolment) -> None:
     if not version.is_supported(enrolment.contract_version):
         raise Unprocessable(
             f"This node speaks version {enrolment.contract_version} of the contract and the farm speaks "
-            f"{version.describe_supported()}.",
+            f"{version.describe_supported_versions()}.",
             code="contract_version",
             hint="Install the same release of onnxfarm on the node as on the farm.",
         )
     try:
-        signatures.fingerprint(enrolment.public_key)
+        signatures.make_fingerprint(enrolment.public_key)
     except signatures.BadKeyError as problem:
         raise Unprocessable(str(problem), code="bad_key") from problem
     check_facts(enrolment.facts)
@@ -285,7 +285,7 @@ def _enrolled(enrolment: Enrolment) -> Node:
         owner=code.created_by,
         name=enrolment.name,
         public_key=enrolment.public_key,
-        fingerprint=signatures.fingerprint(enrolment.public_key),
+        fingerprint=signatures.make_fingerprint(enrolment.public_key),
         health=NodeHealth.ACTIVE if code.auto_approve else NodeHealth.PENDING,
         contract_version=enrolment.contract_version,
         facts_json=enrolment.facts.model_dump(mode="json"),
@@ -334,7 +334,7 @@ def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
             hint="Set the node's clock.",
         )
     node = Node.objects.filter(pk=request.node_id).first() if is_row_number(request.node_id) else None
-    message = secret_message(request.node_id, request.signed_at)
+    message = make_secret_message(request.node_id, request.signed_at)
     if node is None or not signatures.is_signature_valid(node.public_key, message, request.signature):
         raise NotAllowed("The signature does not fit a node of this farm.", code="bad_signature")
     if node.health == NodeHealth.RETIRED:

@@ -61,7 +61,7 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     if not version.is_supported(contract_version):
         sentence = (
             f"This node speaks version {contract_version} of the contract and the farm speaks "
-            f"{version.describe_supported()}: install the same release of onnxfarm on both. "
+            f"{version.describe_supported_versions()}: install the same release of onnxfarm on both. "
             "Until then it gets no blocks."
         )
         return Welcome.model_validate({"health": node.health, "settings": node.settings, "sentence": sentence})

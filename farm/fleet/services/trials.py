@@ -13,7 +13,7 @@ from farm.accounts.models import Team, User
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract import node as messages
 from farm.contract.numbers import is_row_number
-from farm.contract.texts import plain_text
+from farm.contract.texts import replace_controls
 from farm.fleet.models import Lending, Node, Trial
 from farm.fleet.models.trial import OPEN_TRIALS
 from farm.fleet.selectors.nodes import AGAIN_AFTER
@@ -107,7 +107,7 @@ def end_trial(node: Node, tried: messages.Tried) -> None:
     trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return
-    problem = plain_text(tried.problem)
+    problem = replace_controls(tried.problem)
     if not problem and trial.provider not in node.providers:
         problem = "It ended without a word and without the provider."
     state = TrialState.FAILED if problem else TrialState.READY

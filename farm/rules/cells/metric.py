@@ -95,7 +95,7 @@ class Metric:
     def value(self, cell: Cell) -> float | bool | None:
         """What a document's cell says of it, as it stands there."""
         if self.is_carried:
-            if (told := cell.metric(self.name)) is not None:
+            if (told := cell.find_metric(self.name)) is not None:
                 return told.value
             return None if self.worked_out is None else self.worked_out(cell)
         value: float | bool | None = getattr(cell, self.name)
@@ -105,7 +105,7 @@ class Metric:
         if self.interval_as:
             found: tuple[float, float] | None = getattr(cell, self.interval_as)
             return found
-        told = cell.metric(self.name)
+        told = cell.find_metric(self.name)
         return None if told is None or told.ci_low is None or told.ci_high is None else (told.ci_low, told.ci_high)
 
     def cell_fields(self, figure: Figure) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import re
 
-from farm.contract.texts import plain_text
+from farm.contract.texts import replace_controls
 
 # what begins markup, a link, a picture, a formula, an entity, HTML or a cell of a table
 _MARKS = re.compile(r"[\\`*_\[\]<>|~$&]")
@@ -12,10 +12,10 @@ _WORD_JOINER = "\u2060"
 
 
 def as_text(text: str) -> str:
-    return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(plain_text(text).split())))
+    return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(replace_controls(text).split())))
 
 
 def as_code(text: str) -> str:
     """The text as a code span, in which nothing is read as markup; also inside a table."""
-    plain = " ".join(plain_text(text).split()).replace("`", "'").replace("|", "/")
+    plain = " ".join(replace_controls(text).split()).replace("`", "'").replace("|", "/")
     return f"`{plain}`" if plain else ""

@@ -36,11 +36,11 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
     """One without a key of its own: of launches, or of the check pass what comes once."""
     if metric.summary is not None:
         figure = None if summary is None else summary.launched.get(metric.name)
-        return None if figure is None else CellMetric.of(metric.name, figure)
+        return None if figure is None else CellMetric.from_figure(metric.name, figure)
     value = None if check is None else metric.figure_in(check)
     if value is None:
         return None
-    return CellMetric.of(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))
+    return CellMetric.from_figure(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))
 
 
 def _own(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:

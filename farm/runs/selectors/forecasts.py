@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from farm.base.grouping import group_by
 from farm.contract.cells import Budget
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.estimates import ROUNDS
@@ -62,7 +62,7 @@ class _Row(NamedTuple):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        return tuple(self.queues) if self.only_node is None else (node_queue(str(self.only_node)),)
+        return tuple(self.queues) if self.only_node is None else (name_node_queue(str(self.only_node)),)
 
     @property
     def planned_s(self) -> float:

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from farm.accounts.selectors import Anyone
 from farm.base.grouping import group_by
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.rules.planning.schedule import Span
@@ -80,7 +80,7 @@ class _Open(NamedTuple):
 
     @property
     def asked(self) -> list[str]:
-        return self.queues if self.only_node is None else [node_queue(str(self.only_node))]
+        return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
     @property
     def minutes(self) -> float:

@@ -12,7 +12,7 @@ from django.db.models import Count, QuerySet
 
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_of
 from farm.fleet.states import NodeState, TrialState
@@ -187,7 +187,7 @@ def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
     asked = {
         name
         for block in queued
-        for name in (block.queues if block.only_node is None else [node_queue(str(block.only_node))])
+        for name in (block.queues if block.only_node is None else [name_node_queue(str(block.only_node))])
     }
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
     return [node for node in serving.defer("log_tail").order_by("pk") if not asked.isdisjoint(node.queues)]

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from farm.contract.version import MEASURE_TASK, SETTLE_QUEUE, node_queue
+from farm.contract.version import MEASURE_TASK, SETTLE_QUEUE, name_node_queue
 from farm.fleet.models import Node
 from farm.runs import broker
 from farm.runs.models import Block, Run
@@ -31,7 +31,7 @@ def queues_of(block: Block) -> list[str]:
     those of its plan."""
     if block.state == BlockState.REPORTED:
         return [SETTLE_QUEUE]
-    return [node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
+    return [name_node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
 
 
 def hint_on_commit(block: Block) -> None:
@@ -82,7 +82,7 @@ def _is_late(block: Block) -> bool:
 
 def wake_neighbours(node: Node) -> None:
     for key in node.neighbours.values_list("pk", flat=True):
-        transaction.on_commit(partial(broker.notify, node_queue(str(key))))
+        transaction.on_commit(partial(broker.notify, name_node_queue(str(key))))
 
 
 def touch_waiting_runs(node: Node) -> None:

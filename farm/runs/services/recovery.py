@@ -15,7 +15,7 @@ from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from farm.contract.reasons import Reason, ReasonCode
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth
 from farm.runs import clocks
@@ -24,7 +24,7 @@ from farm.runs.services.endings import fail_block, finish_run_if_over, give_up_a
 from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, RunState
 
-NODE_PREFIX = node_queue("")
+NODE_PREFIX = name_node_queue("")
 # ended in one sweep
 MAX_AT_ONCE = 200
 # blocks alike in these wait for the same nodes, and in vain for the same reason

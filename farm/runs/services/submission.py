@@ -16,7 +16,7 @@ from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.contract.version import node_queue, tag_queue
+from farm.contract.version import name_node_queue, name_tag_queue
 from farm.fleet.models import Trial
 from farm.fleet.services import begin_trial
 from farm.fleet.states import NodeHealth, TrialState
@@ -282,9 +282,9 @@ def _queues(planned: PlannedBlock) -> list[str]:
 
     A tag that waits for a trial may never be proven: then the node that tries it is asked.
     """
-    if trying := {node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
+    if trying := {name_node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
         return sorted(trying)
-    return [tag_queue(planned.tags[0])] if planned.tags else [node_queue(node) for node in planned.nodes]
+    return [name_tag_queue(planned.tags[0])] if planned.tags else [name_node_queue(node) for node in planned.nodes]
 
 
 def _sentence(plan: Plan) -> str:

@@ -174,7 +174,7 @@ def _secrets(draw: st.DrawFn, farm: Farm) -> Request:
     node_id = draw(st.sampled_from([machine.node_id] * 4 + list(IDS)))
     signed_at = draw(st.sampled_from([int(time.time())] * 4 + [0, 1, 2**31, 2**38, 2**63, 253402300800]))
     try:
-        signature = signatures.sign(machine.private, messages.secret_message(node_id, signed_at))
+        signature = signatures.sign(machine.private, messages.make_secret_message(node_id, signed_at))
     except UnicodeError:
         signature = base64.b64encode(b"x" * 64).decode()
     body = {"node_id": node_id, "signed_at": signed_at, "signature": signature}

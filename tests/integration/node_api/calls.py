@@ -52,7 +52,7 @@ class NodeClient:
 
     def ask_for_secret(self, *, signed_at: int | None = None, private: str = "", **changes: Any) -> Response:
         moment = int(time.time()) if signed_at is None else signed_at
-        signature = signatures.sign(private or self.private, messages.secret_message(self.node_id, moment))
+        signature = signatures.sign(private or self.private, messages.make_secret_message(self.node_id, moment))
         body = {"node_id": self.node_id, "signed_at": moment, "signature": signature}
         answer = self.post("secret", {**body, **changes})
         if answer.status_code == 200:

@@ -17,7 +17,7 @@ from farm.accounts.models import Team, User
 from farm.base.secrecy import hash_secret
 from farm.config.embedded.plan import free_port
 from farm.contract.reports import EndReport
-from farm.contract.version import tag_queue
+from farm.contract.version import name_tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
 from farm.fleet.selectors import make_node_offer
@@ -134,7 +134,7 @@ def test_the_message_is_what_kombu_wrote(gateway: Gateway, team: Team, member: U
     node = known_node(team)
     queued_block(team, member)
     offer = gateway.poll(node).json()
-    assert offer["queue"] == tag_queue("cpu")
+    assert offer["queue"] == name_tag_queue("cpu")
     assert offer["message"]["headers"]["task"] == "onnxfarm.measure_block"
     assert offer["message"]["properties"]["body_encoding"] == "base64"
 
@@ -144,7 +144,7 @@ def test_a_message_about_a_block_that_is_gone_is_dropped(gateway: Gateway, team:
     block = queued_block(team, member)
     services.cancel_run(run=block.run, by=member)
     assert gateway.hint(node) is None
-    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 0}
+    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
 
 
 def test_a_message_about_an_older_attempt_is_dropped(gateway: Gateway, team: Team, member: User) -> None:
@@ -283,11 +283,11 @@ def test_a_node_teaches_of_so_many_releases_and_no_more(team: Team) -> None:
 
 def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> None:
     node = known_node(team)
-    current_app.send_task("os.system", args=["true"], queue=tag_queue("cpu"))
+    current_app.send_task("os.system", args=["true"], queue=name_tag_queue("cpu"))
     with current_app.connection_for_write() as connection:
-        connection.default_channel.client.lpush(tag_queue("cpu"), b"\xff not json", b"{}", b"[]", b'{"body": "x"}')
+        connection.default_channel.client.lpush(name_tag_queue("cpu"), b"\xff not json", b"{}", b"[]", b'{"body": "x"}')
     assert gateway.hint(node) is None
-    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 0}
+    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
 
 
 @pytest.mark.parametrize("health", [NodeHealth.DRAINING, NodeHealth.QUARANTINED])
@@ -345,7 +345,7 @@ def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> No
     for _ in range(5):
         Block.objects.update(rung_at=None)
         services.send_due_hints()
-    assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 1}
+    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 1}
 
 
 def test_a_body_whose_length_nobody_told_is_cut_off_and_refused(gateway: Gateway, team: Team) -> None:

@@ -24,7 +24,7 @@ from django.db import transaction
 from farm.accounts.models import AuditEvent, Team, User
 from farm.config.embedded.plan import free_port
 from farm.contract import signatures
-from farm.contract.node import ATTEMPT_TOKEN_HEADER, secret_message
+from farm.contract.node import ATTEMPT_TOKEN_HEADER, make_secret_message
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from farm.gateway.admission import STRANGER
@@ -225,7 +225,7 @@ def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_o
 
 def ask_for_secret(gateway: Gateway, node_id: str, private: str) -> httpx2.Response:
     moment = int(time.time())
-    signature = signatures.sign(private, secret_message(node_id, moment))
+    signature = signatures.sign(private, make_secret_message(node_id, moment))
     body = {"node_id": node_id, "signed_at": moment, "signature": signature}
     return httpx2.post(f"{gateway.url}secret", json=body, timeout=60)
 

@@ -40,7 +40,7 @@ def test_a_machine_joins_is_approved_and_says_hello(code: str, owner: User) -> N
     enrolled = machine.enrol(code).json()
     assert (enrolled["health"], enrolled["fingerprint"]) == (
         "pending",
-        signatures.fingerprint(signatures.derive_public_key(machine.private)),
+        signatures.make_fingerprint(signatures.derive_public_key(machine.private)),
     )
     pending = machine.ask_for_secret()
     assert (pending.status_code, pending.json()["code"]) == (403, "pending")

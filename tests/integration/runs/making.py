@@ -34,7 +34,7 @@ def make_node(team: Team, *, name: str = "bench-1", owner: User | None = None, *
         "seen_at": "2026-01-01T00:00:00Z",
     }
     key = signatures.derive_public_key(signatures.make_private_key())
-    known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signatures.fingerprint(key)}
+    known |= {"owner": owner or _keeper(team), "public_key": key, "fingerprint": signatures.make_fingerprint(key)}
     return Node.objects.create(team=team, name=name, **{**known, **changes})
 
 

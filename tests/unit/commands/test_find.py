@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from farm.contract.cells import CellSpec
-from farm.contract.document_find import GOALS, Found, json_schema
+from farm.contract.document_find import GOALS, Found, make_json_schema
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
 from onnxfarm.here.bench import Home, Run
@@ -61,7 +61,7 @@ def document(call: Call, path: Path, *words: object, code: int = 0) -> dict[str,
 @pytest.mark.usefixtures("bench")
 def test_the_document_passes_its_schema_and_its_code_makes_that_session(call: Call, tmp_path: Path) -> None:
     found = document(call, tmp_path / "found.json", "--minutes", "30")
-    jsonschema_rs.Draft202012Validator(json_schema()).validate(found)
+    jsonschema_rs.Draft202012Validator(make_json_schema()).validate(found)
     assert found["state"] == "decided"
     assert found["answer"][0]["settings"]["session"] == {"name": "arena off", "arena": False}
     names: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def test_the_document_passes_its_schema_and_its_code_makes_that_session(call: Ca
     assert names["session"].get_providers() == ["CPUExecutionProvider"]
     assert isinstance(names["session"], onnxruntime.InferenceSession)
     again = json.loads(call("schema", "find").stdout)
-    assert again == json_schema()
+    assert again == make_json_schema()
 
 
 @pytest.mark.usefixtures("bench")

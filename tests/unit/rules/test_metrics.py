@@ -55,7 +55,7 @@ def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():
 
 def test_a_metric_of_the_check_pass_is_told_once():
     document = measured(counts=(None,) * 4, metrics={"memory_per_session_bytes": 7.0 * 2**20})
-    told = document.cells[0].metric("memory_per_session_bytes")
+    told = document.cells[0].find_metric("memory_per_session_bytes")
     assert (told.value, told.n, told.samples) == (7.0 * 2**20, 1, [])
     assert page(document.cells[0])[metrics.BY_NAME[told.name].title][0] == "7 MiB"
 
@@ -69,10 +69,10 @@ def test_a_new_latency_is_written_with_the_digits_of_its_interval():
     waiting = Metric("waiting_ms", "waiting", "ms", "less", summary=median, noise="launches", reads="latency")
     figure = Figure(value=1.23456, low=1.2, high=1.26, samples=[1.2, 1.26])
     cell = measured().cells[0]
-    told = cell.model_copy(update={"metrics": [CellMetric.of("waiting_ms", figure)]})
+    told = cell.model_copy(update={"metrics": [CellMetric.from_figure("waiting_ms", figure)]})
     assert (waiting.interval_of(cell), waiting.interval_of(told)) == (None, (1.2, 1.26))
     assert [metric_text(waiting, one) for one in (cell, told)] == ["not measured", "1.23"]
-    unsure = cell.model_copy(update={"metrics": [CellMetric.of("waiting_ms", Figure(value=1.23456))]})
+    unsure = cell.model_copy(update={"metrics": [CellMetric.from_figure("waiting_ms", Figure(value=1.23456))]})
     assert waiting.interval_of(unsure) is None
 
 

@@ -65,7 +65,7 @@ def document(*, scenario: str = "paused") -> Document:
 def test_they_are_told_and_judged_as_our_own_are() -> None:
     found = document()
     cell = next(one for one in found.cells if one.runtime.version.endswith("1.31.1"))
-    worst = cell.metric("paused_worst_ms")
+    worst = cell.find_metric("paused_worst_ms")
     assert (worst.unit, worst.better, worst.n) == ("ms", "less", 12)
     assert (worst.ci_low or 0) < worst.value < (worst.ci_high or 0)
     (pair,) = [one for one in found.comparisons if one.axis == "runtime"]

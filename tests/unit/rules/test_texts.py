@@ -10,7 +10,7 @@ from farm.alerts.channels.apprise import as_words
 from farm.config.logs import WithoutSecrets
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
-from farm.contract.texts import plain_text, replace_control_characters
+from farm.contract.texts import replace_control_characters, replace_controls
 from farm.rules.presenting.markdown import as_code, as_text
 from onnxfarm.outputs import print_lines
 from onnxfarm.problems import Usage, exit_with_problem
@@ -37,7 +37,7 @@ def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixt
     with pytest.raises(BaseException), exit_with_problem():  # noqa: B017, PT011  typer's own exit
         raise Usage("The model \x1b]52;c;ZXZpbA==\x07 is not there.")
     assert capsys.readouterr().err == "onnxfarm: The model \ufffd]52;c;ZXZpbA==\ufffd is not there.\n"
-    assert plain_text("two\nlines\t\u202e") == "two\nlines\t\ufffd"
+    assert replace_controls("two\nlines\t\u202e") == "two\nlines\t\ufffd"
 
 
 def test_a_model_whose_nodes_inputs_and_outputs_are_named_so_commands_no_pipeline() -> None:

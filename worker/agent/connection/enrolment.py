@@ -60,7 +60,7 @@ def enrol(
         node_id=enrolled.node_id,
         name=name,
         private_key=private,
-        fingerprint=signatures.fingerprint(enrolment.public_key),
+        fingerprint=signatures.make_fingerprint(enrolment.public_key),
     )
     home.keep_identity(identity)
     return identity, enrolled
@@ -93,7 +93,7 @@ def enrol_by_host_name(
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
     """Proves the private key, stores the new secret and uses it from now on. Raises GatewayError."""
     signed_at = int(time.time())
-    signature = signatures.sign(identity.private_key, messages.secret_message(identity.node_id, signed_at))
+    signature = signatures.sign(identity.private_key, messages.make_secret_message(identity.node_id, signed_at))
     request = messages.SecretRequest(node_id=identity.node_id, signed_at=signed_at, signature=signature)
     grant = gateway.secret(request)
     home.keep_secret(grant)

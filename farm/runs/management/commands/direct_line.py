@@ -3,7 +3,7 @@
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.base.refusals import Invalid
-from farm.contract.version import node_queue
+from farm.contract.version import name_node_queue
 from farm.fleet.models import Node
 from farm.runs import lines
 
@@ -25,7 +25,9 @@ class Command(BaseCommand):
                 self._off(options["node"])
                 return
             assert found is not None
-            address = lines.open_line(str(found.pk), {node_queue(str(found.pk)), *found.queues}, host=options["host"])
+            address = lines.open_line(
+                str(found.pk), {name_node_queue(str(found.pk)), *found.queues}, host=options["host"]
+            )
         except Invalid as problem:
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"ONNXFARM_NODE_BROKER={address}")
