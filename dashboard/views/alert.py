@@ -29,7 +29,7 @@ from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.searches.sought import Step
 from farm.rules.searches.switches import Candidate, Trial
-from farm.rules.searches.work_around import trials_of
+from farm.rules.searches.work_around import parse_trials
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.selectors.runs import shown_states
@@ -295,7 +295,7 @@ def _progress(search: "Investigation", activity: str) -> str:
 
 
 def _trials(search: "Investigation") -> Table:
-    trials = [(trial, step.get("run")) for step in search.steps for trial in trials_of(step)]
+    trials = [(trial, step.get("run")) for step in search.steps for trial in parse_trials(step)]
     ordered = sorted(trials, key=lambda tried: -tried[0].undone)
     return Table.of("work-around", "Session options tried", TRIAL_COLUMNS, ordered)
 

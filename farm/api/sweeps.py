@@ -14,7 +14,7 @@ from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
-from farm.rules.searches.sweeps import lines_of
+from farm.rules.searches.sweeps import make_lines
 from farm.runs import selectors, services
 
 router = Router(tags=["runs"])
@@ -103,7 +103,7 @@ def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> Sweep
     run = selectors.run(person(request), run_id)
     runtimes = parse(run.matrix).axes.get("runtime", ())
     reference = asked.reference or (str(getattr(runtimes[0], "version", "")) if runtimes else "")
-    lines = lines_of([selectors.document(run)], reference=reference)
+    lines = make_lines([selectors.document(run)], reference=reference)
     known = {point.version for line in lines for point in line.points}
     if lines and reference not in known:
         raise Invalid(f"Run {run_id}: {choice_sentence('release', reference, sorted(known))}", code="unknown_runtime")

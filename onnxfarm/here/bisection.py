@@ -95,10 +95,10 @@ class Question:
         )
         document = measured.document
         wanted = self._wanted(document)
-        point = measured.narrowed([self._pair(wanted, self.bad.version).new.id], runtimes=[self.good, self.bad])
+        point = measured.narrow_to([self._pair(wanted, self.bad.version).new.id], runtimes=[self.good, self.bad])
         over = f" over {counted(len(self.versions), 'version')}"
         search = SinceWhen(lambda: point, self.versions, self.good, self.bad, wanted, over=over)
-        search.record(self._noted(wanted.read(document, good=self.good, probe=self.bad), began=began))
+        search.record(self._noted(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
         found = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
         turn = next(step for step in steps if step["version"] == found.plain["first_bad"])
@@ -134,7 +134,7 @@ class Question:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
-        rounds = REPEATS if sought.is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        rounds = REPEATS if sought.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
         found, plan = workbench.measure_for_search(
             self.bench, experiment.matrix, partial(workbench.compare_along, max_rounds=max_rounds, rounds=rounds)
         )
@@ -148,8 +148,8 @@ class Question:
         try:
             sought.check_good_release(document, **sides)
             if self.metrics:
-                return sought.sought_metric(document, self.metrics, **sides)
-            return sought.sought_kind(document, self.rule, **sides)
+                return sought.find_sought_metric(document, self.metrics, **sides)
+            return sought.find_sought_kind(document, self.rule, **sides)
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 

@@ -10,7 +10,7 @@ from farm.contract.document_find import Found, Goal
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.searches import found
-from farm.rules.searches.contenders import fits_in, split_contenders, why_no_race, with_every_pair
+from farm.rules.searches.contenders import compare_every_pair, explain_no_race, fits_in, split_contenders
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Race
 from farm.rules.searches.search import Experiment, Outcome, Search, carry_out
@@ -44,7 +44,7 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     began = bench.clock()
     plan = bench.plan(space)
     contenders, refused = split_contenders(plan, space, question.goal)
-    if why := why_no_race(contenders, refused):
+    if why := explain_no_race(contenders, refused):
         raise Usage(why)
     cannot = f"; {len(refused)} more cannot run here" if refused else ""
     print_lines(f"{counted(len(contenders), 'setting')} in the space{cannot}.", console=bench.console)
@@ -68,14 +68,14 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     except Stopped as stopped:
         is_stopped = left_s() > 0.0
         if stopped.measured is not None:
-            race.interrupt(stopped.measured)
+            race.record_interrupted(stopped.measured)
     path = question.path
     if question.save is not None and (first := race.answer().found[:1]):
         specs = {arm.spec.digest: arm.spec for block in plan.blocks for arm in block.arms}
         path = str(question.save(specs[first[0].digest]))
     minutes = (bench.clock() - began) / 60.0
     asked = found.Asked(bench.name, question.path, path, minutes, refused, is_stopped)
-    return found.document_of(race, asked)
+    return found.make_document(race, asked)
 
 
 @dataclass
@@ -89,6 +89,6 @@ class Track:
         rounds = experiment.asked["rounds"]
 
         def every_pair(block: PlannedBlock) -> PlannedBlock:
-            return with_every_pair(block, rounds=None if rounds is None else int(str(rounds)), left_s=self.left_s())
+            return compare_every_pair(block, rounds=None if rounds is None else int(str(rounds)), left_s=self.left_s())
 
         return Machine(self.bench, every_pair).measure(experiment, search)

@@ -66,7 +66,7 @@ def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
                 part = contenders[start : start + PART]
                 if known(path, model.name, first) >= {each.label for each in part}:
                     continue
-                matrix = Race(space, part).among(part)
+                matrix = Race(space, part).matrix_of(part)
                 asked = Experiment(matrix, asked={"rounds": ROUNDS_AT_ONCE})
                 measured = find.Track(bench, lambda: 1e9).measure(asked, Race(space, part))
                 append(path, model.name, first, part, measured.document)

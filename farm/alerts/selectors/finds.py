@@ -8,7 +8,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Find
 from farm.base.refusals import Missing
 from farm.contract.document_find import Found, FoundSetting
-from farm.rules.searches.found import NEAR, shared_setting
+from farm.rules.searches.found import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
 
@@ -56,7 +56,7 @@ def together(first: Find) -> Together:
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):
         return Together(races, races[0].sentence if len(races) == 1 else "")
-    everywhere = shared_setting(answers)
+    everywhere = find_shared_setting(answers)
     if everywhere is None:
         return Together(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")
     return Together(races, f"{everywhere.label} is within {percent(NEAR)} of the best on all hardware.", everywhere)

@@ -23,7 +23,7 @@ from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, 
 from farm.rules.findings.cell_pairs import pair_cells
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.releases import ONNXRUNTIME
-from farm.rules.searches.switches import CANDIDATES, remedy
+from farm.rules.searches.switches import CANDIDATES, describe_remedy
 from farm.runs.models import Block, CellDocument, Run
 from farm.runs.models import Cell as CellRow
 from farm.runs.models import Comparison as ComparisonRow
@@ -219,7 +219,9 @@ def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
         if answer.get("is_found"):
             (candidate,) = CANDIDATES.validate_python([answer["candidate"]])
             about = row.alert_id, row.alert.model_id, row.alert.model.name
-            found[row.alert_id] = WorkAround(*about, row.sentence, str(answer.get("code", "")), remedy(candidate))
+            found[row.alert_id] = WorkAround(
+                *about, row.sentence, str(answer.get("code", "")), describe_remedy(candidate)
+            )
     return list(found.values())
 
 

@@ -100,7 +100,7 @@ def _planned(version: Version, hardware: str, question: Question, known: Known) 
     space = _space(version, hardware, question)
     plan = plan_run(version=version, matrix=space, known=known, with_null_pair=False)
     racing, refused = contenders.split_contenders(plan, space, question.goal)
-    if why := contenders.why_no_race(racing, refused):
+    if why := contenders.explain_no_race(racing, refused):
         raise Invalid(f"{hardware}: {why}" if hardware else why, code="space")
     row = EvaluationData.objects.filter(version=version).first()
     limits = replace(question.limits, has_labels=row is not None and row.order is not None)
@@ -211,7 +211,7 @@ def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
             requested_by=row.asked_by,
             reason=RunReason.FIND,
             known=for_planning(),
-            reshape=partial(contenders.with_every_pair, rounds=rounds, left_s=left_s),
+            reshape=partial(contenders.compare_every_pair, rounds=rounds, left_s=left_s),
         )
         asked = {**experiment.asked, "title": experiment.title, "tries": (row.asked or {}).get("tries", 0)}
         if not row.move(FindState.MEASURING, was=FindState.WAITING, run=run, asked=asked):
@@ -262,7 +262,7 @@ def _stop(row: Find, run: Run | None) -> bool:
     """Ends a race with what it knows, the block that was interrupted included."""
     race = race_of(row)
     if run is not None:
-        race.interrupt(runs.document(run))
+        race.record_interrupted(runs.document(run))
         step = {**(row.asked or {}), "run": run.pk, "minutes": minutes_of_run(run), "is_stopped": True}
         row.steps = [*row.steps, step]
     return _answer(row, race, FindState.CANCELLED)
@@ -277,7 +277,7 @@ def _told(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
     asked = found.Asked(
         row.version.model.name, name, name, row.minutes, refused, is_stopped, server=str(settings.PUBLIC_URL)
     )
-    document = found.document_of(race, asked)
+    document = found.make_document(race, asked)
     return {"answer": document.model_dump(mode="json", by_alias=True), "sentence": document.sentence[:2000]}
 
 

@@ -88,7 +88,7 @@ def library_names() -> tuple[str, ...]:
     found = sorted((Path(spec.origin).parent / "capi").glob("onnxruntime_pybind11_state*"))
     for path in found:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
-            names = switches.optimizer_names(library)
+            names = switches.find_optimizer_names(library)
         log.info("%s holds %s names of optimizers", path.name, len(names))
         return tuple(names)
     return ()

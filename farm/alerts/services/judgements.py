@@ -113,7 +113,7 @@ def _advance(watch_round: WatchRound) -> bool:
         if experiment is not None:
             return _start(watch_round, stage, experiment, found=search.found or ())
     except CannotMeasure as problem:
-        return _settle(watch_round, search.unconfirmable(str(problem))) if runs else _put_off(watch_round, problem)
+        return _settle(watch_round, search.answer_unconfirmed(str(problem))) if runs else _put_off(watch_round, problem)
     return _settle(watch_round, search.answer())
 
 

@@ -13,7 +13,7 @@ from farm.rules.searches.search import SearchProblem
 
 
 class Outcome(StrEnum):
-    """What a probe said of one version, compared with the good one in the same block."""
+    """What a probe shows of one version, compared with the good version in the same block."""
 
     GOOD = "good"
     BAD = "bad"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Neighbouring measured versions between which the outcome turned."""
+    """Two judged versions next to each other, between which the outcome changed to `turned`."""
 
     before: str
     after: str
@@ -34,7 +34,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`first_bad` is exact when no skipped version lies between it and `last_good`."""
+    """The result of a bisection. `suspects`: the versions of which one is the first bad one, `first_bad` the last of
+    them; a single one unless skipped versions lie between it and `last_good`. `probes`: how many were measured."""
 
     last_good: str
     first_bad: str
@@ -51,7 +52,8 @@ class Answer:
         return len(self.turns) == 1
 
     def sentence(self, what: str = "bad") -> str:
-        """The answer for people. `what`: how the first such release is, such as `in which peak memory is bigger`."""
+        """Write the answer as a sentence. `what` says how the first bad release differs, such as `in which peak memory
+        is bigger`; `bad` where nothing more precise is known."""
         release = f"the first {what} release" if what == "bad" else f"the first release {what}"
         good = "was still good" if what == "bad" else "was not yet so"
         where = (
@@ -71,7 +73,8 @@ class Bisection:
     """Binary search over published versions that also checks, once on each side, that the outcome turned only once."""
 
     def __init__(self, versions: Sequence[str], *, good: str, bad: str) -> None:
-        """`versions` in release order. Raises SearchProblem in one sentence."""
+        """Take `versions` in release order. Raises SearchProblem where good or bad is not among them, or where good is
+        not older than bad."""
         for name in (good, bad):
             if name not in versions:
                 raise SearchProblem(f"{name} is not a published version; published are {', '.join(versions)}.")
@@ -85,22 +88,22 @@ class Bisection:
         self._pending: str | None = None
 
     def next(self) -> str | None:
-        """The version to measure next; None when the answer is known. The same until its outcome is recorded."""
+        """Return the version to measure next, the same until its outcome is recorded; None once the answer is known."""
         if self._pending is None:
-            self._pending = self._wanted()
+            self._pending = self._choose()
         return self._pending
 
-    def _wanted(self) -> str | None:
+    def _choose(self) -> str | None:
         last = len(self._versions) - 1
         if last not in self._outcomes:
             return self._versions[last]
-        index = self._inside_a_turn()
+        index = self._choose_inside_turn()
         if index is None:
-            index = self._unchecked_side()
+            index = self._choose_outside_turn()
         return None if index is None else self._versions[index]
 
     def record(self, version: str, outcome: Outcome) -> None:
-        """Note what the probe said. Raises SearchProblem when the bad version is not bad."""
+        """Note the outcome of a probe. Raises SearchProblem where the last version, given as bad, is not bad."""
         index = self._versions.index(version)
         if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
             word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
@@ -110,7 +113,7 @@ class Bisection:
         self._pending = None
 
     def answer(self) -> Answer:
-        """What is known now. The first turn from good to bad names the release."""
+        """Return what is known now: the earliest change from good to bad names the release."""
         turns = self._turns()
         first = next(span for span in turns if span.turned is Outcome.BAD)
         return Answer(
@@ -137,8 +140,8 @@ class Bisection:
             if self._outcomes[low] is not self._outcomes[high]
         )
 
-    def _inside_a_turn(self) -> int | None:
-        """The unmeasured version nearest the middle of a turn that is not narrowed down yet."""
+    def _choose_inside_turn(self) -> int | None:
+        """Return the unmeasured version nearest the middle of a turn that is not narrowed down yet."""
         judged = self._judged()
         for low, high in itertools.pairwise(judged):
             if self._outcomes[low] is not self._outcomes[high]:
@@ -147,8 +150,8 @@ class Bisection:
                     return index
         return None
 
-    def _unchecked_side(self) -> int | None:
-        """One probe in the widest unmeasured gap on each side of the turn: was it like that all along?"""
+    def _choose_outside_turn(self) -> int | None:
+        """Return a version of the widest unmeasured gap, once on each side of the turn: was it like that all along?"""
         pairs = list(itertools.pairwise(self._judged()))
         turn = next(low for low, high in pairs if self._outcomes[low] is not self._outcomes[high])
         sides = {"before": [p for p in pairs if p[1] <= turn], "after": [p for p in pairs if p[0] > turn]}

@@ -10,25 +10,25 @@ from farm.rules.searches.search import Experiment, Measured, Result, Search
 
 @dataclass
 class Confirmation(Search[Measured, Result]):
-    """Two sides of a matrix, which `matrix` makes."""
+    """A search that compares two sides of the matrix that `matrix` makes, and measures again what may be noise."""
 
     matrix: Callable[[], Matrix]
     measured: list[Measured] = field(default_factory=list, kw_only=True)
 
     @abstractmethod
-    def fresh(self, first: Measured) -> Matrix | None:
-        """What has to be shown again; None where nothing has to be."""
+    def matrix_to_confirm(self, first: Measured) -> Matrix | None:
+        """Return the matrix to measure again after the first block; None where nothing has to be confirmed."""
 
-    def leaves_open(self, again: Measured) -> bool:
-        """Whether the fresh block neither shows it nor contradicts it, so that one more is measured."""
+    def needs_another_block(self, again: Measured) -> bool:
+        """Whether the second block neither confirms nor contradicts the first one, so that a third one is measured."""
         return False
 
     def next(self) -> Experiment | None:
         if not self.measured:
             return Experiment(self.matrix())
         first, *again = self.measured
-        is_asked = not again or (len(again) == 1 and self.leaves_open(again[0]))
-        matrix = self.fresh(first) if is_asked else None
+        is_asked = not again or (len(again) == 1 and self.needs_another_block(again[0]))
+        matrix = self.matrix_to_confirm(first) if is_asked else None
         return None if matrix is None else Experiment(matrix)
 
     def record(self, outcome: Measured) -> None:

@@ -1,4 +1,4 @@
-"""Who races: the settings of a space that can run, each with its place; and blocks in which every pair is compared."""
+"""The settings of a space that can race, and the blocks of a race, in which every two settings are compared."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -25,7 +25,8 @@ SHOWN_REASONS = 3
 
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
-    """The settings that can run, in the order of the space, and the others with their reasons."""
+    """Split a planned space into the settings that can race, in the order of the space, and the others with the reason
+    why each cannot."""
     points = expand(space).points
     places = {_key(point.positions): place for place, point in enumerate(points)}
     specs = {places[_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
@@ -61,8 +62,8 @@ def _cell(spec: CellSpec, session: str) -> Cell:
     return Cell.model_validate(fields_of(spec, opset=None, session=session) | known)
 
 
-def why_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
-    """In a sentence, where fewer than two settings can run; else empty."""
+def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
+    """Say in a sentence why fewer than two settings can run; empty where two or more can."""
     reasons = listed(list(dict.fromkeys(left.text for left in refused)), most=SHOWN_REASONS)
     if not contenders:
         return f"No setting of the space can run here: {reasons}"
@@ -75,24 +76,25 @@ def why_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting])
     )
 
 
-def with_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
-    """The block of an experiment with so many rounds; of a final block, as many as fit what is left."""
+def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
+    """Return the block with a comparison of every two arms and with `rounds` rounds; for None, the final block, with as
+    many rounds as fit into the `left_s` seconds that are left."""
     pairs = combinations([arm.arm for arm in block.arms], 2)
     compared = tuple(
         PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
     )
-    most = _max_rounds_in(block, left_s) if rounds is None else rounds
-    changes = {"comparisons": compared, "max_rounds": most, "min_rounds": min(block.min_rounds, most)}
+    max_rounds = _max_rounds_in(block, left_s) if rounds is None else rounds
+    changes = {"comparisons": compared, "max_rounds": max_rounds, "min_rounds": min(block.min_rounds, max_rounds)}
     return block.model_copy(update=changes)
 
 
 def fits_in(plan: Plan, left_s: float) -> bool:
-    """Whether a plan is one block that can end in so many seconds."""
+    """Whether the plan is a single block whose fewest rounds end within `left_s` seconds."""
     blocks = plan.blocks
     return len(blocks) == 1 and (blocks[0].once_s or 0.0) + blocks[0].min_rounds * (blocks[0].round_s or 0.0) <= left_s
 
 
 def _max_rounds_in(block: PlannedBlock, left_s: float) -> int:
-    """Of a final block, as many as its budget has and the time that is left allows, but never less than its fewest."""
+    """Return how many rounds its budget and the time that is left allow, but never fewer than its fewest."""
     possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
     return max(block.min_rounds, min(block.max_rounds, int(possible)))

@@ -16,21 +16,22 @@ from farm.rules.searches.race import Contender, Outcome, Race
 from farm.rules.searches.standings import Cost, format_cost
 from farm.rules.wording.numbers import counted, latency, memory, percent
 
-# what is told of an answer
+# the figures of a cell that the document repeats
 FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
 NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
 WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
-# of the best on every kind of hardware
+# a setting that takes at most this fraction more than the best on each hardware is offered for all of them
 NEAR = 0.05
-# what is said first where nothing keeps them
+# where no setting keeps them, the first of these is named
 BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What beside the race the document says. `path`: of the model's file, as the user wrote it; `saved`: of the one
-    that the answer runs, which is the same where nobody had it written. `server`: of the farm that measured it."""
+    """What the document says beside the race. `model`: its name. `path`: the model's file as the user wrote it;
+    `saved`: the file that the answer runs, the same path where no other file was written. `server`: the address of the
+    farm that measured, empty where this machine did. `refused`: settings that could not run."""
 
     model: str
     path: str
@@ -41,8 +42,8 @@ class Asked:
     server: str = ""
 
 
-def document_of(race: Race, asked: Asked) -> Found:
-    """The whole document of a race, over or not."""
+def make_document(race: Race, asked: Asked) -> Found:
+    """Write the document `onnxfarm.find/1` of a race, whether it is over or still going on."""
     outcome = race.answer()
     first = outcome.found[0] if outcome.found else None
     base = race.contenders[0]
@@ -87,9 +88,10 @@ def document_of(race: Race, asked: Asked) -> Found:
     )
 
 
-def shared_setting(founds: Sequence[Found]) -> FoundSetting | None:
-    """The setting that takes at most NEAR more than the best of each hardware, and least where it takes most; its
-    figures are of the first. None: there is none, or not every one is answered."""
+def find_shared_setting(founds: Sequence[Found]) -> FoundSetting | None:
+    """Find the setting to use on all hardware, given a document for each: it takes at most NEAR more than the best
+    setting of each, and the least where it is worst. Its figures are those of the first document. None where there is
+    no such setting, or where a document has no final answer."""
     known: list[dict[str, FoundSetting]] = []
     for document in founds:
         settings = [*document.answer, *document.beside] if document.is_final and document.answer else []
@@ -132,7 +134,8 @@ def _accuracy(cell: Cell) -> str:
 
 
 def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """Against the answer's first, through the first setting of all, which both stood beside."""
+    """Yield each budget that excluded a cheaper setting, with a sentence about it. Both settings are compared through
+    the first setting of all, beside which both were measured."""
     own = race.against_first.get(outcome.found[0].digest) if outcome.found else None
     if own is None:
         return
@@ -165,7 +168,7 @@ def _python(cell: Cell, asked: Asked) -> str:
 
 
 def _gate(contender: Contender, cell: Cell, asked: Asked) -> str:
-    """The gate of these settings that a newer release has to pass."""
+    """Write the command of a gate that a newer release has to pass with these settings."""
     axes = {axis: [value] for axis, value in plain_settings(contender).items() if axis != "runtime"}
     words = ["onnxfarm", "gate", asked.path, "--baseline", str(cell.runtime), "--candidate", "newest"]
     words += ["--server", asked.server] if asked.server else []
@@ -222,7 +225,7 @@ def _undecided(race: Race, outcome: Outcome) -> str:
 def _nothing(race: Race, outcome: Outcome) -> str:
     budget = next((budget for budget in BUDGETS if any(gone.budget == budget for gone in outcome.gone)), "")
     beyond = [gone for gone in outcome.gone if gone.budget == budget and budget]
-    proven = [gone for gone in beyond if not race.limits.unproven(race.cells[gone.contender.digest])]
+    proven = [gone for gone in beyond if not race.limits.explain_unproven(race.cells[gone.contender.digest])]
     over = proven or beyond
     if not over:
         why = [*outcome.apart.values(), *(gone.text for gone in outcome.gone)][0]
@@ -236,7 +239,7 @@ def _nothing(race: Race, outcome: Outcome) -> str:
 
 
 def _beyond(cell: Cell, budget: str) -> float:
-    """How far from a budget, for cells that are all beyond it."""
+    """Return how far the cell is from the budget, to order cells that all break it."""
     judged = cell.accuracy
     if budget == "accuracy" and judged is not None and judged.value is not None:
         return -judged.value if judged.higher_is_better else judged.value
@@ -244,7 +247,7 @@ def _beyond(cell: Cell, budget: str) -> float:
 
 
 def _tail(race: Race, outcome: Outcome) -> list[str]:
-    """What stands beside the answer."""
+    """Write the sentences that follow the answer."""
     said = []
     if outcome.is_by_processor and outcome.found:
         said.append("Processor time decided, as the machine was busy.")
@@ -266,7 +269,7 @@ def _best(goal: Goal) -> str:
 
 
 def _figure(race: Race, digest: str) -> str:
-    """What is to be best; of latency the time that the verdicts rest on."""
+    """Write the figure of the goal; for latency it is the time that the verdicts rest on."""
     cell, pairs = race.cells[digest], race.blocks[-1].pairs.values()
     if race.goal == "memory":
         return memory(cell.peak_memory_bytes)

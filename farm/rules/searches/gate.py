@@ -30,7 +30,7 @@ class GateOutcome:
 class Checks:
     """What fails a gate, and which metrics it looks at besides the headline.
 
-    `max_slowdown`: a p50 that is slower by no more than this fraction is told and fails nothing.
+    `max_slowdown`: a p50 that is slower by no more than this fraction is reported, and fails nothing.
     """
 
     fail_on: Sequence[Check]
@@ -38,7 +38,7 @@ class Checks:
     max_slowdown: float = 0.0
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
-        """The document's answer about two runtimes; about its two models where `sides` is None."""
+        """Judge two runtimes of the document, the old one first; its two models where `sides` is None."""
         old, new = sides or dict.fromkeys(str(cell.model) for cell in document.cells)
         return judge_gate(
             document,
@@ -53,17 +53,17 @@ class Checks:
 
 @dataclass
 class Gate(Confirmation[GateOutcome]):
-    """With `confirm`, a noisy failure counts when a fresh block of its points shows it again.
+    """The search of a gate. With `confirm`, a noisy failure counts only when a fresh block shows it again.
 
-    One that leaves it open, as on a busy machine, is measured once more: a model that is slower does not pass for it.
-    Without `sides` two models are compared, on each runtime of the matrix.
+    A fresh block that leaves it open, as on a busy machine, is measured once more, so that a slower model does not pass
+    because of it. Without `sides`, two models are compared on each runtime of the matrix.
     """
 
     sides: tuple[Runtime, Runtime] | None
     checks: Checks
     confirm: bool = True
 
-    def fresh(self, first: Measured) -> Matrix | None:
+    def matrix_to_confirm(self, first: Measured) -> Matrix | None:
         doubtful = noisy_failures(self.checks.judge(first.document, self.sides))
         if not self.confirm or not doubtful or _infra(first.document):
             return None
@@ -71,12 +71,12 @@ class Gate(Confirmation[GateOutcome]):
         if self.sides is None:
             # the matrix may name none: then it is the newest
             runtimes = {cell.runtime: None for cell in first.document.cells if cell.id in cells}
-            return first.narrowed(cells, runtimes=list(runtimes))
-        found = first.narrowed(cells, runtimes=self.sides)
+            return first.narrow_to(cells, runtimes=list(runtimes))
+        found = first.narrow_to(cells, runtimes=self.sides)
         # the baseline first even where it is the later release
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
-    def leaves_open(self, again: Measured) -> bool:
+    def needs_another_block(self, again: Measured) -> bool:
         left = self._confirmed([again.document])
         is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in left.findings)
         return is_open and not _infra(again.document)
@@ -98,7 +98,7 @@ class Gate(Confirmation[GateOutcome]):
 
 
 def _same_points(found: Collection[tuple[str, str]], again: Document, first: Document) -> set[tuple[str, str]]:
-    """What was found of candidates of the second document, under the cells' names in the first."""
+    """Return what was found of candidates of the second document, under the names that its cells have in the first."""
     places = {cell.id: _place_of(cell) for cell in again.cells}
     known = group_by(first.cells, _place_of)
     return {(what, cell.id) for what, candidate in found for cell in known.get(places[candidate], ())}

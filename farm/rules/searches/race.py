@@ -23,10 +23,11 @@ from farm.rules.searches.limits import Limits
 from farm.rules.searches.search import Experiment, Measured, Search
 from farm.rules.searches.standings import Cost, Standing, format_cost
 
-# rounds of the short blocks; of more settings than these a second one costs less than the final block would
+# rounds of the short blocks. The second one is measured where more than FEW settings are left: it costs less than the
+# final block of all of them would
 ROUNDS = (2, 4)
 FEW = 3
-# so much of the time stays for the final block
+# this share of the time stays for the final block
 FINAL_SHARE = 0.5
 LATE = "The time was over before it was measured: give more --minutes."
 
@@ -36,7 +37,7 @@ State = Literal["decided", "close", "undecided", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A setting: the digest of its cell, and its point of the matrix with the runtime."""
+    """A setting that races. `digest`: of its cell; `values`: its point of the matrix, with the runtime."""
 
     digest: str
     values: Selector
@@ -45,7 +46,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A setting that is no answer: why, because of which budget, and in words."""
+    """A setting that left the race: why, the budget that it broke if that is why, and the reason in words."""
 
     contender: Contender
     why: Why
@@ -55,9 +56,14 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`found`: the answer, its first in front, or the best so far; `costs`: against that first. `waiting`: how many of
-    them nothing compares with it; `close`: as near by short rounds, without a place in the final block. `apart`: why
-    nobody can judge them, by their digests. `resolution`: what the rounds leave open among `found`, as a fraction."""
+    """What a race came to, or has come to so far.
+
+    `found`: the answer, the setting to use in front, or the best so far. `costs`: what each setting takes against that
+    one, by digest. `waiting`: how many of `found` no comparison joins to it. `close`: settings as near by short rounds
+    that had no place in the final block. `apart`: why the outputs of a setting cannot be judged, by digest.
+    `resolution`: the largest difference that may be left among `found`, as a fraction. `is_by_processor`: processor
+    time decided, because the machine was busy.
+    """
 
     state: State
     found: Sequence[Contender] = ()
@@ -73,14 +79,18 @@ class Outcome:
 
 @dataclass
 class Race(Search[Measured, Outcome]):
-    """`matrix`: what stands beside the axes. `room`: settings of a short block at most. `fits`: whether a matrix is one
-    block that ends in the time that is left; `left`: the share of the time that is."""
+    """The search for the best of `contenders`, of which the first is the setting in use today.
+
+    `matrix`: everything but its axes holds for all of them. `max_in_block`: how many settings a short block has at
+    most. `fits`: whether a matrix is one block that ends in the time that is left. `left`: the share of the time that
+    is left. `against_first`: what each setting takes as a ratio to the first one, by digest.
+    """
 
     matrix: Matrix
     contenders: Sequence[Contender]
     goal: Goal = "latency"
     limits: Limits = field(default_factory=Limits)
-    room: int = MAX_ARMS
+    max_in_block: int = MAX_ARMS
     fits: Callable[[Matrix], bool] = lambda matrix: True
     left: Callable[[], float] = lambda: 1.0
     cells: dict[str, Cell] = field(default_factory=dict, init=False)
@@ -101,33 +111,35 @@ class Race(Search[Measured, Outcome]):
 
     def next(self) -> Experiment | None:
         if self._pending is None and not self.is_final:
-            self._pending = self._short() or self._final()
+            self._pending = self._next_short_block() or self._final_block()
         return self._pending
 
-    def _short(self) -> Experiment | None:
-        if not self._classes()[0]:
+    def _next_short_block(self) -> Experiment | None:
+        if not self._split_proven()[0]:
             return None
         if self.blocks and self.left() < FINAL_SHARE:
-            self._leave(self._queue, "no time", LATE)
+            self._drop(self._queue, "no time", LATE)
             self._queue = []
-        elif not self._queue and self._heat + 1 < len(ROUNDS) and len(self._alive) > FEW:
+        elif not self._queue and self._heat + 1 < len(ROUNDS) and len(self._remaining) > FEW:
             self._heat += 1
-            self._queue = list(self._alive)
+            self._queue = list(self._remaining)
         if not self._queue:
             return None
-        leaders = [leader for some in self._classes() if (leader := self._leader(some)) is not None]
-        beside = [each for each in self.contenders if each.digest in leaders or self._is_first(each)]
-        asked = [*beside, *(each for each in self._queue if each not in beside)][: max(self.room, len(beside) + 1)]
+        leaders = [self._leader(some) for some in self._split_proven()]
+        beside = [each for each in self.contenders if each.digest in leaders or self._is_first_and_runs(each)]
+        asked = [*beside, *(each for each in self._queue if each not in beside)][
+            : max(self.max_in_block, len(beside) + 1)
+        ]
         return self._experiment(asked, Budget.QUICK, ROUNDS[self._heat])
 
-    def _final(self) -> Experiment | None:
-        proven, unproven = (self._in_order(some) for some in self._classes())
+    def _final_block(self) -> Experiment | None:
+        proven, unproven = (self._sort_by_cost(some) for some in self._split_proven())
         if not proven or self.left() <= 0.0:
             return None
-        beside = [each for each in self.contenders if self._is_first(each)] + unproven[:1]
+        beside = [each for each in self.contenders if self._is_first_and_runs(each)] + unproven[:1]
         others = [each for each in proven if each not in beside]
         room = min(len(others), MAX_ARMS - len(beside))
-        while room > 1 and not self.fits(self.among([*beside, *others[:room]], Budget.STANDARD)):
+        while room > 1 and not self.fits(self.matrix_of([*beside, *others[:room]], Budget.STANDARD)):
             room -= 1
         self.close = others[room:]
         return self._experiment([*beside, *others[:room]], Budget.STANDARD, None)
@@ -137,16 +149,16 @@ class Race(Search[Measured, Outcome]):
             f"{len(asked)} of {len(self.contenders)} settings, {f'{rounds} rounds' if rounds else 'the final block'}"
         )
         settings = [each.digest for each in asked]
-        return Experiment(self.among(asked, budget), title, {"rounds": rounds, "settings": settings})
+        return Experiment(self.matrix_of(asked, budget), title, {"rounds": rounds, "settings": settings})
 
-    def among(self, some: Sequence[Contender], budget: Budget = Budget.QUICK) -> Matrix:
+    def matrix_of(self, some: Sequence[Contender], budget: Budget = Budget.QUICK) -> Matrix:
         return replace(self.matrix, axes={}, exclude=(), include=tuple(each.values for each in some), budget=budget)
 
     # what was measured
 
     def record(self, outcome: Measured) -> None:
         asked = self.next()
-        standing = Standing.of(outcome.document, self.goal)
+        standing = Standing.from_document(outcome.document, self.goal)
         self.blocks.append(standing)
         self._pending = None
         if asked is None or asked.asked["rounds"] is None:
@@ -159,9 +171,9 @@ class Race(Search[Measured, Outcome]):
         if not self.is_final:
             self._shut_out(standing)
 
-    def interrupt(self, document: Document) -> None:
-        """Note what was measured of a block that was stopped. Single rounds say less than a whole block before."""
-        standing = Standing.of(document, self.goal)
+    def record_interrupted(self, document: Document) -> None:
+        """Note what was measured of a block that was stopped, unless it says less than the blocks before it."""
+        standing = Standing.from_document(document, self.goal)
         if standing.freedom or (standing.cells and not self.blocks):
             self.blocks.append(standing)
             done = {each.digest: each for each in self.contenders if each.digest in standing.cells}
@@ -171,97 +183,103 @@ class Race(Search[Measured, Outcome]):
     def _note(self, contender: Contender, cell: Cell, standing: Standing) -> None:
         before = self.cells.get(contender.digest)
         if before is not None and before.accuracy is not None and before.accuracy.difference is not None:
-            # the block may lack what it was held against
+            # the cell that its accuracy was compared with may not be in this block
             cell = cell.model_copy(update={"accuracy": before.accuracy})
         self.cells[contender.digest] = cell
         if cell.status is not CellStatus.DONE:
-            self._leave([contender], "failed", cell.reason.text if cell.reason else cell.status.value)
-        elif (broken := self.limits.broken(cell, is_busy=standing.is_busy)) is not None:
-            self._leave([contender], "budget", broken.words, broken.budget)
-        if (cost := standing.cost(contender.digest, of=self.contenders[0].digest)) is not None:
+            self._drop([contender], "failed", cell.reason.text if cell.reason else cell.status.value)
+        elif (broken := self.limits.find_broken(cell, is_busy=standing.is_busy)) is not None:
+            self._drop([contender], "budget", broken.words, broken.budget)
+        if (cost := standing.compare_cost(contender.digest, of=self.contenders[0].digest)) is not None:
             self.against_first[contender.digest] = cost.ratio
 
     def _shut_out(self, standing: Standing) -> None:
-        proven, unproven = self._classes()
+        proven, unproven = self._split_proven()
         for some, judged_by in ((proven, proven), (unproven, unproven), (unproven, proven)):
             leader = self._leader(judged_by)
             if leader is None:
                 continue
             name = next(other.label for other in self.contenders if other.digest == leader)
             for each in some:
-                if (cost := standing.shut_out(each.digest, by=leader)) is not None:
-                    self._leave([each], "slower", f"{format_cost(cost, self.goal)} than {name} in short rounds")
+                if (cost := standing.find_shut_out_cost(each.digest, by=leader)) is not None:
+                    self._drop([each], "slower", f"{format_cost(cost, self.goal)} than {name} in short rounds")
 
-    def _leave(self, some: Sequence[Contender], why: Why, text: str, budget: str = "") -> None:
+    def _drop(self, some: Sequence[Contender], why: Why, text: str, budget: str = "") -> None:
         for each in some:
             self.gone.setdefault(each.digest, Gone(each, why, text, budget))
 
     # what is known
 
     @property
-    def _alive(self) -> list[Contender]:
+    def _remaining(self) -> list[Contender]:
         return [each for each in self.contenders if each.digest not in self.gone]
 
-    def _classes(self) -> tuple[list[Contender], list[Contender]]:
-        unproven = [each for each in self._alive if self._unproven(each)]
-        return [each for each in self._alive if each not in unproven], unproven
+    def _split_proven(self) -> tuple[list[Contender], list[Contender]]:
+        unproven = [each for each in self._remaining if self._explain_unproven(each)]
+        return [each for each in self._remaining if each not in unproven], unproven
 
-    def _unproven(self, contender: Contender) -> str:
+    def _explain_unproven(self, contender: Contender) -> str:
         cell = self.cells.get(contender.digest)
-        return "" if cell is None else self.limits.unproven(cell)
+        return "" if cell is None else self.limits.explain_unproven(cell)
 
     def _leader(self, among: Sequence[Contender]) -> str | None:
-        return self.blocks[-1].leader([each.digest for each in among]) if self.blocks else None
+        return self.blocks[-1].find_leader([each.digest for each in among]) if self.blocks else None
 
-    def _is_first(self, contender: Contender) -> bool:
+    def _is_first_and_runs(self, contender: Contender) -> bool:
         gone = self.gone.get(contender.digest)
         return contender is self.contenders[0] and (gone is None or gone.why != "failed")
 
-    def _in_order(self, some: Sequence[Contender]) -> list[Contender]:
-        """By what they take against the first setting of all; what nothing compares with it comes last."""
+    def _sort_by_cost(self, some: Sequence[Contender]) -> list[Contender]:
+        """Sort by what they take against the first setting of all; those that were not compared with it come last."""
         known = [each for each in some if each.digest in self.against_first]
         ordered = sorted(known, key=lambda each: self.against_first[each.digest])
         return [*ordered, *(each for each in some if each not in known)]
 
     def answer(self) -> Outcome:
-        proven, unproven = self._classes()
-        apart = {each.digest: self._unproven(each) for each in unproven}
+        proven, unproven = self._split_proven()
+        apart = {each.digest: self._explain_unproven(each) for each in unproven}
         if self.is_final:
-            return replace(self._decided(proven), apart=apart, close=self.close)
+            return replace(self._decide(proven), apart=apart, close=self.close)
         leader = self._leader(proven)
-        measured = [each for each in self._in_order(proven) if each.digest in self.cells]
+        measured = [each for each in self._sort_by_cost(proven) if each.digest in self.cells]
         measured.sort(key=lambda each: each.digest != leader)
         state: State = "undecided" if proven else "nothing"
         return Outcome(state, measured, apart, gone=[*self.gone.values()])
 
-    def _decided(self, proven: Sequence[Contender]) -> Outcome:
-        """By the final block."""
+    def _decide(self, proven: Sequence[Contender]) -> Outcome:
+        """Return the answer of the final block."""
         standing = self.blocks[-1]
         raced = [each for each in proven if each.digest in standing.cells]
-        gone = [*self.gone.values(), *(lost for each in raced for lost in self._over_budget(each, standing))]
+        gone = [*self.gone.values(), *(lost for each in raced for lost in self._first_budget_not_kept(each, standing))]
         kept = [each for each in raced if each.digest not in {lost.contender.digest for lost in gone}]
         if not kept:
             undecided = [lost.contender for lost in gone if lost.why == "undecided"]
-            found = self._in_order(undecided)
+            found = self._sort_by_cost(undecided)
             return Outcome("undecided" if found else "nothing", found, gone=gone, is_final=True)
-        leader = standing.leader([each.digest for each in kept]) or kept[0].digest
-        slower = {each.digest: cost for each in kept if (cost := standing.slower(each.digest, than=leader)) is not None}
+        leader = standing.find_leader([each.digest for each in kept]) or kept[0].digest
+        slower = {
+            each.digest: cost
+            for each in kept
+            if (cost := standing.find_slower_cost(each.digest, than=leader)) is not None
+        }
         labels = {each.digest: each.label for each in kept}
         gone += [
             Gone(each, "slower", f"{format_cost(slower[each.digest], self.goal)} than {labels[leader]}")
             for each in kept
             if each.digest in slower
         ]
-        return self._answered([each for each in kept if each.digest not in slower], standing, gone)
+        return self._rank_answer([each for each in kept if each.digest not in slower], standing, gone)
 
-    def _answered(self, found: Sequence[Contender], standing: Standing, gone: Sequence[Gone]) -> Outcome:
+    def _rank_answer(self, found: Sequence[Contender], standing: Standing, gone: Sequence[Gone]) -> Outcome:
         sizes = {each.digest: standing.cells[each.digest].peak_memory_bytes or 0 for each in found}
         least = min(sizes.values())
-        order = {each.digest: place for place, each in enumerate(self._in_order(found))}
-        # what differs by less has the same memory
+        order = {each.digest: place for place, each in enumerate(self._sort_by_cost(found))}
+        # sizes that differ by less than MIN_MEMORY count as the same
         ordered = sorted(found, key=lambda each: ((sizes[each.digest] - least) // MIN_MEMORY, order[each.digest]))
         first = ordered[0].digest
-        costs = {each.digest: cost for each in self.contenders if (cost := standing.cost(each.digest, of=first))}
+        costs = {
+            each.digest: cost for each in self.contenders if (cost := standing.compare_cost(each.digest, of=first))
+        }
         among = [costs[each.digest] for each in ordered if each.digest in costs]
         waiting = len(ordered) - 1 - len(among)
         is_late = any(lost.why == "no time" for lost in gone)
@@ -276,9 +294,9 @@ class Race(Search[Measured, Outcome]):
             is_by_processor=any(pair.verdict_from == "processor" for pair in standing.pairs.values()),
         )
 
-    def _over_budget(self, contender: Contender, standing: Standing) -> Iterator[Gone]:
-        """The first budget that the final block shows to be broken, or does not show to be kept."""
-        judged = self.limits.judged(self.cells[contender.digest], is_busy=standing.is_busy)
+    def _first_budget_not_kept(self, contender: Contender, standing: Standing) -> Iterator[Gone]:
+        """Yield the first budget that the final block shows to be broken, or else one that it leaves open."""
+        judged = self.limits.judge_budgets(self.cells[contender.digest], is_busy=standing.is_busy)
         for keeping, why in (("broken", "budget"), ("open", "undecided")):
             lost = next((found for found in judged if found.keeping == keeping), None)
             if lost is not None:

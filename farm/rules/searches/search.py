@@ -1,7 +1,7 @@
-"""What all searches share: one says what to measure next, is given what came of it, and knows its answer.
+"""What all searches share: a search says what to measure next, is told the outcome, and knows its answer.
 
-Where it is measured is a bench's affair: this machine does it in a loop (`carry_out`), the farm with a row that a tick
-takes one step further. Outcomes of searches that rows keep are plain values.
+Who measures is not its concern: this machine does it in a loop (`carry_out`), and the farm keeps the search in a row
+that its tick takes one step further. Outcomes that are kept in rows are plain values.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class SearchProblem(ValueError):
-    """The question itself is wrong, in one sentence. `is_infra`: the machine, not the question, is to blame."""
+    """Why a search cannot be answered, in one sentence. `is_infra`: because of the machine, not of the question."""
 
     def __init__(self, text: str, *, is_infra: bool = False) -> None:
         super().__init__(text)
@@ -28,7 +28,8 @@ class SearchProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to measure next, side by side. `asked`: what tells it from the search's others, as a row keeps it."""
+    """What to measure next, in one block. `asked`: plain values that identify it among the search's experiments; a row
+    keeps them until the outcome is read."""
 
     matrix: Matrix
     title: str = ""
@@ -37,9 +38,10 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a bench measured. `positions`: where a cell of the document, by its name, stands in the matrix.
+    """What a bench measured. `positions`: finds a cell's place in the matrix by the cell's id in the document.
 
-    `reviewed`: names of nodes under review, whose figures do not count.
+    `reviewed`: names of nodes under review, whose figures do not count. `narrow_to` makes the matrix of some of its
+    cells alone, on other runtimes and hardware.
     """
 
     matrix: Matrix
@@ -47,28 +49,33 @@ class Measured:
     positions: Callable[[str], Positions]
     reviewed: frozenset[str] = frozenset()
 
-    def narrowed(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
+    def narrow_to(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
         places = [self.positions(cell) for cell in dict.fromkeys(cells)]
         return narrow_matrix(self.matrix, places, runtimes=runtimes, hardware=hardware)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to people, and as plain values in the shape of its kind."""
+    """The answer as a sentence for people, and as plain values whose keys depend on the kind of search."""
 
     sentence: str
     plain: Mapping[str, object]
 
 
 class Search(ABC, Generic[Outcome, Result]):
-    """One question that is answered by measuring."""
+    """A question that is answered by measuring.
+
+    `is_undecided` says of an outcome whether more rounds of the same experiment may still decide it; `answer` is valid
+    once `next` returns None.
+    """
 
     @abstractmethod
     def next(self) -> Experiment | None:
-        """What to measure next; None when the answer is known. The same until an outcome is recorded."""
+        """Return what to measure next, the same until an outcome is recorded; None once the answer is known."""
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Outcome:
-        """What the measured experiment says, to be recorded: everything. `measured` None: it was lost."""
+        """Turn what was measured into the outcome to record. `asked`: the experiment's; `measured`: None where its
+        results were lost. As it stands here, the outcome is all that was measured."""
         return cast(Outcome, measured)
 
     def is_undecided(self, outcome: Outcome) -> bool:
@@ -76,20 +83,20 @@ class Search(ABC, Generic[Outcome, Result]):
 
     @abstractmethod
     def record(self, outcome: Outcome) -> None:
-        """Note an outcome. Raises SearchProblem."""
+        """Note an outcome. Raises SearchProblem where the question turns out to be wrong."""
 
     @abstractmethod
     def answer(self) -> Result: ...
 
 
 class Bench(Protocol[Outcome]):
-    """Where experiments are measured while one waits."""
+    """A place that measures an experiment at once and returns its outcome."""
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome: ...
 
 
 def carry_out(search: Search[Outcome, Result], bench: Bench[Outcome]) -> Result:
-    """The answer, once everything is measured."""
+    """Measure one experiment after another until the search has its answer, and return that."""
     while (experiment := search.next()) is not None:
         search.record(bench.measure(experiment, search))
     return search.answer()

@@ -1,4 +1,4 @@
-"""Since which release a cell is so: each experiment is the good release and a probed one, side by side."""
+"""Since which release a cell has changed: each experiment measures the good release beside a probed one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,17 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import with_runtimes
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
-from farm.rules.searches.sought import Sought, Step, step_of
+from farm.rules.searches.sought import Sought, Step, make_step
 
 LOST = "The run was deleted before its results were read."
 
 
 @dataclass
 class SinceWhen(Search[Step, Answer]):
-    """The search between two releases of `versions`, all that are published, in order.
+    """The search between two releases of `versions`, all published ones in release order.
 
-    `point`: makes the matrix of the one cell that is measured. `over`: how many there were, for the sentence.
+    `point`: makes the matrix of the one cell that is measured. `sought`: the change that is looked for. `over`: ends
+    the answer's sentence, such as ` over 12 versions`.
     """
 
     point: Callable[[], Matrix]
@@ -41,8 +42,8 @@ class SinceWhen(Search[Step, Answer]):
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
         probe = self._release(str(asked["probe"]))
         if measured is None:
-            return step_of(probe, Outcome.SKIPPED, LOST)
-        return self.sought.read(measured.document, good=self.good, probe=probe)
+            return make_step(probe, Outcome.SKIPPED, LOST)
+        return self.sought.judge_probe(measured.document, good=self.good, probe=probe)
 
     def is_undecided(self, outcome: Step) -> bool:
         return outcome["outcome"] == Outcome.SKIPPED and outcome["ratio"] is not None

@@ -26,15 +26,16 @@ from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import SearchProblem
 from farm.rules.wording.vocabulary import is_change
 
-# every metric in bytes
+# the name under which users ask for every metric in bytes
 MEMORY = "memory"
 NAMES = tuple(metric.name for metric, _ in COMPARED)
-# a release has the change that is looked for where it has this part of it
+# a release has the change that is looked for where its own change is at least this part of it
 PART = 0.5
 
 
 class Step(TypedDict):
-    """Whether a release has the change (good, bad or skipped), why, and its ratio to the good one with the interval."""
+    """Whether a release has the change (`outcome`: good, bad or skipped), why, and its ratio to the good release with
+    the 95 % interval. `minutes` and `run`: what measuring it took, and the farm's run."""
 
     version: str
     outcome: str
@@ -42,13 +43,12 @@ class Step(TypedDict):
     ratio: float | None
     low: float | None
     high: float | None
-    # of its bench
     minutes: NotRequired[float]
     run: NotRequired[int]
 
 
 class Sought(Protocol):
-    """The change that is looked for, in one series."""
+    """The change that is looked for in one series. `ratio`: how large it is; None where that is not known."""
 
     @property
     def series(self) -> str: ...
@@ -57,20 +57,20 @@ class Sought(Protocol):
 
     @property
     def words(self) -> tuple[str, str]:
-        """What the first release that has it is called (`bad`), and the name of its kind."""
+        """Return how a sentence calls a release that has the change, such as `bad`, and the name of its kind."""
 
-    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        """Whether a probed release has it, by the document of both."""
+    def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        """Judge by the document of both releases whether the probed one has the change."""
 
 
-def step_of(probe: Runtime, outcome: Outcome, text: str, side: Comparison | MetricChange | None = None) -> Step:
+def make_step(probe: Runtime, outcome: Outcome, text: str, side: Comparison | MetricChange | None = None) -> Step:
     ratio, low, high = (None, None, None) if side is None else (side.ratio, side.ci_low, side.ci_high)
     return Step(version=probe.version, outcome=outcome.value, text=text, ratio=ratio, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)
 class SoughtKind:
-    """One kind of change by a rule. `low`: the lower end of the interval of its ratio."""
+    """A change of one kind, as the rule of a watch judges it. `low`: the lower end of the interval of `ratio`."""
 
     rule: Rule
     kind: Key
@@ -82,7 +82,7 @@ class SoughtKind:
     def words(self) -> tuple[str, str]:
         return "bad", self.kind
 
-    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+    def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
         sides = {"old": good, "new": probe}
         judgement = watch_rounds.judge(document, self.rule, **sides)
         pair = _pair_of(document, self.series, **sides)
@@ -90,15 +90,15 @@ class SoughtKind:
         same = (self.kind, self.series)
         found = [finding for finding in judgement.findings if (finding.kind, finding.series) == same]
         if found:
-            return step_of(probe, Outcome.BAD, found[0].text, comparison)
+            return make_step(probe, Outcome.BAD, found[0].text, comparison)
         if same in judgement.cleared or self._is_without(comparison):
-            return step_of(probe, Outcome.GOOD, "", comparison)
+            return make_step(probe, Outcome.GOOD, "", comparison)
         doubts = [*judgement.infra, *judgement.undecided]
-        return step_of(probe, Outcome.SKIPPED, _why_not(pair, doubts), comparison)
+        return make_step(probe, Outcome.SKIPPED, _why_not(pair, doubts), comparison)
 
     def _is_without(self, comparison: Comparison | None) -> bool:
-        """Slower by less than the rule lets pass; or undecided, and surely less than that or than the change that is
-        looked for: nearer to none than to it, with an interval that ends below its own."""
+        """Whether the release surely lacks the change: it is slower by less than the rule allows; or it is undecided,
+        nearer to no change than to the one looked for, and its interval ends below that of the one looked for."""
         if not kind_of(self.kind).is_headline or comparison is None:
             return False
         if comparison.verdict == "slower" or checks.is_surely_allowed(comparison, self.rule.allowed(self.kind)):
@@ -112,7 +112,7 @@ class SoughtKind:
 
 @dataclass(frozen=True, slots=True)
 class SoughtMetric:
-    """The change of one metric; a release has it with half of it."""
+    """The change of one metric. A release has it where its own change is at least PART of it."""
 
     series: str
     change: MetricChange
@@ -125,20 +125,21 @@ class SoughtMetric:
     def words(self) -> tuple[str, str]:
         return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
 
-    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+    def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
         pair = _pair_of(document, self.series, old=good, new=probe)
         change = next(iter(_changes(pair, [self.change.name])), None)
         if change is None:
-            return step_of(probe, Outcome.SKIPPED, _why_not(pair))
+            return make_step(probe, Outcome.SKIPPED, _why_not(pair))
         if change.verdict == "undecided":
-            return step_of(probe, Outcome.SKIPPED, f"{metric_changes.title(change)} is undecided", change)
+            return make_step(probe, Outcome.SKIPPED, f"{metric_changes.title(change)} is undecided", change)
         if change.verdict == self.change.verdict and _size(change) >= PART * _size(self.change):
-            return step_of(probe, Outcome.BAD, metric_changes.words(change), change)
-        return step_of(probe, Outcome.GOOD, "", change)
+            return make_step(probe, Outcome.BAD, metric_changes.words(change), change)
+        return make_step(probe, Outcome.GOOD, "", change)
 
 
-def sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> SoughtKind:
-    """What bad is worse in. Raises SearchProblem when it is not, or when it could not be measured."""
+def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> SoughtKind:
+    """Find the worst change of the bad release. Raises SearchProblem where it is not worse than the good one, or where
+    it could not be measured."""
     judgement = watch_rounds.judge(document, rule, old=good, new=bad)
     if judgement.findings:
         finding = watch_rounds.worst(judgement.findings)
@@ -155,8 +156,9 @@ def sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) 
     )
 
 
-def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> SoughtMetric:
-    """The largest decided change of these metrics, losses before gains. Raises SearchProblem when none changed."""
+def find_sought_metric(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> SoughtMetric:
+    """Find the largest decided change of these metrics, losses before gains. Raises SearchProblem where none of them
+    has a decided change."""
     found = [
         SoughtMetric(pair.series, change)
         for pair in cell_pairs.pair_cells(document, old=good, new=bad)
@@ -172,7 +174,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
 
 
 def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> None:
-    """Whether the good release runs the model at all. Raises SearchProblem."""
+    """Check that the good release runs the model. Raises SearchProblem where it does not."""
     pairs = cell_pairs.pair_cells(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
         return
@@ -183,18 +185,19 @@ def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> No
     raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
 
 
-def asked_metrics(asked: str) -> tuple[str, ...]:
-    """The metrics that `asked` names; empty for none of the table."""
+def names_of_metrics(asked: str) -> tuple[str, ...]:
+    """Return the names of the metrics that a user's word asks for; empty where it names none that is compared."""
     if asked == MEMORY:
         return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")
     return (asked,) if asked in NAMES else ()
 
 
-def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
-    """Whether a repeat decides on all of these metrics: growth, which few scenarios tell, takes rounds."""
-    tell_growth = any(GROWTH in parse(scenario).own_metrics for scenario in scenarios)
-    told = [name for name in names if name != GROWTH or tell_growth]
-    return bool(told) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in told)
+def are_decided_by_repeats(names: Sequence[str], scenarios: Sequence[object]) -> bool:
+    """Whether two launches decide on all of these metrics. Growth, which few scenarios measure, takes rounds; it is
+    left out where none of the scenarios measures it."""
+    has_growth = any(GROWTH in parse(scenario).own_metrics for scenario in scenarios)
+    measured = [name for name in names if name != GROWTH or has_growth]
+    return bool(measured) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in measured)
 
 
 def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:

@@ -1,4 +1,4 @@
-"""How the settings of one block stand to each other in what is to be small, and which of them are shut out.
+"""How the settings of one block compare in what the goal minimises, and which of them are shut out.
 
 In short blocks the spread is pooled over all pairs: the mean of their variances has (arms − 1)(rounds − 1) degrees of
 freedom, where a pair alone has rounds − 1. A setting is shut out where that interval says so and, of two rounds, each.
@@ -26,13 +26,16 @@ from farm.rules.wording.vocabulary import is_change
 MEMORY = "peak_memory_bytes"
 # goals that are judged by a metric beside the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}
-# of the machine just before a block, by other programs
+# the share of the machine that other programs may take just before a block
 MAX_BUSY = 0.1
 _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
 
 
 class Cost(NamedTuple):
-    """What a setting takes of what is to be small, as a factor of another's, with its 95 % interval."""
+    """What a setting takes of what the goal minimises, as a ratio to another setting with its 95 % interval.
+
+    `is_told_apart`: the comparison's verdict is that the two differ.
+    """
 
     ratio: float
     low: float
@@ -42,12 +45,14 @@ class Cost(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """Of single rounds, from the interval by Student's t of few rounds, but at least two."""
+        """The standard deviation of a single round's log ratio, by Student's t from the interval of two rounds or
+        more."""
         return log(self.high / self.low) / 2.0 * sqrt(self.rounds) / _t(self.rounds - 1)
 
 
-def cost_of(pair: Comparison, goal: Goal) -> Cost | None:
-    """Of the candidate; None where nothing says it, as of several threads on a busy machine."""
+def read_cost(pair: Comparison, goal: Goal) -> Cost | None:
+    """Read off a comparison what its candidate takes against its baseline; None where the goal's metric was not
+    compared, or where the comparison has no interval."""
     found: tuple[float | None, float | None, float | None, int, str] | None
     if goal in OF_METRICS:
         change = metric_changes.of(OF_METRICS[goal], pair)
@@ -66,53 +71,56 @@ def cost_of(pair: Comparison, goal: Goal) -> Cost | None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One block. `cells`: those that are done, by their digests. `is_busy`: other programs took so much of the machine
-    that elapsed times of several threads, which nobody gates, say nothing."""
+    """One measured block. `cells`: those that are done, by their digests. `is_busy`: other programs took so much of the
+    machine that elapsed times of several threads say nothing; such cells are in no pair."""
 
     goal: Goal
     cells: Mapping[str, Cell]
     pairs: BySides
     is_busy: bool
-    # of the pairs of its cells, pooled, and the degrees of freedom
+    # the deviation of a round, pooled over all pairs, and its degrees of freedom
     deviation: float
     freedom: int
 
     @classmethod
-    def of(cls, document: Document, goal: Goal) -> "Standing":
+    def from_document(cls, document: Document, goal: Goal) -> "Standing":
         done = [cell for cell in document.cells if cell.twin_of is None and cell.status is CellStatus.DONE]
         shares = [facts.busy_share or 0.0 for facts in document.blocks]
         is_busy = max(shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))
         blind = {cell.id for cell in done if is_busy and goal != "memory" and cell.threads > 1}
         names = {cell.id for cell in done} - blind
         pairs = [pair for pair in document.comparisons if {pair.baseline, pair.candidate} <= names]
-        costs = {(pair.baseline, pair.candidate): cost_of(pair, goal) for pair in pairs}
+        costs = {(pair.baseline, pair.candidate): read_cost(pair, goal) for pair in pairs}
         known = {sides: cost for sides, cost in costs.items() if cost is not None and cost.rounds > 1}
         variance = sum(cost.deviation**2 for cost in known.values()) / len(known) if known else 0.0
         arms = {side for sides in known for side in sides}
         freedom = (len(arms) - 1) * (min(cost.rounds for cost in known.values()) - 1) if known else 0
         return cls(goal, {cell.digest: cell for cell in done}, by_sides(pairs), is_busy, sqrt(variance), freedom)
 
-    def cost(self, setting: str, *, of: str) -> Cost | None:
-        """What a setting takes against another, by their digests."""
+    def compare_cost(self, setting: str, *, of: str) -> Cost | None:
+        """Return what a setting takes against another, both by their digests; None where they were not compared."""
         if not {setting, of} <= self.cells.keys():
             return None
         pair = between(self.pairs, self.cells[of].id, self.cells[setting].id)
-        return None if pair is None else cost_of(pair, self.goal)
+        return None if pair is None else read_cost(pair, self.goal)
 
-    def leader(self, among: Iterable[str]) -> str | None:
-        """Of these the one that takes least, by the pairs that are known: what nothing compares leads only alone."""
+    def find_leader(self, among: Iterable[str]) -> str | None:
+        """Return the digest of the one of these settings that takes least; None where none of them was measured. A
+        setting that was compared with no other one leads only where it is alone."""
         present = [setting for setting in among if setting in self.cells]
         worst: dict[str, float] = {}
         for setting in present:
-            costs = [cost.ratio for other in present if other != setting and (cost := self.cost(setting, of=other))]
+            costs = [
+                cost.ratio for other in present if other != setting and (cost := self.compare_cost(setting, of=other))
+            ]
             if costs or len(present) == 1:
                 worst[setting] = max(costs, default=1.0)
         return min(worst, key=worst.__getitem__, default=None)
 
-    def shut_out(self, setting: str, *, by: str) -> Cost | None:
-        """What a setting takes against another, where the rounds of a short block show that it is more than the margin;
-        None where they do not."""
-        cost = self.cost(setting, of=by)
+    def find_shut_out_cost(self, setting: str, *, by: str) -> Cost | None:
+        """Return what a setting takes against another where a short block shows that it is more by at least the margin;
+        None where it does not show that."""
+        cost = self.compare_cost(setting, of=by)
         if cost is None or cost.rounds < 2:
             return None
         if self.goal == "memory":
@@ -120,16 +128,17 @@ class Standing:
         reach = _t(self.freedom) * self.deviation / sqrt(cost.rounds)
         return cost if log(cost.ratio) - max(reach, cost.deviation / sqrt(2.0)) > log1p(MARGIN) else None
 
-    def slower(self, setting: str, *, than: str) -> Cost | None:
-        """The same by a whole block, whose verdict says it; where time cut it short, as in a short one."""
-        cost = self.cost(setting, of=than)
+    def find_slower_cost(self, setting: str, *, than: str) -> Cost | None:
+        """Return what a setting takes against another where the verdict of a whole block is that it takes more, else
+        None. A block that time cut short is judged as a short one."""
+        cost = self.compare_cost(setting, of=than)
         if cost is None or cost.rounds < LOOKS[0]:
-            return self.shut_out(setting, by=than)
+            return self.find_shut_out_cost(setting, by=than)
         return cost if cost.is_told_apart and cost.ratio > 1.0 else None
 
 
 def format_cost(cost: Cost, goal: Goal) -> str:
-    """`12 % slower`, `12 % fewer items/s`, `12 % bigger`."""
+    """Write a cost in the words of the goal, such as `12 % slower`, `12 % fewer items/s` or `12 % bigger`."""
     ratio, low, high = cost[:3]
     if goal == "throughput":
         return change(1.0 / ratio, 1.0 / high, 1.0 / low, words=("more items/s", "fewer items/s"))

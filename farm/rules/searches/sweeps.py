@@ -28,11 +28,11 @@ from farm.rules.searches.search import Experiment, Measured, Search
 from farm.rules.wording.numbers import change, counted
 from farm.rules.wording.vocabulary import is_change
 
-# a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
+# a 95 % half interval is 1.96 standard errors; 1.7 half intervals are 3.3 of them, p = .001
 SURE = 1.7
 
 
-# releases of a block, with the reference beside them
+# how many releases a block has beside the reference
 MAX_TOGETHER = MAX_ARMS - 1
 MIN_TOGETHER = 2
 
@@ -63,13 +63,14 @@ class Turn:
     is_paired: bool
     explanation: str = ""
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return f"{change(self.ratio, self.low, self.high)} in {self.after}"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One cell over the releases of a distribution, without its versions."""
+    """One cell over the releases of a distribution. `reference`: the version that all ratios are to. `turns`: the
+    changes between neighbouring releases."""
 
     series: str
     label: str
@@ -80,10 +81,10 @@ class Line:
     turns: tuple[Turn, ...]
 
     def sentence(self) -> str:
-        """What the line comes to."""
+        """Say how many releases were measured, and where the cell changed."""
         measured = sum(point.ratio is not None or point.version == self.reference for point in self.points)
         head = f"{self.label}: {measured} of {counted(len(self.points), 'release')} measured"
-        turns = [turn.words() for turn in self.turns]
+        turns = [turn.describe() for turn in self.turns]
         told = f"{counted(len(turns), 'change')}: {', '.join(turns)}" if turns else "no change between neighbours"
         return f"{head}, {told}."
 
@@ -93,7 +94,8 @@ class Line:
 
 @dataclass
 class Sweep(Search[Measured, list[Line]]):
-    """A line for each combination of the other axes. `is_one_block`: whether a matrix is measured in one block."""
+    """The search for a line for each combination of the matrix's axes. `versions`: in release order. `is_one_block`:
+    whether a matrix is measured in one block."""
 
     matrix: Matrix
     distribution: str
@@ -106,10 +108,10 @@ class Sweep(Search[Measured, list[Line]]):
         points = [self.matrix]
         for axis, values in self.matrix.axes.items():
             points = [replace(point, axes={**point.axes, axis: (value,)}) for point in points for value in values]
-        self._parts = [part for point in points for part in self._parts_of(point)]
+        self._parts = [part for point in points for part in self._plan_blocks(point)]
 
-    def _parts_of(self, point: Matrix) -> list[Experiment]:
-        """Blocks of one line, as large as the planner lets one be."""
+    def _plan_blocks(self, point: Matrix) -> list[Experiment]:
+        """Return the blocks of one line, as large as the planner allows."""
         for together in range(MAX_TOGETHER, MIN_TOGETHER, -1):
             parts = self._cut(point, together)
             if all(self.is_one_block(part.matrix) for part in parts):
@@ -117,7 +119,7 @@ class Sweep(Search[Measured, list[Line]]):
         return self._cut(point, MIN_TOGETHER)
 
     def _cut(self, point: Matrix, together: int) -> list[Experiment]:
-        """A line in parts of so many releases."""
+        """Cut a line into blocks of `together` releases."""
         runs = _overlapping(self.versions, together)
         return [
             Experiment(
@@ -138,18 +140,18 @@ class Sweep(Search[Measured, list[Line]]):
         self.documents.append(outcome.document)
 
     def answer(self) -> list[Line]:
-        return lines_of(self.documents, reference=self.reference)
+        return make_lines(self.documents, reference=self.reference)
 
 
 def _overlapping(versions: Sequence[str], together: int) -> list[Sequence[str]]:
-    """Runs of so many releases, each beginning with the last of the one before."""
+    """Cut versions into runs of `together` releases, each beginning with the last release of the run before."""
     if len(versions) <= together:
         return [versions]
     return [versions[start : start + together] for start in range(0, len(versions) - 1, together - 1)]
 
 
 def compare_neighbours(block: PlannedBlock) -> PlannedBlock:
-    """The block with the comparisons that a line needs: with the reference, and of neighbours."""
+    """Return the block with only the comparisons that a line needs: with the reference, and of neighbours."""
     places = {arm.arm: arm.positions["runtime"] for arm in block.arms}
     kept = tuple(
         pair
@@ -160,8 +162,8 @@ def compare_neighbours(block: PlannedBlock) -> PlannedBlock:
     return block.model_copy(update={"comparisons": kept})
 
 
-def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
-    """A line for each series and hardware in these documents; `reference` is a version, which stood in every block."""
+def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
+    """Make a line for each series and hardware in the documents. `reference`: a version that is in every block."""
     found = list(documents)
     numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
     by_place = group_by((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
@@ -216,7 +218,7 @@ def _unmeasured(version: str, places: Mapping[str, Sequence[tuple[int, Cell]]]) 
 def _compared(
     places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, old: str, new: str
 ) -> list[tuple[Cell, Comparison]]:
-    """Comparisons from one release to another, whichever of them is the baseline, with the cell of `new`."""
+    """Return the comparisons from one release to another, whichever is the baseline, each with the cell of `new`."""
     return [
         (cell, comparison)
         for number, cell in places.get(new, ())
@@ -241,7 +243,7 @@ def _turn(
 
 
 def _turn_across(before: SweepPoint, after: SweepPoint, *, margin: float) -> Turn | None:
-    """A change between two blocks, from both ratios to the reference."""
+    """Return a change between releases of two blocks, from their ratios to the reference; None where there is none."""
     if None in (before.ratio, before.low, before.high, after.ratio, after.low, after.high):
         return None
     step = log(after.ratio or 1.0) - log(before.ratio or 1.0)

@@ -3,8 +3,8 @@
 A candidate is a lower optimisation level, a list of optimizers to leave out (`disabled_optimizers`), a session setting
 switched off, another number of threads, or a provider option left out. All candidates of a step stand in one block with
 the old and the new runtime. Names are many, so the first step tries those that resemble what changed one by one and the
-rest in groups; later steps part the group that undid most. Settings, threads and options come last, where none of these
-gave enough back.
+rest in groups; later steps split the group that undid most. Settings, threads and options come last, where none of
+these gave enough back.
 
 No name of an operator or optimizer stands here: names are read off a runtime's own library, or given.
 """
@@ -36,9 +36,9 @@ MAX_CANDIDATES = 12
 SINGLES = 5
 # a switch that gives back so much of the change is good enough to stop searching
 ENOUGH = 0.8
-# of a change given back, what is said to be all of it
+# a switch that gives back this much is said to remove the whole change
 ALL = 0.95
-# less is not worth offering
+# a switch that gives back less is not worth offering
 WORTHWHILE = 0.3
 
 Kind = Literal["level", "optimizers", "setting", "threads", "option"]
@@ -63,8 +63,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One thing to switch. `names`: optimizers, or the setting or provider option, left out. `level`: the optimisation
-    level. `threads`: how many, where that is what is switched."""
+    """A session option to try. `names`: the optimizers, the setting or the provider option to leave out. `level`: the
+    optimisation level. `threads`: their number where that is what changes, else 0. `is_final`: cannot be split."""
 
     kind: Kind
     label: str
@@ -79,8 +79,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A candidate as measured. `undone`: how much of the change it gave back, 1 all of it. `comparison`: its verdict
-    against the new runtime without it. `remaining`: what is left, as a ratio to the old runtime."""
+    """A measured candidate. `undone`: the share of the change that it gave back, 1 for all of it. `comparison`: the new
+    runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime."""
 
     candidate: Candidate
     undone: float
@@ -98,21 +98,22 @@ CANDIDATES: TypeAdapter[list[Candidate]] = TypeAdapter(list[Candidate])
 TRIALS: TypeAdapter[list[Trial]] = TypeAdapter(list[Trial])
 
 
-def optimizer_names(library: bytes | mmap) -> list[str]:
-    """What may be a graph optimizer's name among the texts of a runtime's shared library, sorted."""
+def find_optimizer_names(library: bytes | mmap) -> list[str]:
+    """Find the texts in a runtime's shared library that may be names of graph optimizers, sorted."""
     texts = (match.group().decode("ascii") for match in _NAME.finditer(library))
-    names = {_demangled(text) for text in texts}
+    names = {_demangle(text) for text in texts}
     return sorted(name for name in names if _ENDS.search(name))
 
 
-def _demangled(text: str) -> str:
-    """The class behind the name of a C++ type in the runtime's namespace; the text itself when it is none."""
+def _demangle(text: str) -> str:
+    """Return the class name in a mangled C++ type of the runtime's namespace; the text itself where it is none."""
     found = _MANGLED.match(text)
     return found.group(2)[: int(found.group(1))] if found else text
 
 
 def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
-    """Names by how much they resemble the words of what changed: shared parts count by how few names have them."""
+    """Sort optimizer names by how much they resemble `words`, the operators that changed. Words in common count more
+    the fewer names have them."""
     parts = {name: set(_parts(name)) for name in dict.fromkeys(names)}
     wanted = {part for word in words for part in _parts(word)}
     weight = {
@@ -126,19 +127,23 @@ def _parts(word: str) -> list[str]:
     return [part.lower() for part in _WORD.findall(word)]
 
 
-def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MAX_CANDIDATES) -> list[Candidate]:
-    """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `rank_names`."""
+def first_candidates(
+    names: Sequence[str], *, level: str = "all", max_candidates: int = MAX_CANDIDATES
+) -> list[Candidate]:
+    """Return the candidates of the first step: every lower optimisation level, the first names alone, and the others in
+    groups. `names`: in the order of `rank_names`."""
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
-    found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:most]
-    room = most - len(found)
+    found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:max_candidates]
+    room = max_candidates - len(found)
     singles = names[: min(SINGLES, room)]
     found += [_without([name], level) for name in singles]
-    return [*found, *_groups(names[len(singles) :], level=level, most=most - len(found))]
+    return [*found, *_split_into_groups(names[len(singles) :], level=level, max_candidates=max_candidates - len(found))]
 
 
-def next_candidates(trials: Sequence[Trial], *, most: int = MAX_CANDIDATES) -> list[Candidate]:
-    """The parts of the group that undid most; empty when the search is over."""
+def next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
+    """Return the candidates of a later step: parts of the group that undid most. Empty where no group is left to split,
+    or where a single optimizer gives enough back."""
     best = best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
@@ -151,22 +156,22 @@ def next_candidates(trials: Sequence[Trial], *, most: int = MAX_CANDIDATES) -> l
         (group for group in groups if group.undone >= ENOUGH * most_undone),
         key=lambda group: len(group.candidate.names),
     )
-    parts = _groups(smallest.candidate.names, level=smallest.candidate.level, most=most)
+    parts = _split_into_groups(smallest.candidate.names, level=smallest.candidate.level, max_candidates=max_candidates)
     return [part for part in parts if part.names not in tried]
 
 
 def last_candidates(
-    point: Point, trials: Sequence[Trial], *, done: Container[str], most: int = MAX_CANDIDATES
+    point: Point, trials: Sequence[Trial], *, done: Container[str], max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Session settings, threads and provider options of a cell, where nothing gave enough back. `done`: their labels
-    that were tried before."""
+    """Return the session settings, thread counts and provider options to try, where nothing gave enough back yet.
+    `done`: labels of candidates that were tried before."""
     best = best_trial(trials)
     if best is not None and best.undone >= ENOUGH:
         return []
-    return [candidate for candidate in _others(point) if candidate.label not in done][:most]
+    return [candidate for candidate in _list_other_switches(point) if candidate.label not in done][:max_candidates]
 
 
-def _others(point: Point) -> list[Candidate]:
+def _list_other_switches(point: Point) -> list[Candidate]:
     level = str(point.values.get("optimization", "all"))
     plain, provider = point.values.get("session", DEFAULT), point.values.get("provider")
     found = [
@@ -183,10 +188,10 @@ def _others(point: Point) -> list[Candidate]:
     return found
 
 
-def _groups(names: Sequence[str], *, level: str, most: int) -> list[Candidate]:
-    if not names or most < 1:
+def _split_into_groups(names: Sequence[str], *, level: str, max_candidates: int) -> list[Candidate]:
+    if not names or max_candidates < 1:
         return []
-    size = ceil(len(names) / most)
+    size = ceil(len(names) / max_candidates)
     return [_without(names[start : start + size], level) for start in range(0, len(names), size)]
 
 
@@ -198,7 +203,8 @@ def _without(names: Sequence[str], level: str) -> Candidate:
 def trial_matrix(
     matrix: Matrix, point: Point, *, old: Runtime, new: Runtime, candidates: Sequence[Candidate]
 ) -> Matrix:
-    """One block: the point with the old runtime, with the new one, and with the new one under each candidate."""
+    """Return the matrix of one block: the point on the old runtime, on the new one, and on the new one with each
+    candidate."""
     plain: dict[str, Value] = {"session": DEFAULT, "optimization": "all", **point.values}
     tried: dict[str, list[Value]] = {axis: [] for axis in dict.fromkeys(_AXIS.values()) if axis in plain}
     for number, candidate in enumerate(candidates, start=1):
@@ -221,7 +227,7 @@ def trial_session_name(candidate: Candidate, number: int) -> str:
 
 
 def _value(plain: Mapping[str, Value], candidate: Candidate, number: int) -> Value:
-    """What stands on the candidate's axis instead of the plain value."""
+    """Return the value of the candidate's axis that replaces the plain one."""
     if candidate.kind == "level":
         return candidate.level
     if candidate.kind == "threads":
@@ -245,7 +251,8 @@ def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet
 
 
 def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Runtime, new: Runtime) -> list[Trial]:
-    """What the block of `trial_matrix` came to; candidates that did not finish, or were not compared, are left out."""
+    """Read the results of the block of `trial_matrix`. Candidates that did not finish or were not compared are left
+    out; the list is empty where the new runtime is not slower than the old one."""
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     change = next((c for c in document.comparisons if _is_change(c, cells, old=old, new=new)), None)
     if change is None or change.ratio is None or change.ratio <= 1.0:
@@ -253,7 +260,7 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     keys = {_key_of_candidate(candidate, number): candidate for number, candidate in enumerate(candidates, start=1)}
     found = []
     for comparison in document.comparisons:
-        tried = _tried(comparison, change, cells)
+        tried = _find_tried_cell(comparison, change, cells)
         key = _key_of_cell(comparison.axis, tried, cells[change.candidate]) if tried is not None else None
         candidate = keys.get(key) if key is not None else None
         if tried is not None and candidate is not None and comparison.ratio is not None:
@@ -268,8 +275,8 @@ def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: Runtime, 
     return [side.runtime if side else None for side in sides] == [old, new] and comparison.axis == "runtime"
 
 
-def _tried(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -> Cell | None:
-    """The cell with a switch, of a comparison with the new runtime without one."""
+def _find_tried_cell(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -> Cell | None:
+    """Return the cell with a switch where the comparison is with the new runtime without one, else None."""
     if comparison.axis not in _AXIS.values() or comparison.baseline != change.candidate:
         return None
     return cells.get(comparison.candidate)
@@ -282,7 +289,7 @@ def _key_of_candidate(candidate: Candidate, number: int) -> tuple[str, str]:
 
 
 def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
-    """What tells a tried cell apart from the one without a switch."""
+    """Return by what a cell with a switch differs from the cell without one."""
     given = cell.provider_options.items()
     changed = [name for name, value in plain.provider_options.items() if (name, value) not in given]
     named = {"optimization": cell.optimization, "threads": str(cell.threads), "provider": "".join(changed)}
@@ -290,7 +297,8 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
 
 
 def best_trial(trials: Sequence[Trial]) -> Trial | None:
-    """The work-around to offer: of those that give back about as much as the best, the smallest switch."""
+    """Return the work-around to offer, or None where no trial is worthwhile: the smallest switch of those that give
+    back about as much as the best."""
     offered = [trial for trial in trials if trial.is_worthwhile]
     if not offered:
         return None
@@ -300,16 +308,16 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
     return min(near, key=lambda trial: (order.index(trial.candidate.kind), len(trial.candidate.names), -trial.undone))
 
 
-def sentence(trial: Trial) -> str:
-    """The work-around in words."""
-    what = _named(trial.candidate)
+def describe_trial(trial: Trial) -> str:
+    """Write a sentence about a work-around: what it is, how much it removes, and what is left."""
+    what = _describe_candidate(trial.candidate)
     left = trial.remaining - 1.0
     rest = f"{share(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
     much = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
     return f"{what} removes {much}; {rest}."
 
 
-def _named(candidate: Candidate) -> str:
+def _describe_candidate(candidate: Candidate) -> str:
     if candidate.kind == "level":
         return f"The optimization level {candidate.level}"
     if candidate.kind == "threads":
@@ -322,8 +330,8 @@ def _named(candidate: Candidate) -> str:
     return f"Disabling {', '.join(candidate.names[:4])}{more}"
 
 
-def remedy(candidate: Candidate) -> str:
-    """What to do, as a headline ends: `disable SkipLayerNormFusion`."""
+def describe_remedy(candidate: Candidate) -> str:
+    """Write what to do as the end of a headline, such as `disable SkipLayerNormFusion`."""
     match candidate.kind:
         case "level":
             return f"use the optimization level {candidate.level}"
@@ -338,7 +346,7 @@ def remedy(candidate: Candidate) -> str:
 
 
 def python_code_for(trial: Trial) -> str:
-    """The work-around as lines of Python for whoever makes the session."""
+    """Write the lines of Python that make a session with the work-around."""
     candidate = trial.candidate
     if candidate.kind == "optimizers":
         names = ", ".join(repr(name) for name in candidate.names)

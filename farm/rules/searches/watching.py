@@ -1,4 +1,4 @@
-"""A round of a watch: the old and the new release in one block, what alerts is shown again, and what it came to."""
+"""A round of a watch: the old and the new release in one block, and a fresh block to confirm what would alert."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +20,9 @@ from farm.rules.wording.numbers import change_interval, counted
 
 @dataclass(frozen=True, slots=True)
 class RoundAnswer:
-    """What a round came to. `unconfirmed`: what a fresh block contradicts; `left_open`: what it left undecided, with
-    why. `document`: of the round; `again`: of the fresh block; None where none is."""
+    """The result of a round. `findings`: what alerts. `unconfirmed`: what the fresh block contradicts; `left_open`:
+    what it left undecided, with the reason in the text. `document`: of the first block; `again`: of the fresh block,
+    None where none was measured."""
 
     judgement: Judgement
     findings: Sequence[Finding] = ()
@@ -42,7 +43,7 @@ class RoundAnswer:
 
     @property
     def sentence(self) -> str:
-        """Most telling first."""
+        """Say what the round came to, the gravest first."""
         judgement, parts = self.judgement, []
         if self.findings:
             others = f" {counted(len(self.findings) - 1, 'more finding')}." if len(self.findings) > 1 else ""
@@ -59,7 +60,8 @@ class RoundAnswer:
 
 @dataclass
 class Watching(Confirmation[RoundAnswer]):
-    """`found`: what the first block showed when the fresh one was asked for; the rule may be another one since."""
+    """The search of a watch's round. `sides`: the old and the new runtime, or two models by their names. `found`: what
+    the first block showed when the fresh one was ordered, because the rule may have changed since then."""
 
     sides: tuple[Runtime, Runtime] | tuple[str, str]
     rule: Rule
@@ -68,12 +70,12 @@ class Watching(Confirmation[RoundAnswer]):
 
     def record(self, outcome: Measured) -> None:
         super().record(outcome)
-        self.judgements.append(self._judged(outcome))
+        self.judgements.append(self._judge(outcome))
         if self.found is None:
             self.found = self.judgements[0].findings
 
-    def _judged(self, measured: Measured) -> Judgement:
-        """A node under review raises no alert."""
+    def _judge(self, measured: Measured) -> Judgement:
+        """Judge a block without the cells of nodes under review, which raise no alert."""
         document, reviewed = measured.document, measured.reviewed
         trusted = document.model_copy(update={"cells": [c for c in document.cells if c.node not in reviewed]})
         old, new = self.sides
@@ -88,8 +90,8 @@ class Watching(Confirmation[RoundAnswer]):
             return bool(self.judgements[0].undecided)
         return bool(watch_rounds.confirmed(self.found or (), self.judgements[1])[-1])
 
-    def fresh(self, first: Measured) -> Matrix | None:
-        """What was found alone, on the node it was found on."""
+    def matrix_to_confirm(self, first: Measured) -> Matrix | None:
+        """Return the matrix of the noisy findings' cells, on the nodes they were found on."""
         noisy = [finding for finding in self.judgements[0].findings if finding.is_noisy]
         if not noisy:
             return None
@@ -97,8 +99,8 @@ class Watching(Confirmation[RoundAnswer]):
         # two models are on each release of the matrix
         wanted = self.sides if isinstance(self.sides[0], Runtime) else first.matrix.axes["runtime"]
         runtimes = [side for side in wanted if isinstance(side, Runtime)]
-        matrix = first.narrowed([finding.candidate for finding in noisy], runtimes=runtimes, hardware=nodes)
-        # somebody will ask which operator it was: a verdict on each of them
+        matrix = first.narrow_to([finding.candidate for finding in noisy], runtimes=runtimes, hardware=nodes)
+        # with a verdict on each operator, because somebody will ask which operator it was
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 
     def answer(self) -> RoundAnswer:
@@ -109,11 +111,11 @@ class Watching(Confirmation[RoundAnswer]):
         holds, gone, unsure = watch_rounds.confirmed(found, again)
         if again.infra and unsure:
             judgement = _with_infra(judgement, *again.infra)
-        left_open = [replace(each, text=f"Undecided: {each.text} {self._why_open(each)}") for each in unsure]
+        left_open = [replace(each, text=f"Undecided: {each.text} {self._explain_open(each)}") for each in unsure]
         return RoundAnswer(judgement, holds, gone, left_open, document, self.measured[1].document)
 
-    def _why_open(self, found: Finding) -> str:
-        """What the fresh block says of a finding that it neither shows nor contradicts."""
+    def _explain_open(self, found: Finding) -> str:
+        """Say why the fresh block neither confirms nor contradicts a finding."""
         old, new = self.sides
         pairs = cell_pairs.pair_cells(self.measured[1].document, old=old, new=new)
         mine = [pair for pair in pairs if (pair.series, pair.old.node) == found.place[1:]]
@@ -122,13 +124,14 @@ class Watching(Confirmation[RoundAnswer]):
             reasons = [cell.reason.text for pair in mine for cell in (pair.new, pair.old) if cell.reason is not None]
             return f"A fresh block could not compare it: {reasons[0] if reasons else 'it has no such pair.'}"
         size = change_interval(comparison.ci_low, comparison.ci_high, ratio=comparison.ratio, is_directed=False)
-        told = f"measured {size}" if kind_of(found.kind).is_headline and size else "does not tell"
+        result = f"measured {size}" if kind_of(found.kind).is_headline and size else "does not tell"
         rounds, least = comparison.rounds, PLANNED_LOOKS[0]
         where = f", but in {rounds} of the {least} rounds a verdict takes" if rounds < least else f" in {rounds} rounds"
-        return f"A fresh block {told}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
+        return f"A fresh block {result}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
 
-    def unconfirmable(self, why: str) -> RoundAnswer:
-        """The answer where no fresh block can be measured: what is no noise."""
+    def answer_unconfirmed(self, why: str) -> RoundAnswer:
+        """Return the answer where no fresh block can be measured: only findings that cannot be noise stay, and `why` is
+        noted as a fault of the infrastructure."""
         answer = self.answer()
         certain = [finding for finding in answer.findings if not finding.is_noisy]
         judgement = _with_infra(answer.judgement, f"It could not be confirmed: {why}")

@@ -16,20 +16,20 @@ MAX_STEPS = 4
 
 
 class Step(TypedDict):
-    """What was tried together, and what came of those that could be measured."""
+    """The candidates that were tried in one block, and the trials of those that could be measured, as plain values.
+    `minutes` and `run`: what measuring them took, and the farm's run."""
 
     tried: list[dict[str, object]]
     trials: list[dict[str, object]]
-    # of its bench
     minutes: NotRequired[float]
     run: NotRequired[int]
 
 
 @dataclass
 class WorkAround(Search[Step, Answer]):
-    """The search of a single cell. `place`: makes its matrix, its point there, and how many candidates fit a block.
+    """The search for a single cell. `place`: returns its matrix, its point there, and how many candidates fit a block.
 
-    `names`: of optimizers, those to try first in front.
+    `names`: returns names of optimizers, those to try first in front.
     """
 
     place: Callable[[], tuple[Matrix, Point, int]]
@@ -49,15 +49,15 @@ class WorkAround(Search[Step, Answer]):
     def _candidates(self, point: Point, *, max_candidates: int) -> list[Candidate]:
         if not self.steps:
             level = str(point.values.get("optimization", "all"))
-            return switches.first_candidates(self.names(), level=level, most=max_candidates)
+            return switches.first_candidates(self.names(), level=level, max_candidates=max_candidates)
         done = {str(plain["label"]) for step in self.steps for plain in step["tried"]}
-        return switches.next_candidates(self.trials, most=max_candidates) or switches.last_candidates(
-            point, self.trials, done=done, most=max_candidates
+        return switches.next_candidates(self.trials, max_candidates=max_candidates) or switches.last_candidates(
+            point, self.trials, done=done, max_candidates=max_candidates
         )
 
     @property
     def trials(self) -> list[Trial]:
-        return [trial for step in self.steps for trial in trials_of(step)]
+        return [trial for step in self.steps for trial in parse_trials(step)]
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
         candidates = CANDIDATES.validate_python(asked["candidates"])
@@ -78,10 +78,10 @@ class WorkAround(Search[Step, Answer]):
             text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
             return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
         plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.python_code_for(best)}
-        return Answer(switches.sentence(best), {**plain, **_plain([best])[0]})
+        return Answer(switches.describe_trial(best), {**plain, **_plain([best])[0]})
 
 
-def trials_of(step: Step) -> list[Trial]:
+def parse_trials(step: Step) -> list[Trial]:
     return TRIALS.validate_python(step.get("trials", ()))
 
 

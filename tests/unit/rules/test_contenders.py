@@ -3,8 +3,8 @@
 import pytest
 
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
-from farm.rules.searches.contenders import why_no_race
-from farm.rules.searches.found import shared_setting
+from farm.rules.searches.contenders import explain_no_race
+from farm.rules.searches.found import find_shared_setting
 from farm.rules.searches.race import Contender
 
 ONE, TWO = Contender("a", {}, "1 thread"), Contender("b", {}, "2 threads")
@@ -23,8 +23,8 @@ REFUSED = LeftSetting(label="cuda", settings={}, why="refused", text="No node ha
 def test_a_space_without_two_settings_is_refused_in_a_sentence(
     contenders: list[Contender], refused: list[LeftSetting], said: str
 ) -> None:
-    assert said in why_no_race(contenders, refused)
-    assert bool(why_no_race(contenders, refused)) == bool(said)
+    assert said in explain_no_race(contenders, refused)
+    assert bool(explain_no_race(contenders, refused)) == bool(said)
 
 
 def found(hardware: str, ratios: dict[int, float], *, beside: dict[int, float] | None = None, **how: object) -> Found:
@@ -44,10 +44,10 @@ def found(hardware: str, ratios: dict[int, float], *, beside: dict[int, float] |
 
 def test_what_serves_all_hardware_takes_least_where_it_takes_most() -> None:
     both = [found("a", {1: 1.0}, beside={2: 1.04, 3: 1.03}), found("b", {2: 1.0, 3: 1.02}, beside={1: 1.3})]
-    shared = shared_setting(both)
+    shared = find_shared_setting(both)
     assert shared is not None
     assert shared.label == "3 threads"
-    assert shared_setting([found("a", {1: 1.0}, beside={2: 1.06}), found("b", {2: 1.0})]) is None
-    assert shared_setting([found("a", {1: 1.0}), found("b", {2: 1.0})]) is None
-    assert shared_setting([found("a", {1: 1.0}), found("b", {}, state="nothing")]) is None
-    assert shared_setting([found("a", {1: 1.0}), found("b", {1: 1.0}, is_final=False)]) is None
+    assert find_shared_setting([found("a", {1: 1.0}, beside={2: 1.06}), found("b", {2: 1.0})]) is None
+    assert find_shared_setting([found("a", {1: 1.0}), found("b", {2: 1.0})]) is None
+    assert find_shared_setting([found("a", {1: 1.0}), found("b", {}, state="nothing")]) is None
+    assert find_shared_setting([found("a", {1: 1.0}), found("b", {1: 1.0}, is_final=False)]) is None

@@ -33,21 +33,21 @@ def document(*changes: MetricChange, new: str = "done", is_compared: bool = True
 
 def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetric | None:
     try:
-        return searched.sought_metric(document(*changes), searched.asked_metrics(asked), good=GOOD, bad=BAD)
+        return searched.find_sought_metric(document(*changes), searched.names_of_metrics(asked), good=GOOD, bad=BAD)
     except SearchProblem:
         return None
 
 
 def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, str]:
     asked = searched.SoughtMetric(cell_pairs.series_of(document().cells[0]), found)
-    said = asked.read(document(*changes, **how), good=GOOD, probe=BAD)
+    said = asked.judge_probe(document(*changes, **how), good=GOOD, probe=BAD)
     return said["outcome"], said["text"]
 
 
 def test_memory_is_every_metric_in_bytes() -> None:
-    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.asked_metrics("memory"))
-    assert searched.asked_metrics("p99_ms") == ("p99_ms",)
-    assert searched.asked_metrics("slower") == ()
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.names_of_metrics("memory"))
+    assert searched.names_of_metrics("p99_ms") == ("p99_ms",)
+    assert searched.names_of_metrics("slower") == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_memory_is_every_metric_in_bytes() -> None:
     ],
 )
 def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
-    assert searched.is_by_repeat(searched.asked_metrics(asked), scenarios) is is_by_repeat
+    assert searched.are_decided_by_repeats(searched.names_of_metrics(asked), scenarios) is is_by_repeat
 
 
 def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
@@ -79,7 +79,7 @@ def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
     assert sought(change("session_ms", "slower", 2.0)) is None
     assert sought(change("session_ms", "slower", 2.0), asked="session_ms") is not None
     with pytest.raises(SearchProblem, match="none of these is decided to have changed here: cache_bytes"):
-        searched.sought_metric(document(is_compared=False), ["cache_bytes"], good=GOOD, bad=BAD)
+        searched.find_sought_metric(document(is_compared=False), ["cache_bytes"], good=GOOD, bad=BAD)
 
 
 def test_a_release_with_half_of_the_change_has_it() -> None:
@@ -104,7 +104,7 @@ def test_what_was_not_compared_is_skipped_with_its_reason() -> None:
     assert step(grown)[0] == Outcome.SKIPPED
     assert step(grown, new="crashed", is_compared=False) == (Outcome.SKIPPED, "It died.")
     nowhere = searched.SoughtMetric("nothing", grown)
-    assert nowhere.read(document(grown), good=GOOD, probe=BAD)["text"] == "It was not compared."
+    assert nowhere.judge_probe(document(grown), good=GOOD, probe=BAD)["text"] == "It was not compared."
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def _step(
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
     asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_of(cells[0]), sought, low)
-    return asked.read(document, good=GOOD, probe=BAD)["outcome"]
+    return asked.judge_probe(document, good=GOOD, probe=BAD)["outcome"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_undecided_and_surely_within_the_rule_is_good() -> None:
 
 
 def slower(series: str, document: Document) -> Step:
-    return SoughtKind(watch_rounds.Rule(), "slower", series, 1.24).read(document, good=GOOD, probe=BAD)
+    return SoughtKind(watch_rounds.Rule(), "slower", series, 1.24).judge_probe(document, good=GOOD, probe=BAD)
 
 
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:

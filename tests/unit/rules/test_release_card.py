@@ -19,7 +19,7 @@ from farm.rules.changes.release_card import (
     place_of,
 )
 from farm.rules.findings.cell_pairs import Pair
-from farm.rules.searches.switches import Candidate, remedy
+from farm.rules.searches.switches import Candidate, describe_remedy
 from farm.rules.wording.numbers import NOT_MEASURED
 from tests.documents import CPU, NEW, OLD, make_cell, make_comparison
 
@@ -220,7 +220,7 @@ def test_an_alert_counts_where_its_shift_surely_came_between(good: str, bad: str
     ],
 )
 def test_a_work_around_is_said_as_what_to_do(candidate: Candidate, words: str) -> None:
-    assert remedy(candidate) == words
+    assert describe_remedy(candidate) == words
 
 
 def test_a_place_without_figures_weighs_by_its_kind_alone() -> None:

@@ -127,7 +127,7 @@ def test_a_fresh_block_that_fails_on_the_pipeline_says_so() -> None:
 
 def test_where_no_fresh_block_can_be_measured_only_what_is_no_noise_counts() -> None:
     search = watching(pair("slower", 1.3))
-    answer = search.unconfirmable("the node left")
+    answer = search.answer_unconfirmed("the node left")
     assert (answer.findings, answer.outcome) == ([], "infra")
     assert "It could not be confirmed: the node left" in answer.sentence
 
@@ -198,7 +198,7 @@ def test_a_lost_probe_is_skipped_and_one_that_nobody_asked_for_ends_the_search()
 
 def test_what_the_pipeline_spoilt_is_no_question_and_a_metric_has_its_own_ratio() -> None:
     with pytest.raises(SearchProblem, match="could not be measured") as problem:
-        sought.sought_kind(failing(ReasonCode.NODE_LOST), Rule(), good=SIDES[0], bad=SIDES[1])
+        sought.find_sought_kind(failing(ReasonCode.NODE_LOST), Rule(), good=SIDES[0], bad=SIDES[1])
     assert problem.value.is_infra
     assert SoughtMetric("series", told("session_ms", 150.0)).ratio == 1.5
 

@@ -8,7 +8,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.runtimes.order import release_order
-from farm.rules.searches.sweeps import Line, lines_of
+from farm.rules.searches.sweeps import Line, make_lines
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model
 
@@ -20,7 +20,7 @@ def slower_since_1_31(spec: CellSpec) -> float:
 def line_of(bench: MadeUpBench, *versions: str, reference: str = "1.29.0") -> Line:
     """The one line of a block with these releases."""
     declared = {"batch": [1], "precision": ["fp32"], "runtime": [reference, *versions]}
-    (line,) = lines_of([bench.measure(bench.plan(matrices.parse(declared)))], reference=reference)
+    (line,) = make_lines([bench.measure(bench.plan(matrices.parse(declared)))], reference=reference)
     return line
 
 
@@ -49,18 +49,18 @@ def by_parts(p50_ms: Callable[[CellSpec], float], *, noise: float) -> list[Docum
 
 
 def test_neighbours_in_different_blocks_are_compared_through_the_reference() -> None:
-    (line,) = lines_of(by_parts(slower_since_1_31, noise=0.003), reference="1.29.0")
+    (line,) = make_lines(by_parts(slower_since_1_31, noise=0.003), reference="1.29.0")
     (turn,) = line.turns
     assert (turn.before, turn.after, turn.verdict, turn.is_paired) == ("1.30.0", "1.31.0", "slower", False)
     assert turn.low < 1.25 < turn.high
-    (line,) = lines_of(by_parts(slower_since_1_31, noise=0.3), reference="1.29.0")
+    (line,) = make_lines(by_parts(slower_since_1_31, noise=0.3), reference="1.29.0")
     assert line.turns == ()
 
 
 def test_each_hardware_is_a_line_of_its_own() -> None:
     near, far = by_parts(slower_since_1_31, noise=0.003)
     far = far.model_copy(update={"cells": [one.model_copy(update={"hardware": "node:b"}) for one in far.cells]})
-    found = lines_of([near, far], reference="1.29.0")
+    found = make_lines([near, far], reference="1.29.0")
     assert [(line.label, [point.version for point in line.points]) for line in found] == [
         ("encoder, CPU, fp32, batch 1, 1 thread, cpu", ["1.29.0", "1.30.0"]),
         ("encoder, CPU, fp32, batch 1, 1 thread, node:b", ["1.29.0", "1.31.0"]),
@@ -70,7 +70,7 @@ def test_each_hardware_is_a_line_of_its_own() -> None:
 def test_a_release_that_never_stood_beside_the_reference_says_so() -> None:
     bench = MadeUpBench()
     plan = bench.plan(matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.30.0", "1.31.0"]}))
-    (line,) = lines_of([bench.measure(plan)], reference="1.29.0")
+    (line,) = make_lines([bench.measure(plan)], reference="1.29.0")
     assert {point.reason for point in line.points} == {"It was not measured beside the reference."}
 
 
@@ -79,7 +79,7 @@ def test_an_a_a_twin_is_no_release_of_its_own() -> None:
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "runtime": ["1.29.0", "1.30.0"]})
     document = bench.measure(planner.plan(declared, make_model(), with_null_pair=True))
     assert any(cell.twin_of for cell in document.cells)
-    (line,) = lines_of([document], reference="1.29.0")
+    (line,) = make_lines([document], reference="1.29.0")
     assert [point.version for point in line.points] == ["1.29.0", "1.30.0"]
 
 
@@ -91,9 +91,9 @@ def test_neighbours_whose_pair_was_lost_are_compared_through_the_reference() -> 
     for pair in document.comparisons:
         if "1.29.0" not in (names[pair.baseline], names[pair.candidate]):
             pair.ratio = pair.ci_low = pair.ci_high = None
-    (line,) = lines_of([document], reference="1.29.0")
+    (line,) = make_lines([document], reference="1.29.0")
     assert [(turn.after, turn.is_paired) for turn in line.turns] == [("1.31.0", False)]
     for pair in document.comparisons:
         pair.ci_low = None
-    (line,) = lines_of([document], reference="1.29.0")
+    (line,) = make_lines([document], reference="1.29.0")
     assert line.turns == (), "without intervals nothing is sure"

@@ -30,8 +30,8 @@ def test_names_are_found_among_the_texts_of_a_library() -> None:
     library = (
         b"\x00AlphaFusion\x00an alpha text\x00N11onnxruntime15BetaEliminationE\x00EliminateGamma\x00SomethingElse\x00"
     )
-    assert switches.optimizer_names(library) == ["AlphaFusion", "BetaElimination", "EliminateGamma"]
-    assert switches.optimizer_names(b"\xff\x00") == []
+    assert switches.find_optimizer_names(library) == ["AlphaFusion", "BetaElimination", "EliminateGamma"]
+    assert switches.find_optimizer_names(b"\xff\x00") == []
 
 
 def test_names_that_resemble_what_changed_come_first() -> None:
@@ -69,7 +69,7 @@ LEVEL = Candidate("level", "optimization basic", level="basic")
 
 def test_the_group_that_undid_most_is_parted_until_one_name_is_left() -> None:
     trials = [trial(GROUP, 0.9), trial(LEVEL, 1.0)]
-    assert [one.names for one in switches.next_candidates(trials, most=2)] == [
+    assert [one.names for one in switches.next_candidates(trials, max_candidates=2)] == [
         ("A1Fusion", "B1Fusion"),
         ("C1Fusion", "D1Fusion"),
     ]
@@ -186,7 +186,7 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
     ],
 )
 def test_other_work_arounds_are_said_shown_as_code_and_kept(candidate: Candidate, words: str, code: str) -> None:
-    assert switches.sentence(trial(candidate, 0.9)).startswith(words)
+    assert switches.describe_trial(trial(candidate, 0.9)).startswith(words)
     assert code in switches.python_code_for(trial(candidate, 0.9))
     assert CANDIDATES.validate_python(CANDIDATES.dump_python([candidate], mode="json")) == [candidate]
 
@@ -221,11 +221,11 @@ def test_a_block_without_the_change_says_nothing_of_switches() -> None:
 
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
     one = trial(SINGLE, 0.96)
-    assert switches.sentence(one).startswith("Disabling E1Fusion removes the regression; ")
+    assert switches.describe_trial(one).startswith("Disabling E1Fusion removes the regression; ")
     assert "disabled_optimizers=['E1Fusion']" in switches.python_code_for(one)
     assert "ORT_ENABLE_BASIC" in switches.python_code_for(trial(LEVEL, 1.0))
     many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
-    assert "and 2 more" in switches.sentence(trial(many, 0.5))
+    assert "and 2 more" in switches.describe_trial(trial(many, 0.5))
 
 
 def test_a_candidate_survives_being_kept() -> None:
@@ -241,6 +241,6 @@ def test_without_options_of_a_provider_and_a_number_of_threads_only_settings_are
 
 
 def test_an_optimization_level_that_helps_is_named() -> None:
-    assert switches.sentence(trial(LEVEL, 0.9)).startswith(
+    assert switches.describe_trial(trial(LEVEL, 0.9)).startswith(
         "The optimization level basic removes 90 % of the regression"
     )
