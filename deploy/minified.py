@@ -1,4 +1,4 @@
-"""The wheel's own scripts and styles without their comments and blanks; a checkout serves them as they were written."""
+"""Build hook that puts minified scripts and styles into the wheel; a checkout serves them as they were written."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ SHORTENED: dict[str, Callable[[str], str]] = {".js": rjsmin.jsmin, ".css": rcssm
 
 
 class Minified(BuildHookInterface[Any]):
-    """Puts them in the places of the written ones, which pyproject.toml leaves out; what came so is taken as it is."""
+    """Minifies dashboard/static, which pyproject.toml leaves out of the wheel; *.min.js files are copied unchanged."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root, made = Path(self.root), Path(self.root) / "build" / "minified"

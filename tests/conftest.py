@@ -25,7 +25,7 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.openid.sessions import visitors
 from farm.accounts.services import issue_token
 from farm.accounts.states import Role, Scope
-from farm.base.asgi import network_of
+from farm.base.asgi import make_rate_limit_key
 from farm.runs.selectors import documents
 from tests.databases import copy_migrated
 from tests.processes import Process, wait_for
@@ -98,7 +98,7 @@ def _nothing_kept() -> None:
     for cache in caches.all():
         cache.clear()
     documents._cached_document.cache_clear()
-    visitors.forget(network_of("127.0.0.1"))
+    visitors.forget(make_rate_limit_key("127.0.0.1"))
 
 
 @pytest.fixture(scope="session")

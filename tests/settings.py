@@ -26,12 +26,12 @@ if sys.platform != "linux":
     # no sandbox can be had there, and the models of the tests are the developer's own
     os.environ.setdefault("ONNXFARM_UNSANDBOXED", "yes-i-own-every-model")
 
-from farm.config.environment import database  # noqa: E402
+from farm.config.environment import make_database_settings  # noqa: E402
 from farm.config.settings import *  # noqa: E402, F403
 
 _url = os.environ.get("ONNXFARM_TEST_DATABASE_URL", "")
 if _url:
     # not by ONNXFARM_DATABASE_URL: farms that tests start in a home of their own bring their own database
-    DATABASES = {"default": database(_url, home=HOME)}  # noqa: F405
+    DATABASES = {"default": make_database_settings(_url, home=HOME)}  # noqa: F405
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -18,7 +18,7 @@ from farm.accounts.selectors import (
 )
 from farm.accounts.states import Role, Scope, ShareKind
 from farm.base.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
-from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, hash_secret, new_secret
+from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, hash_secret, make_secret
 
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
@@ -154,7 +154,7 @@ def issue_token(
         )
     if team and not is_gate:
         raise Invalid("Only a token with the scope gate belongs to a team: leave the team out.", code="gate_alone")
-    secret = new_secret(TOKEN_PREFIX)
+    secret = make_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,
         team=team_to_write(user, name=team) if is_gate else None,
@@ -190,7 +190,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 
     `is_emergency`: for whoever works on the farm's own machine; it opens where local sign-in is off, too.
     """
-    secret = new_secret(LINK_PREFIX)
+    secret = make_secret(LINK_PREFIX)
     until = timezone.now() + life
     SignInLink.objects.create(user=user, digest=hash_secret(secret), expires_at=until, is_emergency=is_emergency)
     if is_emergency:
@@ -226,7 +226,7 @@ def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: st
         raise NotAllowed(f"You can view team “{team.name}” but not share its pages; ask one of its members.")
     if not 1 <= days <= SHARE_DAYS:
         raise Invalid(f"A share link lasts 1 to {SHARE_DAYS} days, not {days}.", code="days")
-    secret = new_secret(SHARE_PREFIX)
+    secret = make_secret(SHARE_PREFIX)
     with transaction.atomic():
         share = Share.objects.create(
             team=team, created_by=by, kind=kind, subject=subject, title=title[:200], hint=secret[:HINT_LENGTH],

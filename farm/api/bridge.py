@@ -21,7 +21,15 @@ from django.utils.http import parse_header_parameters
 from farm.accounts.models import User
 from farm.api.auth import check_uploader, sender_of
 from farm.base.asgi import Scope, read_header
-from farm.base.bodies import Body, ClientGoneError, Receive, declared_length, drain_body, make_too_large, spool_body
+from farm.base.bodies import (
+    Body,
+    ClientGoneError,
+    Receive,
+    drain_body,
+    make_too_large,
+    parse_content_length,
+    spool_body,
+)
 from farm.base.errors import API_ROOT
 from farm.base.refusals import Invalid, NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
@@ -76,7 +84,7 @@ class Bridge:
         is_slow = scope["method"] not in ("GET", "HEAD") and SLOW.fullmatch(scope["path"]) is not None
         try:
             _check_charset(scope)
-            length = declared_length(scope)
+            length = parse_content_length(scope)
             if length is not None and length <= MAX_STRANGER_BYTES:
                 sender = await self._in_thread(sender_of, _without_body(scope)) if is_slow else None
                 body = await spool_body(receive, max_bytes=length)
@@ -96,7 +104,7 @@ class Bridge:
 
     async def _take_long_body(self, scope: Scope, receive: Receive, request: WSGIRequest, sender: User | None) -> Body:
         """The whole body of a request. Raises refusals, early where that is known, and ClientGoneError."""
-        length = declared_length(scope)
+        length = parse_content_length(scope)
         if sender is None:
             raise make_too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
         if UPLOADS.fullmatch(scope["path"]) is None:
@@ -106,10 +114,10 @@ class Bridge:
         await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
         # a piece of a resumable upload: docs/uploads.md
-        keeps_part = scope["method"] == "PATCH" and not read_header(scope, b"upload-checksum")
-        return await self._spool_upload(receive, person=sender.pk, keeps_part=keeps_part)
+        accepts_partial = scope["method"] == "PATCH" and not read_header(scope, b"upload-checksum")
+        return await self._spool_upload(receive, person=sender.pk, accepts_partial=accepts_partial)
 
-    async def _spool_upload(self, receive: Receive, *, person: int, keeps_part: bool) -> Body:
+    async def _spool_upload(self, receive: Receive, *, person: int, accepts_partial: bool) -> Body:
         """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
         max_bytes = settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES
         upload, under_way = object(), self._uploading.setdefault(person, {})
@@ -122,19 +130,19 @@ class Bridge:
                 raise TooMany(detail, retry_s=30, hint="Send one after the other.")
 
         try:
-            return await self._spool(receive, max_bytes=max_bytes, check_room=check, keeps_part=keeps_part)
+            return await self._spool(receive, max_bytes=max_bytes, check_room=check, accepts_partial=accepts_partial)
         finally:
             under_way.pop(upload, None)
             if not under_way:
                 self._uploading.pop(person, None)
 
     async def _spool(
-        self, receive: Receive, *, max_bytes: int, check_room: Callable[[int], None], keeps_part: bool = False
+        self, receive: Receive, *, max_bytes: int, check_room: Callable[[int], None], accepts_partial: bool = False
     ) -> Body:
         folder = str(incoming_dir())
         try:
             return await spool_body(
-                receive, max_bytes=max_bytes, folder=folder, check_room=check_room, keeps_part=keeps_part
+                receive, max_bytes=max_bytes, folder=folder, check_room=check_room, accepts_partial=accepts_partial
             )
         except OSError as problem:
             raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None

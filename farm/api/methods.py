@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponseBase
 
 from farm.api.middleware import AnswerMiddleware
-from farm.base.errors import API_ROOT, problem_response
+from farm.base.errors import API_ROOT, make_problem_response
 
 
 class MethodsInWords(AnswerMiddleware):
@@ -14,6 +14,6 @@ class MethodsInWords(AnswerMiddleware):
             return response
         allowed = response.headers.get("Allow", "")
         hint = f"It takes {allowed}." if allowed else ""
-        words = problem_response(405, f"{request.path} takes no {request.method}.", hint=hint)
+        words = make_problem_response(405, f"{request.path} takes no {request.method}.", hint=hint)
         words.headers["Allow"] = allowed
         return words

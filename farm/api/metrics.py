@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from farm.accounts.ticks import tick_ages_s
-from farm.base.errors import problem_response
+from farm.base.errors import make_problem_response
 from farm.contract.version import CONTRACT_VERSION, DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 from farm.registry.confinement import current_confinement
 from farm.runs.broker import lengths
@@ -67,7 +67,9 @@ class FarmCollector(Collector):
 def metrics(request: HttpRequest) -> HttpResponse:
     """The figures as Prometheus reads them."""
     if not _may_read(request):
-        return problem_response(401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT)
+        return make_problem_response(
+            401, "The metrics need a token, or a request from the farm's own machine.", hint=HINT
+        )
     registry = CollectorRegistry(auto_describe=False)
     registry.register(FarmCollector())
     ProcessCollector(registry=registry)

@@ -1,12 +1,12 @@
-"""The file of a backup: a tar of known names, written in one go and read from its beginning to its end.
+"""Writes and reads the file of a backup: a tar of known names, read from its beginning to its end.
 
     backup.json                     format, release, migrations of the database, when it was taken
     tables/<app>.<model>.jsonl.gz   a line with the columns, then a line a row
     secret_key
     node/node.json                  of a farm whose own machine measures: the node's identity
     store/<team>/<aa>/<sha256>      as in the store
-    left_out.json                   files that the database names and the store lacks, or has damaged
-    digests.json                    last: what every member above has to be; without it the file was cut off
+    left_out.json                   files that the database names and that are missing from the store, or damaged in it
+    digests.json                    last: the sha256 of every member above; without it the file was cut off
 
 Format 1: 2026-11-23.
 """
@@ -31,19 +31,19 @@ KEY: Final = "secret_key"
 NODE: Final = "node/node.json"
 LEFT_OUT: Final = "left_out.json"
 COPY_BYTES: Final = 1 << 20
-# what is kept as it is read
+# members that the reader keeps in memory
 SMALL: Final = (HEAD, KEY, NODE, LEFT_OUT, TAIL)
-# of a head or an end, which names every file
+# at most so much of a small member; the last one names every file of the farm
 LONG_BYTES: Final = 1 << 30
 _TABLE: Final = re.compile(r"tables/([a-z_]{1,60}\.[a-z_]{1,60})\.jsonl\.gz")
 _STORED: Final = re.compile(r"store/(\d{1,18})/([0-9a-f]{2})/(\2[0-9a-f]{62})")
 
 
-def table_member(label: str) -> str:
+def name_table_member(label: str) -> str:
     return f"tables/{label}.jsonl.gz"
 
 
-def stored_member(*, team_id: int, sha256: str) -> str:
+def name_stored_member(*, team_id: int, sha256: str) -> str:
     return f"store/{team_id}/{sha256[:2]}/{sha256}"
 
 
@@ -58,9 +58,10 @@ def parse_stored_member(member: str) -> tuple[int, str] | None:
 
 
 class ArchiveWriter:
-    """`with Writing(path) as archive`: the file has its name once it is whole, and is its owner's alone.
+    """Writes a backup: `with ArchiveWriter(path) as archive: archive.add(…)`. Only the owner may read the file.
 
-    Raises BackupError where it exists already or cannot be written.
+    The file gets its name once it is whole. Entering raises BackupError where it exists already, and leaving where it
+    cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,7 +95,7 @@ class ArchiveWriter:
         self.add_stream(member, io.BytesIO(content), size=len(content))
 
     def add_stream(self, member: str, source: IO[bytes], *, size: int) -> str:
-        """A member of exactly `size` bytes; answers its digest. Raises OSError where there are fewer."""
+        """Add a member of exactly `size` bytes; return its sha256. Raises OSError where the source has fewer."""
         info = tarfile.TarInfo(member)
         info.size, info.mode = size, 0o600
         hashing = _Hashing(source)
@@ -114,9 +115,10 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """A backup that is looked through: `check` reads it whole, `members` gives what is in it once more.
+    """Reads a backup: first `check`, which reads it whole, then `iterate_members`, which reads it again.
 
-    Raises BackupError: no backup, cut off, a name that no backup has, another digest than its end says.
+    Both raise BackupError for a file that is no backup, was cut off, or holds an unknown name; `check` also where a
+    member has another digest than the end of the file says.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +128,7 @@ class ArchiveReader:
         self.stored_bytes = 0
 
     def check(self) -> None:
-        """Reads every byte once, before anything is restored."""
+        """Read the whole file and compare every digest; sets `head`, `small` and `stored_bytes`."""
         found: dict[str, str] = {}
         listed: object = None
         for member, source in self._walk():
@@ -143,11 +145,12 @@ class ArchiveReader:
         self._compare(found, listed)
         self.head = self._parsed(self.small[HEAD])
 
-    def members(self) -> Iterator[tuple[str, IO[bytes]]]:
+    def iterate_members(self) -> Iterator[tuple[str, IO[bytes]]]:
+        """Yield name and content of each table and each stored file, in the order of the file."""
         return ((member, source) for member, source in self._walk() if member not in SMALL)
 
-    def left_out(self) -> list[str]:
-        """Files that the backup itself lacks, or has with another content than they are named by."""
+    def list_left_out(self) -> list[str]:
+        """Name the files that are missing from the backup, or were damaged when it was taken."""
         listed = self._parsed(self.small.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 
@@ -210,7 +213,7 @@ class ArchiveReader:
 
 
 class _Hashing:
-    """A source whose digest is known once it was read."""
+    """A file that computes its digest as it is read."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -223,7 +226,7 @@ class _Hashing:
 
 
 def _digest(source: IO[bytes], *, limit: int) -> tuple[str, bytes]:
-    """The digest of a whole member, and its first `limit` bytes."""
+    """Return the sha256 of a whole member, and its first `limit` bytes."""
     hashing, head = hashlib.sha256(), b""
     while chunk := source.read(COPY_BYTES):
         hashing.update(chunk)

@@ -1,4 +1,4 @@
-"""Taking a backup of a farm that goes on working."""
+"""Takes a backup of a farm while it works."""
 
 import json
 import os
@@ -23,7 +23,10 @@ from farm.registry.models import Blob, WebRuntime
 
 @dataclass
 class BackupResult:
-    """What is in a backup. `missing`, `damaged`: files that the database names and the store has not, or not whole."""
+    """What is in a backup: numbers of rows, files and bytes.
+
+    `missing` and `damaged` name the files that the database names and that are not in the store, or damaged there.
+    """
 
     rows: int = 0
     files: int = 0
@@ -33,7 +36,11 @@ class BackupResult:
 
 
 def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResult:
-    """Writes the database as it is at one moment, and every file that it names. Raises BackupError."""
+    """Write the database as it is at one moment, and every file that it names, to `path`; log it in the audit log.
+
+    `node_identity` is the file of the farm's own node, taken along if it exists. Raises BackupError where the database
+    is not migrated, the file exists or cannot be written, or the store does not answer.
+    """
     made = BackupResult()
     with ArchiveWriter(path) as writing:
         with database.read_in_snapshot():
@@ -63,23 +70,23 @@ def _head() -> dict[str, object]:
 
 
 def _add_tables(writing: ArchiveWriter, made: BackupResult) -> None:
-    for model in database.all_models():
+    for model in database.list_models():
         with tempfile.TemporaryFile(dir=writing.path.parent) as draft:
             made.rows += tables.write_rows(model, draft)
             size = draft.tell()
             draft.seek(0)
-            writing.add_stream(archive.table_member(model._meta.label_lower), draft, size=size)
+            writing.add_stream(archive.name_table_member(model._meta.label_lower), draft, size=size)
 
 
 def _files() -> Iterator[tuple[int, str]]:
-    """Team and digest of every file that a row names."""
+    """Yield team and sha256 of every file that a row names."""
     yield from Blob.objects.filter(swept_at=None).order_by().values_list("team_id", "sha256")
     shared = {file.sha256 for runtime in WebRuntime.objects.all() for file in runtime.files}
     yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
 
 
 def _add_file(writing: ArchiveWriter, made: BackupResult, *, team_id: int, sha256: str) -> None:
-    member = archive.stored_member(team_id=team_id, sha256=sha256)
+    member = archive.name_stored_member(team_id=team_id, sha256=sha256)
     try:
         source = storage.fetch_blob(team_id=team_id, sha256=sha256).open("rb")
     except FileNotFoundError:

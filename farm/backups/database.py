@@ -1,4 +1,4 @@
-"""The database as a whole: one moment of it, its migrations, its counters, and whether it is empty."""
+"""Operations on the whole database, for backups: a snapshot, migrations, counters, and whether it is empty."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,24 +13,25 @@ from django.db.models import Model
 from farm.accounts.models import LinkedAccount
 from farm.backups.problems import BackupError
 
-# of Django's own: they come with the tables
+# tables whose rows Django itself writes as it migrates
 MADE_BY_MIGRATING: Final = {"django_migrations", "django_content_type", "auth_permission"}
 Migrations = list[tuple[str, str]]
-# django-allauth's, which farms had until 26 November 2026; of its rows those of people are kept
+# the apps of django-allauth, which farms had until 26 November 2026; only its rows of linked accounts are kept
 GONE_APPS: Final = {"account", "socialaccount"}
 LINKED_BEFORE: Final = "socialaccount.socialaccount"
-# until 25 November 2026 migrations began with it; none of today's goes on from there
+# the first migration until 25 November 2026; today's migrations do not continue it
 OUTDATED: Final = ("accounts", "0001_initial")
 
 
-def all_models() -> list[type[Model]]:
+def list_models() -> list[type[Model]]:
+    """List the models that have a table, those of many-to-many relations included."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model._meta.managed and not model._meta.proxy]
 
 
 @contextmanager
 def read_in_snapshot() -> Iterator[None]:
-    """Reads within it see the database as it was at the first of them, and hold nobody up who writes."""
+    """Within this context every read sees the database as it was at the first one; writers are not blocked."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             # not by `atomic`, which takes the lock of writers at once here
@@ -47,7 +48,7 @@ def read_in_snapshot() -> Iterator[None]:
 
 
 def applied_migrations() -> Migrations:
-    """What the database has, in order. Raises BackupError where this release's tables are not there yet."""
+    """List the migrations that the database has, sorted. Raises BackupError where one of this release is missing."""
     loader = MigrationLoader(connection)
     waiting = [node for node in loader.graph.leaf_nodes() if node not in loader.applied_migrations]
     if waiting:
@@ -58,7 +59,7 @@ def applied_migrations() -> Migrations:
 
 
 def check_database_is_empty() -> None:
-    """Raises BackupError where any table has a row."""
+    """Raises BackupError where a table has a row, except for those that Django fills as it migrates."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             if table in MADE_BY_MIGRATING:
@@ -72,7 +73,7 @@ def check_database_is_empty() -> None:
 
 
 def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
-    """Raises BackupError where a backup knows a migration that this code does not, or the tables know more."""
+    """Raises BackupError where this code lacks a migration of the backup, or the database has one that it lacks."""
     loader = MigrationLoader(connection)
     wanted = set(migrations)
     if OUTDATED in wanted:
@@ -95,7 +96,7 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
 
 
 def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
-    """Makes the tables as they were then; answers the models of that time by their names."""
+    """Make the tables as these migrations leave them; return the models of that state by label ("app.model")."""
     executor = MigrationExecutor(connection)
     wanted = set(migrations)
     graph = executor.loader.graph
@@ -111,14 +112,14 @@ def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
 
 
 def delete_initial_rows() -> None:
-    """The backup brings rows of its own for these, with the numbers that its other rows name."""
+    """Delete the permissions and content types that migrating wrote: the backup brings its own, under its own ids."""
     with connection.cursor() as cursor:
         for table in ("auth_permission", "django_content_type"):
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
 
 
 def read_last_numbers() -> dict[str, int]:
-    """The last number that was given out in each table, so that none is given twice after a restore."""
+    """Return the last id that each table gave out, by table name; tables that gave out none are left out."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT name, seq FROM sqlite_sequence")
@@ -128,7 +129,7 @@ def read_last_numbers() -> dict[str, int]:
 
 
 def set_last_numbers(last: dict[str, int]) -> None:
-    """Goes on counting where the backup's database stood."""
+    """Set the last id of each table, so that none is given out twice after a restore."""
     with connection.cursor() as cursor:
         for table, column in _numbered().items():
             number = last.get(table)
@@ -142,7 +143,7 @@ def set_last_numbers(last: dict[str, int]) -> None:
 
 
 def _numbered() -> dict[str, str]:
-    fields = [model._meta.auto_field for model in all_models()]
+    fields = [model._meta.auto_field for model in list_models()]
     return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
 
 

@@ -1,5 +1,5 @@
-"""Why a farm is not backed up or restored, in one sentence."""
+"""The error of a backup or restore."""
 
 
 class BackupError(Exception):
-    """The sentence says what happened, with which values, and what to do next."""
+    """A farm cannot be backed up or restored. The message says what happened and what to do next."""

@@ -1,4 +1,4 @@
-"""Putting a backup into a farm that has nothing yet."""
+"""Restores a backup into a farm that is still empty."""
 
 import os
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from farm.registry import storage
 
 @dataclass
 class RestoreResult:
-    """What was put back. `left_out`: files that the backup itself lacks, or has damaged."""
+    """What was restored. `left_out` names the files that were missing from the backup itself, or damaged in it."""
 
     taken_at: str
     rows: int = 0
@@ -27,16 +27,23 @@ class RestoreResult:
 
 
 @dataclass
-class Places:
-    """Where the secret key and the identity of the farm's own node belong; `fixed_key`: the environment's."""
+class RestorePaths:
+    """Where the secret key and the identity of the farm's own node are written.
+
+    `fixed_key` is the secret key that the environment sets; the backup's key is then not written.
+    """
 
     key: Path
     node_identity: Path
     fixed_key: str = ""
 
 
-def restore_backup(path: Path, *, places: Places) -> RestoreResult:
-    """Reads the whole backup first; then tables, rows and files, and last the key. Raises BackupError."""
+def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
+    """Read the whole backup once to check it, then restore tables, rows and files, and last the secret key.
+
+    Raises BackupError for a damaged or unknown backup, a farm that is not empty, a key or a node that contradicts the
+    backup's, too little space, and rows that the database refuses; the database is then left without rows.
+    """
     reading = ArchiveReader(path)
     reading.check()
     migrations = _migrations(reading)
@@ -45,11 +52,11 @@ def restore_backup(path: Path, *, places: Places) -> RestoreResult:
     database.check_migrations_are_known(migrations)
     _refuse_without_room(reading)
     models = database.migrate_to(migrations)
-    restored = RestoreResult(str(reading.head.get("taken_at", "")), left_out=reading.left_out())
+    restored = RestoreResult(str(reading.head.get("taken_at", "")), left_out=reading.list_left_out())
     try:
         with transaction.atomic():
             database.delete_initial_rows()
-            for member, source in reading.members():
+            for member, source in reading.iterate_members():
                 _put(member, source, models, restored)
             database.set_last_numbers(reading.head.get("counters") or {})
     except IntegrityError as problem:
@@ -64,7 +71,7 @@ def restore_backup(path: Path, *, places: Places) -> RestoreResult:
 
 
 def _migrations(reading: ArchiveReader) -> database.Migrations:
-    """What the backup's tables are made by. Raises BackupError for a format that this release does not know."""
+    """The migrations that made the backup's tables. Raises BackupError for a format that this release does not read."""
     version = reading.head.get("format")
     if version != archive.FORMAT:
         raise BackupError(
@@ -81,8 +88,8 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
 
 
-def _refuse_another_farm(reading: ArchiveReader, places: Places) -> None:
-    """Raises BackupError where a node or a key is there that the backup's would contradict."""
+def _refuse_another_farm(reading: ArchiveReader, places: RestorePaths) -> None:
+    """Raises BackupError where a node or a secret key is there already that differs from the backup's."""
     if places.node_identity.exists():
         raise BackupError(
             f"This farm is not empty: {places.node_identity} is the identity of its node. Restore into a new folder."
@@ -108,14 +115,14 @@ def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restore
             return
         if label not in models:
             raise BackupError(f"The backup has rows of {label}, which its own migrations do not make.")
-        restored.rows += tables.read_rows(models[label], source)
+        restored.rows += tables.insert_rows(models[label], source)
     elif stored is not None and member not in restored.left_out:
         team_id, sha256 = stored
         restored.files += _put_file(source, team_id=team_id, sha256=sha256)
 
 
 def _put_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
-    """Lays a file into the store, whole or not at all."""
+    """Write a file into the store, whole or not at all; return 1."""
     draft = storage.Draft(sha256, limit_bytes=archive.LONG_BYTES << 10)
     try:
         while chunk := source.read(archive.COPY_BYTES):
@@ -132,7 +139,7 @@ def _put_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """A file that its owner alone reads, there whole or not at all."""
+    """Write a file that only its owner may read, whole or not at all."""
     draft = path.with_name(f"{path.name}.part")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

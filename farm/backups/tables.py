@@ -1,4 +1,4 @@
-"""Rows of a model as lines of JSON, the same from SQLite and PostgreSQL, and back again."""
+"""Writes the rows of a model as lines of JSON, the same from SQLite and PostgreSQL, and inserts them again."""
 
 import base64
 import gzip
@@ -15,7 +15,7 @@ from django.db.models import BinaryField, JSONField, Model, Value
 
 from farm.backups.problems import BackupError
 
-# rows held at once: documents are megabytes, most others are small
+# rows held in memory at once: documents take megabytes, most other rows are small
 ROWS_READ: Final = 200
 ROWS_WRITTEN: Final = 1_000
 BYTES_WRITTEN: Final = 8 << 20
@@ -25,11 +25,11 @@ Columns = list["models.Field[Any, Any]"]
 
 
 def write_rows(model: type[Model], target: IO[bytes]) -> int:
-    """Writes a model's rows by their keys, compressed; answers how many."""
+    """Write all rows of a model, in the order of their ids and compressed with gzip; return how many."""
     columns = [field.attname for field in model._meta.concrete_fields]
     rows = model._base_manager.order_by("pk").values_list(*columns)
     count = 0
-    # no time in it, so that the same rows are the same bytes
+    # no time in the header, so that the same rows are the same bytes
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=4, mtime=0) as file:
         file.write(_line({"columns": columns}))
         for row in rows.iterator(chunk_size=ROWS_READ):
@@ -38,8 +38,11 @@ def write_rows(model: type[Model], target: IO[bytes]) -> int:
     return count
 
 
-def read_rows(model: type[Model], source: IO[bytes]) -> int:
-    """Inserts rows under the keys that they had; answers how many. Raises BackupError."""
+def insert_rows(model: type[Model], source: IO[bytes]) -> int:
+    """Insert the rows that `write_rows` wrote, under the ids that they had; return how many.
+
+    Raises BackupError for rows that cannot be read, do not fit the model, or that the database refuses.
+    """
     label = model._meta.label_lower
     count = 0
     try:
@@ -53,7 +56,7 @@ def read_rows(model: type[Model], source: IO[bytes]) -> int:
             f"The backup's rows of {label} cannot be read, after {count:,} of them: {problem}"
         ) from problem
     except DatabaseError as problem:
-        # such a row came between, from whoever works on the same folder or database
+        # with "unique", somebody else has written such a row into the same database meanwhile
         way_out = (
             " Does a farm still write here? End it, move its folder away, or take another database, and restore again."
             if "unique" in str(problem).lower()

@@ -1,14 +1,14 @@
-"""What ASGI says of a request, as far as it is read here."""
+"""A request as ASGI describes it, as far as it is read here."""
 
 import ipaddress
 from collections.abc import Iterable
 from typing import TypedDict
 
-IPV6_SITE = 64
+IPV6_SITE_BITS = 64
 
 
 class Scope(TypedDict):
-    """A request before its body."""
+    """ASGI's description of an HTTP request: all that is known before its body."""
 
     type: str
     method: str
@@ -26,12 +26,16 @@ def read_header(scope: Scope, wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
-def network_of(host: str) -> str:
-    """An address to count by; of IPv6 the site, since each has more addresses than could be counted."""
+def make_rate_limit_key(host: str) -> str:
+    """Return the text under which requests of a client's address are counted.
+
+    It is the address itself; for IPv6 its /64 network, since one site has more addresses than could be counted. A text
+    that is no address is counted by its first 64 characters, and an empty one as "an unknown address".
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host[:64] or "an unknown address"
     if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((int(address) >> IPV6_SITE << IPV6_SITE, IPV6_SITE)))
+        return str(ipaddress.ip_network((int(address) >> IPV6_SITE_BITS << IPV6_SITE_BITS, IPV6_SITE_BITS)))
     return str(address)

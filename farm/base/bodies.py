@@ -1,4 +1,4 @@
-"""Bodies of requests, of people and of nodes: counted as they come, put aside, and no longer than they may take.
+"""Reads the bodies of requests, of people and of nodes, within limits of size and of time.
 
 No thread waits for a client: what answers a request is called once its body is whole.
 """
@@ -14,16 +14,16 @@ from typing import IO, NamedTuple, NotRequired, TypedDict
 from farm.base.asgi import Scope, read_header
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 
-# of a body in memory; what is longer goes to a temporary file, in pieces of a size that is worth a thread's turn
+# a longer body goes to a temporary file, written in pieces that are worth handing to a thread
 MAX_BYTES_IN_MEMORY = 64 * 1024
-PIECE_BYTES = 256 * 1024
-# of a refused body, so that its sender gets to the answer: thrown away as it comes, and no more than this
+WRITE_BYTES = 256 * 1024
+# how much of a refused body is read and thrown away, so that its sender gets to read the answer
 DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
 
 
 class Piece(TypedDict):
-    """What ASGI hands over of a request: a piece of its body, or that the client is gone."""
+    """An ASGI event of a request: a piece of its body, or the news that the client is gone."""
 
     type: str
     body: NotRequired[bytes]
@@ -35,16 +35,17 @@ Receive = Callable[[], Awaitable[Piece]]
 
 @dataclass(frozen=True)
 class Pace:
-    """How slowly a body may come: bytes in a second, and how long before that it may begin, or pause."""
+    """How slowly a body may come: the time to its first piece, the longest pause, and bytes a second on average."""
 
     start_s: float = 10.0
     idle_s: float = 20.0
     bytes_per_s: int = 2048
 
-    def seconds_left(self, before_s: float, *, waited_s: float, size: int) -> float:
-        """How long the next piece may take, after one of `size` bytes that took `waited_s` of the `before_s` it had.
+    def next_timeout_s(self, before_s: float, *, waited_s: float, size: int) -> float:
+        """Return how many seconds the next piece may take.
 
-        What came quickly buys no longer pause: whoever has sent a gigabyte may not hold it for days.
+        The piece before it had `size` bytes and took `waited_s` of the `before_s` seconds that it was allowed. The
+        result is never above `idle_s`: whoever has sent a gigabyte quickly may not then hold the connection for days.
         """
         return min(self.idle_s, before_s - waited_s + size / self.bytes_per_s)
 
@@ -63,8 +64,11 @@ class Body(NamedTuple):
     size: int
 
 
-def declared_length(scope: Scope) -> int | None:
-    """The length that a body says it has; None where it comes in chunks. Raises Invalid for nonsense."""
+def parse_content_length(scope: Scope) -> int | None:
+    """Return the length in bytes that the request declares: 0 without a Content-Length, None for a chunked body.
+
+    Raises Invalid where Content-Length is not a number.
+    """
     length = read_header(scope, b"content-length")
     if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise Invalid("Content-Length is not a number of bytes.")
@@ -72,8 +76,12 @@ def declared_length(scope: Scope) -> int | None:
 
 
 def check_length(scope: Scope, *, max_bytes: int) -> None:
-    """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
-    length = declared_length(scope)
+    """Check the declared length, before any of the body is read.
+
+    Raises TooLarge where it exceeds `max_bytes`, or where a chunked body comes and none is allowed, and Invalid where
+    Content-Length is not a number.
+    """
+    length = parse_content_length(scope)
     if length is None and not max_bytes:
         raise make_too_large("some", max_bytes)
     if (length or 0) > max_bytes:
@@ -81,9 +89,13 @@ def check_length(scope: Scope, *, max_bytes: int) -> None:
 
 
 async def read_body(receive: Receive, *, max_bytes: int, max_s: float) -> bytes:
-    """The whole body in memory. Raises TooLarge as soon as it is, TooSlow, and ClientGoneError."""
+    """Read the whole body into memory.
+
+    Raises TooLarge as soon as more than `max_bytes` came, TooSlow after `max_s` seconds of waiting or where the body
+    comes more slowly than PACE, and ClientGoneError where the client hung up.
+    """
     body = bytearray()
-    async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=PACE):
+    async for piece in _receive_pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=PACE):
         body += piece
     return bytes(body)
 
@@ -95,13 +107,14 @@ async def spool_body(
     max_s: float = math.inf,
     folder: str | None = None,
     check_room: Callable[[int], None] = lambda size: None,
-    keeps_part: bool = False,
+    accepts_partial: bool = False,
     pace: Pace = PACE,
 ) -> Body:
-    """The whole body, a long one in a temporary file of `folder`. Raises TooLarge, TooSlow, ClientGoneError.
+    """Read the whole body into a file that the caller closes: in memory if short, else a temporary file in `folder`.
 
-    `check_room` is called in a thread with the bytes so far before each piece is written, and may raise a refusal.
-    `keeps_part`: what came before the client hung up is a body too.
+    `check_room` is called in a thread with the number of bytes so far before each write to disk, and may raise a
+    refusal. With `accepts_partial`, what came before the client hung up is returned as the body. Raises TooLarge,
+    TooSlow and, without `accepts_partial`, ClientGoneError.
     """
     file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115 - its reader closes
     held, size = bytearray(), 0
@@ -112,14 +125,14 @@ async def spool_body(
 
     try:
         try:
-            async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
+            async for piece in _receive_pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
                 held += piece
                 size += len(piece)
-                if len(held) >= PIECE_BYTES:
+                if len(held) >= WRITE_BYTES:
                     await asyncio.to_thread(write)
                     held = bytearray()
         except ClientGoneError:
-            if not keeps_part:
+            if not accepts_partial:
                 raise
         if size > MAX_BYTES_IN_MEMORY:
             await asyncio.to_thread(write)
@@ -133,9 +146,12 @@ async def spool_body(
 
 
 async def drain_body(scope: Scope, receive: Receive) -> None:
-    """Throws away what is under way of a refused body: most clients read no answer before they have sent everything."""
+    """Read and throw away a refused body, up to DRAINED_BYTES or DRAINED_S seconds.
+
+    Most clients read no answer before they have sent everything.
+    """
     if read_header(scope, b"expect"):
-        return  # it has sent nothing, and waits for leave to
+        return  # the client has sent nothing yet: it waits for "100 Continue"
     left = DRAINED_BYTES
     try:
         async with asyncio.timeout(DRAINED_S):
@@ -152,8 +168,8 @@ def make_too_large(length: str, max_bytes: int) -> TooLarge:
     return TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")
 
 
-async def _pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace) -> AsyncIterator[bytes]:
-    # what the farm itself takes to write a piece is not the client's
+async def _receive_pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace) -> AsyncIterator[bytes]:
+    # counts only the time that the client takes, not what the farm takes to write a piece
     waited_s, left_s, size = 0.0, pace.start_s, 0
     while True:
         began = time.monotonic()
@@ -169,7 +185,7 @@ async def _pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace)
         if message["type"] == "http.disconnect":
             raise ClientGoneError
         piece = message.get("body", b"")
-        left_s = pace.seconds_left(left_s, waited_s=took_s, size=len(piece))
+        left_s = pace.next_timeout_s(left_s, waited_s=took_s, size=len(piece))
         size += len(piece)
         if size > max_bytes:
             raise make_too_large(f"more than {max_bytes:,}", max_bytes)

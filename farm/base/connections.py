@@ -1,7 +1,7 @@
-"""One connection of a client to a web process: how long it may take to say what it wants, and to take its answer.
+"""Limits one client connection of a web process: the time and size of its headers, and the pace of its answers.
 
-uvicorn has no such limits, and neither does httptools: whoever sends half a header, or takes nothing of an answer,
-would keep a connection for ever. Reads uvicorn's own protocol of 0.54 from the inside, so its minor version is pinned.
+uvicorn has no such limits, and neither does httptools: whoever sends half a header, or reads nothing of an answer,
+would keep a connection for ever. It overrides internals of uvicorn 0.54, so the minor version is pinned.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 # from a connection's first moment, or the first byte of its next request, to the end of the headers
 MAX_HEADERS_S = 10.0
 MAX_HEADER_BYTES = 32 * 1024
-# an answer of which a client takes less than this is ended
+# the connection is closed when a client reads less than this of a waiting answer within STALLED_S
 STALLED_S = 30.0
 MIN_TAKEN_BYTES = 30 * 1024
-# a body in more pieces than this is cut where they are shorter than this on average: each costs the event loop a call
+# a body in more pieces than this is cut off where they are shorter than this on average: each piece costs a call
 MAX_SHORT_PIECES = 1000
 MIN_PIECE_BYTES = 256
 TOO_LARGE = (
@@ -29,11 +29,11 @@ class RefusedError(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a deadline and a size for headers, and an end for answers that nobody takes.
+    """uvicorn's HTTP protocol with limits: it closes a connection whose headers take too long or are too large,
+    whose answer is not read, or that pipelines requests.
 
-    A client asks one thing after the other. Pipelined requests would queue without limit, and no browser, no proxy and
-    no client of ours sends any: their connection is cut. Trailers, which nobody sends either, are dropped. A request
-    that asks for another protocol is refused.
+    Pipelined requests would queue without limit, and no browser, no proxy and no client of ours sends any. Trailers,
+    which nobody sends either, are dropped. A request that asks to upgrade to another protocol is refused.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -110,7 +110,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._stalled = None
 
     def timeout_keep_alive_handler(self) -> None:
-        """Ends a connection that asks nothing more; what is left of its answer gets no longer than any other."""
+        """Close an idle connection; an answer still being sent gets STALLED_S seconds, then the connection is cut."""
         super().timeout_keep_alive_handler()
         self.loop.call_later(STALLED_S, self.transport.abort)
 

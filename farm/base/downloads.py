@@ -1,4 +1,4 @@
-"""What others serve over HTTP: a page, or a file by its sha256; never longer, slower or from elsewhere than allowed."""
+"""Downloads a page, or a file known by its sha256, over HTTP: within limits of size, time and host."""
 
 import contextlib
 import hashlib
@@ -15,22 +15,26 @@ MAX_REDIRECTS = 3
 
 
 class DownloadError(Exception):
-    """It cannot be had. The message is one sentence that names the host alone."""
+    """A page or file could not be downloaded. The message is one sentence that names only the host."""
 
 
 def download_page(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
-    """A page and its media type. No redirect is followed. Raises DownloadError."""
+    """Download a page; return its body and its Content-Type. No redirect is followed.
+
+    Raises DownloadError for any status but 200, a body of more than `limit_bytes`, and a host that does not answer
+    within `within_s` seconds.
+    """
     try:
-        with _client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
+        with _make_client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
             _refuse_unless_ok(response, address)
             body = b""
-            for piece in read_within(response, response.iter_raw(), within_s=within_s):
+            for piece in read_until_timeout(response, response.iter_raw(), within_s=within_s):
                 body += piece
                 if len(body) > limit_bytes:
                     raise DownloadError(f"{_host(address)} answered more than {limit_bytes:,} bytes; it is not read.")
             return body, response.headers.get("content-type", "")
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
-        raise _away(address, problem) from problem
+        raise _make_no_answer_error(address, problem) from problem
 
 
 def download_file(
@@ -42,22 +46,27 @@ def download_file(
     within_s: float,
     may_follow: Callable[[str], bool],
 ) -> None:
-    """Writes the file of this digest. Raises OSError, DownloadError, for a redirect that `may_follow` refuses too."""
+    """Download a file to `target` and check its sha256.
+
+    `may_follow` is asked about the address of each redirect. Raises DownloadError for a redirect that it refuses, any
+    status but 200, more than `limit_bytes`, more than `within_s` seconds, and another sha256; `target` is then left as
+    far as it was written.
+    """
     seen, size = hashlib.sha256(), 0
     try:
         with (
-            _client(within_s) as client,
+            _make_client(within_s) as client,
             target.open("wb") as file,
-            contextlib.closing(_followed(client, address, may_follow)) as response,
+            contextlib.closing(_open_after_redirects(client, address, may_follow)) as response,
         ):
-            for piece in read_within(response, response.iter_raw(), within_s=within_s):
+            for piece in read_until_timeout(response, response.iter_raw(), within_s=within_s):
                 size += len(piece)
                 if size > limit_bytes:
                     raise DownloadError(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
                 seen.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
-        raise _away(address, problem) from problem
+        raise _make_no_answer_error(address, problem) from problem
     if not hmac.compare_digest(seen.hexdigest(), sha256):
         raise DownloadError(
             f"{target.name} of {_host(address)} has the sha256 {seen.hexdigest()[:12]}… and not {sha256[:12]}…, which "
@@ -65,8 +74,8 @@ def download_file(
         )
 
 
-def read_within(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
-    """The body of a response as it comes. Raises ReadTimeout where it drips for longer."""
+def read_until_timeout(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
+    """Yield the pieces of `body` as they come. Raises ReadTimeout when they take more than `within_s` s in all."""
     until = time.monotonic() + within_s
     for piece in body:
         if time.monotonic() > until:
@@ -74,7 +83,7 @@ def read_within(response: httpx2.Response, body: Iterator[bytes], *, within_s: f
         yield piece
 
 
-def _followed(client: httpx2.Client, address: str, may_follow: Callable[[str], bool]) -> httpx2.Response:
+def _open_after_redirects(client: httpx2.Client, address: str, may_follow: Callable[[str], bool]) -> httpx2.Response:
     for _ in range(MAX_REDIRECTS + 1):
         response = client.send(client.build_request("GET", address), stream=True)
         if not response.is_redirect:
@@ -94,18 +103,18 @@ def _refuse_unless_ok(response: httpx2.Response, address: str) -> None:
         raise DownloadError(f"{_host(address)} answered {response.status_code}.")
 
 
-def _client(within_s: float) -> httpx2.Client:
-    # a body as it is: what is unpacked on the way may be any length
-    heads = {"Accept-Encoding": "identity"}
-    return httpx2.Client(timeout=httpx2.Timeout(within_s, connect=CONNECT_S), headers=heads)
+def _make_client(within_s: float) -> httpx2.Client:
+    # not compressed: unpacked on the way, a body could have any length
+    headers = {"Accept-Encoding": "identity"}
+    return httpx2.Client(timeout=httpx2.Timeout(within_s, connect=CONNECT_S), headers=headers)
 
 
-def _away(address: str, problem: Exception) -> DownloadError:
+def _make_no_answer_error(address: str, problem: Exception) -> DownloadError:
     return DownloadError(f"{_host(address)} does not answer ({type(problem).__name__}).")
 
 
 def _host(address: str) -> str:
-    """Without a password that may stand before it, or a token that may follow."""
+    """The host alone, without a password before it or a token after it."""
     try:
         return urlsplit(address).hostname or "It"
     except ValueError:

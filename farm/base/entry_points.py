@@ -1,7 +1,7 @@
-"""Entries that installed packages add to a table of ours, as entry points: declared as ours are.
+"""Loads the entries that installed packages add to tables of ours, as entry points of packaging metadata.
 
-Farm, node and client read them alike, each where the package is installed beside them. Reading one is an import. One
-that is malformed stops nobody: a sentence says why it is left out, in the log and to whoever asks for it.
+Farm, node and client load them alike, each where the package is installed beside them. Loading an entry imports its
+module. A malformed entry stops nobody: a sentence says why it is left out, in the log and to whoever asks for it.
 """
 
 import logging
@@ -15,12 +15,12 @@ Entry = TypeVar("Entry")
 
 
 class EntryError(ValueError):
-    """An entry that cannot be taken. The message is the end of a sentence about it."""
+    """An entry cannot be used. The message is the end of a sentence about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside(Generic[Entry]):
-    """`entries` that were taken, and by the name of each other one a sentence that says why it was not."""
+    """Entries from installed packages: those that are used, and for each refused name a sentence that says why."""
 
     entries: tuple[Entry, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -28,10 +28,10 @@ class Outside(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[Entry]):
-    """A table that packages may add to.
+    """A table that packages may add entries to.
 
-    `name`: of the entry points. `shape`: what an entry is. `called`: what one is in a sentence. `checked`: the entry as
-    it is taken, beside those that were taken before it; raises EntryError.
+    `name` is the entry-point group, `shape` the class of an entry, and `called` the noun for an entry in a sentence.
+    `checked(entry, entries_before)` returns the entry as it is used, or raises EntryError.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Group(Generic[Entry]):
     checked: Callable[[Entry, Sequence[Entry]], Entry]
 
     def installed(self) -> Outside[Entry]:
-        """The entries of the packages that are installed here."""
+        """Load the entries of the packages installed here, and log a warning for each that is refused."""
         found = self.read(entry_points(group=self.name))
         for sentence in found.refused.values():
             logger.warning("%s", sentence)
         return found
 
     def read(self, points: Iterable[EntryPoint]) -> Outside[Entry]:
-        """The entries that these points give, in the order of their names; the first one of a name has it."""
+        """Load these entry points in the order of their names; those that cannot be used are in `refused`."""
         taken: list[Entry] = []
         refused: dict[str, str] = {}
         for point in sorted(points):

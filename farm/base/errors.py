@@ -1,4 +1,4 @@
-"""Answers to what went wrong: {"detail": one sentence, "code": …, "hint": …?}, never a stack trace."""
+"""Turns exceptions into JSON answers {"detail": a sentence, "code": …, "hint": …}, never a stack trace."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -29,13 +29,13 @@ NOT_STORABLE = {
 BROKEN = "Internal server error; see the farm's log."
 
 
-def problem_response(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
+def make_problem_response(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
     body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
     return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
 
 
 def install_error_handlers(api: NinjaAPI) -> None:
-    """Give the API its answers to errors."""
+    """Register an error answer for every kind of exception that the API may raise."""
     answers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Refusal: answer_refusal,
         ValidationError: answer_validation_error,
@@ -55,87 +55,87 @@ def install_error_handlers(api: NinjaAPI) -> None:
 
 
 def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    answer = problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
+    answer = make_problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
     if isinstance(raised, TooMany):
         answer["Retry-After"] = str(raised.retry_s)
     return answer
 
 
 def answer_validation_error(request: HttpRequest, raised: ValidationError) -> HttpResponse:
-    return problem_response(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
+    return make_problem_response(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
 
 
 def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
-    return problem_response(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
+    return make_problem_response(401, "This needs a valid token or a signed-in browser.", hint=SIGN_IN)
 
 
 def answer_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
     # what a body is refused for, where ninja says only that it cannot parse it
     if isinstance(raised.__cause__, Refusal):
         return answer_refusal(request, raised.__cause__)
-    return problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")
+    return make_problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")
 
 
 def answer_not_found(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem_response(404, f"There is nothing at {request.path} that you can access.")
+    return make_problem_response(404, f"There is nothing at {request.path} that you can access.")
 
 
 def answer_forbidden(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem_response(403, "You do not have permission to do this.")
+    return make_problem_response(403, "You do not have permission to do this.")
 
 
 def answer_unreadable_form(request: HttpRequest, raised: Exception) -> HttpResponse:
-    return problem_response(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
+    return make_problem_response(400, "The form could not be read; send it as multipart/form-data.", code="bad_form")
 
 
 def answer_unstorable_value(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
     state = getattr(raised.__cause__, "sqlstate", None)
     what = NOT_STORABLE.get(state, "a value that cannot be stored")
-    return problem_response(422, f"The request contains {what}.", code="invalid")
+    return make_problem_response(422, f"The request contains {what}.", code="invalid")
 
 
 def answer_unreadable_request(request: HttpRequest, raised: Exception) -> HttpResponse:
     if isinstance(raised, TooManyFilesSent):
-        return problem_response(413, "Too many files in one upload; send at most 64.", code="too_many_files")
+        return make_problem_response(413, "Too many files in one upload; send at most 64.", code="too_many_files")
     if isinstance(raised, RequestDataTooBig):
-        return problem_response(413, "The request's body is too large for this address.")
-    return problem_response(400, "The request could not be read.", code="bad_request")
+        return make_problem_response(413, "The request's body is too large for this address.")
+    return make_problem_response(400, "The request could not be read.", code="bad_request")
 
 
 def answer_database_failure(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.error("%s %s: the database does not answer: %s", request.method, request.path, raised)
-    return problem_response(503, DATABASE_AWAY, code="database_away")
+    return make_problem_response(503, DATABASE_AWAY, code="database_away")
 
 
 def answer_unexpected_error(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.exception("%s %s failed", request.method, request.path, exc_info=raised)
-    return problem_response(500, BROKEN, code="internal")
+    return make_problem_response(500, BROKEN, code="internal")
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: JSON below /api/, a page elsewhere."""
+    """Django's handler404: answers in JSON below /api/, with an HTML page elsewhere."""
     if request.path.startswith(API_ROOT):
         return answer_not_found(request, Http404())
     return defaults.page_not_found(request, exception)
 
 
 def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400, for what no view was asked about: JSON below /api/, a page elsewhere."""
+    """Django's handler400, for a request that reached no view: answers in JSON below /api/, with a page elsewhere."""
     if request.path.startswith(API_ROOT):
-        return problem_response(400, "The request's address or headers could not be read.", code="bad_request")
+        return make_problem_response(400, "The request's address or headers could not be read.", code="bad_request")
     return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: JSON below /api/, a page elsewhere. The exception is already logged."""
+    """Django's handler500: answers in JSON below /api/, with a page elsewhere. Django has logged the exception."""
     if request.path.startswith(API_ROOT):
-        return problem_response(500, BROKEN, code="internal")
+        return make_problem_response(500, BROKEN, code="internal")
     return defaults.server_error(request)
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
-    """One entry of pydantic's error list: where, and what is wrong."""
+    """Describe one entry of pydantic's error list: the field, and what is wrong with it."""
     where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
     message = strip_pydantic_prefix(str(error.get("msg", "is not valid"))).rstrip(".")
     return f"{where}: {message}" if where else message

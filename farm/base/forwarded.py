@@ -1,7 +1,7 @@
-"""For whom a proxy asks: the headers `X-Forwarded-For` and `-Proto`, of proxies that are believed.
+"""Reads `X-Forwarded-For` and `X-Forwarded-Proto`, from trusted proxies only.
 
-uvicorn's own takes the first address, which is the visitor's to choose where a proxy appends (nginx, haproxy); the last
-one is what the proxy next to us has seen itself.
+uvicorn's own middleware takes the first address, which the visitor can choose where a proxy appends (nginx, haproxy);
+the last one is what the proxy next to us has seen itself.
 """
 
 import ipaddress
@@ -16,7 +16,11 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Forwarded:
-    """ASGI: names the client and the scheme that the nearest proxy names, where that proxy is believed."""
+    """ASGI middleware that takes the client's address and the scheme from the headers of a trusted proxy.
+
+    `believed` lists the addresses or networks of trusted proxies, separated by commas, or is *; None takes it from the
+    environment variable FORWARDED_ALLOW_IPS. Raises SystemExit for an entry that is neither.
+    """
 
     def __init__(self, application: Application, believed: str | None = None) -> None:
         self._application = application

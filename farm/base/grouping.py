@@ -1,4 +1,4 @@
-"""Values by what they share."""
+"""Groups values by a key."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def group_by(values: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
-    """Every value under its key, in order, wherever it stands among the others."""
+    """Group values by key, in the order in which they come; equal keys need not stand beside each other."""
     groups: dict[Key, list[Value]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)

@@ -1,8 +1,8 @@
-"""How often somebody may ask: a bucket of tokens each, in bounded memory.
+"""Limits how often each asker may make a request: one token bucket per asker, in bounded memory.
 
-A bucket holds `max_tokens` tokens and is filled again by `per_s` a second; a request takes one, and is refused while
-there is none. A bucket that was left alone is full again, so that forgetting the one that was used longest ago costs
-little.
+A bucket holds `max_tokens` tokens and is refilled by `per_s` tokens a second; a request takes one, and is refused while
+there is none. An unused bucket is full again after a while, so that little is lost by forgetting the one that was used
+longest ago.
 """
 
 import threading
@@ -17,14 +17,14 @@ MAX_BUCKETS = 20_000
 
 @dataclass(frozen=True)
 class Rate:
-    """`max_tokens` at once, and `per_s` a second from then on."""
+    """A bucket holds `max_tokens` tokens at most, and `per_s` tokens a second come back."""
 
     max_tokens: float
     per_s: float
 
 
 class Buckets:
-    """Tokens of many askers under one rate."""
+    """Token buckets of many askers, all with the same rate; safe to use from several threads."""
 
     def __init__(
         self, rate: Rate, *, max_buckets: int = MAX_BUCKETS, clock: Callable[[], float] = time.monotonic
@@ -38,9 +38,9 @@ class Buckets:
         return len(self._counted)
 
     def take(self, asker: Hashable, tokens: float = 1.0) -> float:
-        """Takes tokens; the seconds until there would be one, with nothing taken, when there is none.
+        """Take tokens and return 0.0; with less than one token there, take none and return the seconds until there is.
 
-        A request that costs more than the bucket holds leaves a debt, which later ones wait for.
+        A request may cost more tokens than there are: it leaves a debt, which later requests wait for.
         """
         with self._lock:
             left = self._left(asker)
@@ -50,7 +50,7 @@ class Buckets:
             return 0.0
 
     def charge(self, asker: Hashable, tokens: float) -> None:
-        """Takes tokens whatever there is, for a cost that is known afterwards; a negative number gives back."""
+        """Take tokens even where there are too few, for a cost known afterwards; a negative number gives them back."""
         with self._lock:
             self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
 

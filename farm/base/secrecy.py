@@ -10,10 +10,10 @@ SHARE_PREFIX: Final = "ofp_"
 HINT_LENGTH: Final = 10
 
 
-def new_secret(prefix: str) -> str:
+def make_secret(prefix: str) -> str:
     return prefix + secrets.token_urlsafe(32)
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 in hexadecimal: enough for 256 random bits, which cannot be guessed from it."""
+    """Return the SHA-256 in hexadecimal; no salt is needed, since our secrets are 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()

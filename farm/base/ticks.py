@@ -1,7 +1,7 @@
-"""Ticks: what beat rings for every few seconds. Each runs once at a time, and when it last ended can be read.
+"""Ticks: functions that Celery's beat calls every few seconds. Each runs once at a time and reports when it ended.
 
-That no two run at once keeps a slow tick from taking the threads of all others; nothing else rests on it. A tick may be
-lost, or run twice on two machines: what it changes, it changes by conditional updates, and the database decides.
+Running once at a time keeps a slow tick from taking the threads of all others; nothing else depends on it. A tick may
+be lost, or run twice on two machines: it changes rows by conditional updates only, and the database decides.
 """
 
 import functools
@@ -15,23 +15,26 @@ from django.dispatch import Signal
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
-# a tick that has run for so long hangs on something (a connection that is half open): another may begin beside it
+# a tick that has run for so long hangs (on a half-open connection, say): another may begin beside it
 STUCK_AFTER_S: Final = 60.0
 
 # sent with `name` and `took_s` after each tick that ran to its end; farm.accounts keeps the row
 tick_ended = Signal()
 
 _lock = threading.Lock()
-# name → when the one that runs began, by the monotonic clock
+# name of a running tick → when it began, by the monotonic clock
 _running: dict[str, float] = {}
 
 
 def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Makes a function a tick of that name: called while it runs, it does nothing; its end sends `tick_ended`."""
+    """Decorate a function as the tick of that name: a call while it already runs does nothing.
 
-    def of(work: Callable[[], None]) -> Callable[[], None]:
+    Sends `tick_ended` when it has returned. After `stuck_after_s` seconds a call runs beside the one that hangs.
+    """
+
+    def decorate(work: Callable[[], None]) -> Callable[[], None]:
         @functools.wraps(work)
-        def once() -> None:
+        def run_once() -> None:
             began = _begin(name, stuck_after_s)
             if began is None:
                 return
@@ -44,13 +47,13 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
                         del _running[name]
             tick_ended.send(sender=None, name=name, took_s=time.monotonic() - began)
 
-        return once
+        return run_once
 
-    return of
+    return decorate
 
 
 def run_duties(duties: Iterable[Callable[[], int]]) -> None:
-    """Every duty of a tick; one that breaks is logged and does not keep the others from theirs."""
+    """Call every duty of a tick in turn; a duty that raises is logged, and the others are still called."""
     for duty in duties:
         try:
             duty()
@@ -59,25 +62,25 @@ def run_duties(duties: Iterable[Callable[[], int]]) -> None:
 
 
 def limit_concurrency(count: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Makes a task run so many times at once in a process: one beyond does nothing, and the tick rings for it again."""
+    """Decorate a function so that at most `count` calls of it run at once in a process; a call beyond does nothing."""
     places = threading.BoundedSemaphore(count)
 
-    def of(work: Callable[P, None]) -> Callable[P, None]:
+    def decorate(work: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(work)
-        def once(*args: P.args, **words: P.kwargs) -> None:
+        def run_if_free(*args: P.args, **keywords: P.kwargs) -> None:
             if places.acquire(blocking=False):
                 try:
-                    work(*args, **words)
+                    work(*args, **keywords)
                 finally:
                     places.release()
 
-        return once
+        return run_if_free
 
-    return of
+    return decorate
 
 
 def _begin(name: str, stuck_after_s: float) -> float | None:
-    """When this one began; None while another runs."""
+    """Note that a tick begins, and return when; None while another of that name runs."""
     now = time.monotonic()
     with _lock:
         before = _running.get(name)

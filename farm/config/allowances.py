@@ -1,12 +1,12 @@
-"""What an installation allows beyond its defaults, said by `manage.py check`."""
+"""A check of `manage.py check`: what an installation allows beyond its defaults."""
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Info, register
 
 
 @register()
-def allowed_packages(**_: object) -> list[CheckMessage]:
-    """Names the packages that nodes may install beyond the known distributions."""
+def report_allowed_packages(**_: object) -> list[CheckMessage]:
+    """Report the packages that nodes may install beyond the known distributions."""
     if not settings.ALLOWED_PACKAGES:
         return []
     names = ", ".join(sorted(settings.ALLOWED_PACKAGES))

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.plan import NotPossibleError, locked
+from farm.config.embedded.plan import NotPossibleError, lock_home
 from farm.rules.wording.numbers import size
 
 EXIT_INFRASTRUCTURE = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Does it, says what it came to, and gives the exit status of the command."""
+    """Run the command, print its outcome, and return its exit status: 0, or 3 where it failed."""
     parser = argparse.ArgumentParser(prog="onnxfarm farm", description=__doc__)
     parser.add_argument("what", choices=("backup", "restore"))
     parser.add_argument("file", type=Path)
@@ -61,11 +61,11 @@ def _back_up(file: Path) -> str:
 def _restore(file: Path) -> str:
     from django.conf import settings
 
-    from farm.backups.restoration import Places, restore_backup
+    from farm.backups.restoration import RestorePaths, restore_backup
 
     home = settings.HOME
-    places = Places(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
-    with locked(home):
+    places = RestorePaths(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
+    with lock_home(home):
         done = restore_backup(file, places=places)
     text = f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm."
     if not done.left_out:

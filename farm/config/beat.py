@@ -1,9 +1,8 @@
-"""Beat: a thread of the worker, and when it ticks.
+"""Celery's beat as a thread of a worker, scheduled by the monotonic clock.
 
-By the monotonic clock, so that a wall clock set back an hour does not stop the farm for an hour.
-
-Celery compares the wall clock with when a task was last sent. These times are kept in memory alone
-(celery.beat:Scheduler): after a reboot the monotonic clock starts anew, and a time kept in a file would lie ahead.
+So a wall clock that is set back an hour does not stop the farm for an hour: Celery itself compares the wall clock with
+when a task was last sent. Those times are held in memory only (celery.beat:Scheduler): after a reboot the monotonic
+clock starts anew, and a time read from a file would lie in the future.
 """
 
 import time
@@ -19,14 +18,14 @@ _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def every(seconds: float) -> schedule:
-    """So many seconds after the time before, whatever the wall clock does."""
+    """Make a Celery schedule with this period, which ignores changes of the wall clock."""
     return schedule(run_every=timedelta(seconds=seconds), nowfun=_now)
 
 
-class Beating(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Beat in a thread of the worker that is started with --ticking.
+class BeatThread(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """Worker step that runs beat in a thread of a worker started with --ticking.
 
-    Celery's own --beat forks the worker: a second copy of it, 80 MB once its counters are written to, that sleeps.
+    Celery's own --beat forks the worker instead, which costs 80 MB of memory for a process that sleeps.
     """
 
     conditional = True
@@ -36,19 +35,19 @@ class Beating(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no t
         super().__init__(worker, ticking=ticking, **words)
 
     def create(self, worker: Any) -> Any:
-        # not above: every process of the farm reads this module for its schedule
+        # not imported above: every process of the farm imports this module for its schedule
         from celery.beat import EmbeddedService
 
         return EmbeddedService(worker.app, thread=True, scheduler_cls=SCHEDULER)
 
 
-def let_beat(app: Celery) -> None:
-    """Gives the app's workers the option --ticking."""
+def add_ticking_option(app: Celery) -> None:
+    """Add the option --ticking to the app's workers; it starts BeatThread."""
     steps, options = cast(Any, app).steps, cast(Any, app).user_options
-    steps["worker"].add(Beating)
+    steps["worker"].add(BeatThread)
     options["worker"].add(click.Option(("--ticking",), is_flag=True, help="Beats too: exactly one of a farm."))
 
 
 def _now() -> datetime:
-    """A time of day that nobody sets; only differences of it mean anything."""
+    """The monotonic clock as a datetime; only differences of two mean anything."""
     return _BEGIN + timedelta(seconds=time.monotonic())

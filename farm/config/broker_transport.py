@@ -1,4 +1,4 @@
-"""kombu's Redis transport, with one mend: a channel whose connection is gone says so as a connection error.
+"""kombu's Redis transport with one correction: a channel whose connection is closed raises a connection error.
 
 When the broker dies while a message is unacknowledged, kombu 5.7 closes the connection first and then asks the closed
 channel for a client, to put the message back. That ends in an AttributeError, which Celery takes for a bug and ends the
@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 
 class Channel(redis.Channel):
-    """A channel of the farm's broker."""
+    """kombu's channel, which raises redis' ConnectionError where its connection is closed."""
 
     def _connparams(self, asynchronous: bool = False) -> object:
         if self.connection is None or self.connection.client is None:
@@ -21,12 +21,12 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """What `redis://`, `rediss://` and `redis+socket://` mean in the farm's own Celery."""
+    """The transport of `redis://`, `rediss://` and `redis+socket://` addresses in the farm's own Celery."""
 
     Channel = Channel
 
 
 def register() -> None:
-    """Makes kombu take this transport for Redis; to be called before the first connection."""
+    """Make kombu use this transport for Redis addresses; call it before the first connection."""
     name = f"{__name__}:{Transport.__name__}"
     transport.TRANSPORT_ALIASES |= {"redis": name, "rediss": name}

@@ -1,4 +1,4 @@
-"""What `manage.py check` says of a farm's sandbox, beside Django's own checks."""
+"""Checks of `manage.py check` beside Django's own: sandbox, sign-in and address of the farm."""
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
@@ -8,8 +8,8 @@ from farm.registry.confinement import current_confinement
 
 
 @register(Tags.security)
-def check_override(**_: object) -> list[CheckMessage]:
-    """A word that is not the one asked for means nothing, and says so."""
+def check_unsandboxed(**_: object) -> list[CheckMessage]:
+    """Report a value of ONNXFARM_UNSANDBOXED that has no meaning."""
     given = settings.ENVIRONMENT.unsandboxed
     if given in ("", OWNS_EVERY_MODEL):
         return []
@@ -19,7 +19,7 @@ def check_override(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security)
 def check_openid(**_: object) -> list[CheckMessage]:
-    """An identity provider that is named in part, and a farm that nobody could get into."""
+    """Report an identity provider that is configured only in part, and a farm where nobody can sign in."""
     known = settings.OPENID
     if known is not None and known.problem:
         return [Error(known.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
@@ -31,7 +31,7 @@ def check_openid(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_address(**_: object) -> list[CheckMessage]:
-    """An address by plain HTTP serves a single machine."""
+    """Warn about a public address by plain HTTP."""
     url = str(settings.PUBLIC_URL)
     if url.startswith("https://"):
         return []
@@ -42,7 +42,7 @@ def check_address(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_sandbox(**_: object) -> list[CheckMessage]:
-    """The level on this machine, and whether uploads are read."""
+    """Report the level of the sandbox on this machine; it is an error where uploads cannot be read."""
     found = current_confinement()
     if not found.reads_uploads:
         return [Error(found.advice, id="onnxfarm.E001")]

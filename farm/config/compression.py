@@ -1,4 +1,4 @@
-"""What pages are made of is compressed for whoever takes it. Models, traces and what programs read go as they are."""
+"""Compresses the parts of web pages for browsers that accept gzip. Models, traces and JSON are sent as they are."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,10 @@ PARTS_OF_PAGES = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 
 
 class Compression(AnswerMiddleware):
-    """Files that `collectstatic` compressed are served as it left them. Bytes of chance hide what a page's length would
-    tell (BREACH)."""
+    """Middleware that compresses HTML, CSS, scripts and SVG. Django adds random bytes against BREACH.
+
+    Files that `collectstatic` has compressed are served as they are.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], Answer]) -> None:
         super().__init__(get_response)

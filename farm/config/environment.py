@@ -26,7 +26,7 @@ ADDRESSES_FILE = "addresses.json"
 
 
 class Environment(BaseSettings):
-    """Every knob of an installation. The defaults make the embedded farm: SQLite, a bundled broker, local files."""
+    """Every setting of an installation. The defaults make the embedded farm: SQLite, a bundled broker, local files."""
 
     model_config = SettingsConfigDict(env_prefix="ONNXFARM_", extra="ignore")
 
@@ -97,9 +97,9 @@ class Environment(BaseSettings):
 
     @model_validator(mode="after")
     def _with_addresses(self) -> Self:
-        """Both addresses, so that every link names the farm's own host and port, in `manage.py` beside it too."""
+        """Fill in both addresses, so that links made by `manage.py` too name the farm's host and port."""
         if not self.public_url:
-            addresses = read(self.home)
+            addresses = load_addresses(self.home)
             self.public_url = addresses.get("public_url") or f"http://127.0.0.1:{self.web_port}"
             self.gateway_url = self.gateway_url or addresses.get("gateway_url", "")
         return self
@@ -134,8 +134,8 @@ class Environment(BaseSettings):
     def broker(self) -> str:
         return self.broker_url or f"redis+socket://{self.broker_socket}"
 
-    def read_secret_key(self) -> str:
-        """The secret key; made once and kept in the home folder when none is set."""
+    def read_or_create_secret_key(self) -> str:
+        """Return the secret key; where none is set, make one and store it in the home folder, once."""
         if self.secret_key:
             return self.secret_key
         path = self.home / "secret_key"
@@ -158,10 +158,11 @@ def _create_once(path: Path, text: str) -> None:
         os.unlink(draft)
 
 
-def database(url: str, *, home: Path) -> dict[str, object]:
-    """The DATABASES entry of `sqlite:///absolute/path` or `postgresql://user:password@host:port/name?option=value`.
+def make_database_settings(url: str, *, home: Path) -> dict[str, object]:
+    """Make Django's DATABASES entry from `sqlite:///absolute/path` or
+    `postgresql://user:password@host:port/name?option=value`.
 
-    An empty address is the embedded SQLite file in `home`. Raises ValueError for any other scheme.
+    An empty address is the SQLite file in `home`. Raises ValueError for any other scheme.
     """
     parts = urlsplit(url)
     if parts.scheme in ("", "sqlite"):
@@ -196,10 +197,10 @@ def _sqlite(path: Path) -> dict[str, object]:
     }
 
 
-def mail_settings(url: str) -> dict[str, object]:
-    """Settings of `smtp://user:password@host:port`; without an address, mail is refused before it is sent.
+def make_mail_settings(url: str) -> dict[str, object]:
+    """Make Django's EMAIL settings from `smtp://user:password@host:port`, `smtps://…` or `smtp+tls://…`.
 
-    Raises ValueError for any other scheme, or without a host.
+    An empty address gives a backend that sends nothing. Raises ValueError for another scheme or without a host.
     """
     if not url:
         return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
@@ -221,8 +222,8 @@ def mail_settings(url: str) -> dict[str, object]:
     }
 
 
-def bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[str, object]:
-    """django-storages' S3 backend; `url` of a server that is not Amazon's, which then is asked by path."""
+def make_bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[str, object]:
+    """Make the STORAGES entry of an S3 bucket; `url` is the address of a server that is not Amazon's."""
     options: dict[str, object] = {
         "bucket_name": name,
         "file_overwrite": True,
@@ -237,8 +238,11 @@ def bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[str, o
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
 
 
-def registration(environment: Environment) -> Registration | None:
-    """How the farm is registered; None without an issuer. What is wrong with it, `Registration.problem` says."""
+def read_registration(environment: Environment) -> Registration | None:
+    """Read the farm's registration at an OpenID Connect issuer; None where no issuer is set.
+
+    It is not checked here: `Registration.problem` says what is wrong with it.
+    """
     issuer = environment.oidc_issuer.strip()
     if not issuer:
         return None
@@ -258,7 +262,7 @@ def registration(environment: Environment) -> Registration | None:
 
 
 def _secret(environment: Environment) -> str:
-    """Empty where the file cannot be read, which is said as a missing secret, by `manage.py check` and at sign-in."""
+    """The client secret; empty where its file cannot be read, which `manage.py check` and sign-in report as missing."""
     if environment.oidc_client_secret_file is None:
         return environment.oidc_client_secret.get_secret_value().strip()
     try:
@@ -274,15 +278,15 @@ def _host(issuer: str) -> str:
         return "the identity provider"
 
 
-def keep(home: Path, *, public_url: str, gateway_url: str) -> None:
-    """Write both, whole or not at all."""
+def save_addresses(home: Path, *, public_url: str, gateway_url: str) -> None:
+    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all."""
     draft = home / f".{ADDRESSES_FILE}.part"
     draft.write_text(json.dumps({"public_url": public_url, "gateway_url": gateway_url}) + "\n")
     draft.replace(home / ADDRESSES_FILE)
 
 
-def read(home: Path) -> dict[str, str]:
-    """Those that were kept; nothing where there are none, or none that are addresses."""
+def load_addresses(home: Path) -> dict[str, str]:
+    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http."""
     try:
         addresses = json.loads((home / ADDRESSES_FILE).read_text())
     except (OSError, ValueError):

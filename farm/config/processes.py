@@ -1,4 +1,4 @@
-"""The farm's own processes, once: what each runs, where it listens, what it may take, how long it gets to end.
+"""The table of the farm's own processes: what each runs, where it listens, its memory, how long it gets to end.
 
 The embedded farm starts them from here, and so does `deploy/process NAME`, which containers and units call. What
 compose, Kubernetes, systemd, the proxy and docs/ say of them is compared with this by tests/unit/test_processes.py.
@@ -33,7 +33,7 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 @dataclass(frozen=True)
 class Server:
-    """Answers HTTP at a port; any answer there says that it is ready."""
+    """A process that answers HTTP at `port`; it is ready as soon as `ready_path` gives any answer."""
 
     name: str
     port: int
@@ -44,15 +44,15 @@ class Server:
     memory_bytes: int = 2 * GIB
     is_single: bool = False
 
-    def command(
+    def make_command(
         self, *, host: str = HOST, port: int = 0, workers: int = 1, stop_within_s: int = STOP_REQUESTS_S
     ) -> list[str]:
         listens = ["--host", host, "--port", str(port or self.port)]
         ends = ["--stop-within", str(stop_within_s)]
         return [sys.executable, "-m", "farm.config.server", self.name, *listens, "--workers", str(workers), *ends]
 
-    def deployed_command(self, environment: Mapping[str, str]) -> list[str]:
-        return self.command(
+    def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
+        return self.make_command(
             host=environment.get("ONNXFARM_LISTEN") or HOST,
             port=_number(environment, self.port_variable) or self.port,
             workers=_number(environment, self.workers_variable) or self.workers,
@@ -61,7 +61,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Worker:
-    """Takes messages of queues with so many threads."""
+    """A Celery worker that takes messages of `queues` with `threads` threads."""
 
     name: str
     queues: tuple[str, ...]
@@ -71,7 +71,7 @@ class Worker:
     memory_bytes: int = 2 * GIB
     is_single: bool = False
 
-    def command(self, *, threads: int = 0) -> list[str]:
+    def make_command(self, *, threads: int = 0) -> list[str]:
         takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
         plain = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
         name = ["--hostname", f"{self.name}@%h"]
@@ -88,13 +88,13 @@ class Worker:
             *self.options,
         ]
 
-    def deployed_command(self, environment: Mapping[str, str]) -> list[str]:
-        return self.command(threads=_number(environment, self.threads_variable))
+    def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
+        return self.make_command(threads=_number(environment, self.threads_variable))
 
 
 @dataclass(frozen=True)
 class Image:
-    """A server of others beside the farm: its container, where it listens and what asks it whether it is well."""
+    """A server of others beside the farm: its container image, port, command words and health check."""
 
     name: str
     image: str
@@ -126,7 +126,8 @@ NAMES = (MIGRATE, BROKER.name, *(process.name for process in RUNNING))
 
 
 def main() -> None:
-    """Becomes the process that is named."""
+    """Replace this process by the one named on the command line. Exits with 2 for another name or a bad number in the
+    environment, and with 3 where the farm's folder cannot be written."""
     name = " ".join(sys.argv[1:])
     if name not in NAMES:
         _end(EXIT_USAGE, f"name one of {', '.join(NAMES)}; not '{name}'.")
@@ -140,12 +141,12 @@ def main() -> None:
         command = [sys.executable, "-m", "farm.config.embedded.broker"]
     else:
         [process] = [process for process in RUNNING if process.name == name]
-        command = process.deployed_command(os.environ)
+        command = process.make_deployed_command(os.environ)
     os.execv(command[0], command)
 
 
 def _own_home(home: Path) -> None:
-    """The folder that the farm writes in: another user's volume is told here, not by whatever writes there first."""
+    """Make the farm's folder; exit with status 3 where it cannot be written, as a volume of another user."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_writable = os.access(home, os.W_OK)
@@ -161,7 +162,7 @@ def _own_home(home: Path) -> None:
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
-    """What a variable says, 0 where it says nothing."""
+    """Read a number from the environment, 0 where it is not set; exit with status 2 for another text."""
     text = environment.get(name) or "0"
     if not text.isdecimal():
         _end(EXIT_USAGE, f"{name} is {text!r}: write a number such as 4, or unset it.")

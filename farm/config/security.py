@@ -1,4 +1,4 @@
-"""The browser's orders: nothing is loaded from elsewhere, nothing inline runs, no frame, no sniffing."""
+"""Security headers: browsers load nothing from elsewhere, run no inline scripts and show no page in a frame."""
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponseBase
@@ -25,7 +25,7 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 
 
 class SecurityHeaders(AnswerMiddleware):
-    """Adds the policies to every answer that does not bring its own. Refuses addresses that hold a NUL with 400."""
+    """Middleware that adds the policies to answers without their own, and raises BadRequest for a NUL in an address."""
 
     def __call__(self, request: HttpRequest) -> Answer:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):

@@ -41,7 +41,7 @@ class Loop(uvloop.Loop):
 
 
 def main() -> None:
-    """Serves until SIGTERM or SIGINT; requests under way get a moment to end."""
+    """Serve until SIGTERM or SIGINT; requests under way get `--stop-within` seconds to end."""
     parser = argparse.ArgumentParser(prog="python -m farm.config.server")
     parser.add_argument("kind", choices=APPLICATIONS)
     parser.add_argument("--host", default=HOST)

@@ -1,4 +1,4 @@
-"""The web process: pages, API and uploads. Nodes are let in by the gateway alone."""
+"""The web process: pages, API and uploads. Only the gateway serves nodes."""
 
 import gc
 import os
@@ -17,10 +17,10 @@ _django = get_wsgi_application()
 
 # each thread keeps its connection, which costs more to open than a small page takes; the gateway's threads come and go
 CONNECTION_AGE_S = 60
-for each in connections.settings.values():
-    each.update(CONN_MAX_AGE=CONNECTION_AGE_S, CONN_HEALTH_CHECKS=True)
+for database in connections.settings.values():
+    database.update(CONN_MAX_AGE=CONNECTION_AGE_S, CONN_HEALTH_CHECKS=True)
 
-# before anybody is waited on: a module that cannot be read then would be somebody's 500
+# import every page's module now: one that cannot be imported later would answer a user with 500
 get_resolver().url_patterns  # noqa: B018
 
 # after Django is set up
@@ -33,7 +33,7 @@ from farm.gateway.endpoints import PREFIX  # noqa: E402
 
 
 def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-    """WSGI: Django without the node's addresses, which only the gateway guards."""
+    """WSGI application: Django, except that addresses for nodes answer 404 with the gateway's address."""
     if environ.get("PATH_INFO", "").startswith(PREFIX):
         url = str(settings.GATEWAY_URL)
         problem = Problem(detail=f"Nodes are served by the gateway, {url}; use that address.", code=ELSEWHERE)

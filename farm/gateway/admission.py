@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
-from farm.base.asgi import Scope, network_of, read_header
+from farm.base.asgi import Scope, make_rate_limit_key, read_header
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 from farm.base.secrecy import hash_secret
@@ -163,4 +163,4 @@ def secret_of(scope: Scope) -> str:
 
 def address_of(scope: Scope) -> str:
     """Where a request comes from; of IPv6 the site."""
-    return network_of((scope.get("client") or ("",))[0])
+    return make_rate_limit_key((scope.get("client") or ("",))[0])

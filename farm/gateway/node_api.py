@@ -47,7 +47,7 @@ node_api.add_router("", for_browsers)
 @node_api.exception_handler(AuthenticationError)
 def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
     _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
-    return errors.problem_response(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
+    return errors.make_problem_response(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
 
 
 @node_api.exception_handler(Refusal)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 
-from farm.base.downloads import read_within
+from farm.base.downloads import read_until_timeout
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
 # of an answer, and of a whole package
@@ -89,7 +89,7 @@ def download_release(release: Release, target: Path, *, client: httpx2.Client | 
         with client or _client() as asked, asked.stream("GET", release.address) as response, target.open("wb") as file:
             if response.status_code != 200:
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
-            for piece in read_within(response, response.iter_bytes(), within_s=FETCH_S):
+            for piece in read_until_timeout(response, response.iter_bytes(), within_s=FETCH_S):
                 size += len(piece)
                 if size > MAX_PACKED_BYTES:
                     raise NpmError(f"The package of {what} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
@@ -120,7 +120,7 @@ def _fetch_json(
             if response.status_code != 200:
                 raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {what}.")
             body = b""
-            for piece in read_within(response, response.iter_bytes(), within_s=ANSWER_S):
+            for piece in read_until_timeout(response, response.iter_bytes(), within_s=ANSWER_S):
                 body += piece
                 if len(body) > MAX_ANSWER_BYTES:
                     raise NpmError(f"{_host(address)} says more of {what} than any release needs.")

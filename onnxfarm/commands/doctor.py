@@ -42,7 +42,7 @@ def needs() -> dict[str, list[Need]]:
         ],
         "server": [
             _packages("server"),
-            Need("a broker", lambda: _asked("from farm.config.embedded import broker; broker.server()"),
+            Need("a broker", lambda: _asked("from farm.config.embedded import broker; broker.find_server()"),
                  "apt-get install redis-server"),
             Need("SQLite with full text search", _no_search, "use a Python whose sqlite3 has FTS5, such as Debian's"),
         ],

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from farm.config.embedded.plan import Plan, free_port, make_plan
+from farm.config.embedded.plan import Plan, find_free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 from tests.databases import copy_migrated
 from tests.integration.worker.making import share_runtimes
@@ -131,7 +131,7 @@ def live_farm(home: Path, *, with_node: bool = True) -> Iterator[LiveFarm]:
     if not (database := home / "db.sqlite3").exists():
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         copy_migrated(database)
-    plan = make_plan(home=home, port=free_port(), with_node=with_node)
-    plan = replace(plan, gateway_port=free_port())
+    plan = make_plan(home=home, port=find_free_port(), with_node=with_node)
+    plan = replace(plan, gateway_port=find_free_port())
     with EmbeddedFarm(plan) as processes:
         yield LiveFarm(plan, processes.start(), processes)

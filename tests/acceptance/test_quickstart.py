@@ -14,7 +14,7 @@ from urllib import request
 import psutil
 import pytest
 
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.conftest import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -66,7 +66,7 @@ def wait_for_line(process: "subprocess.Popen[str]", word: str) -> str:
 def test_once_measures_prints_and_ends(tmp_path: Path) -> None:
     (tmp_path / "matrix.yaml").write_text(MATRIX)
     words = [str(MODEL), "--matrix", str(tmp_path / "matrix.yaml"), "--json", str(tmp_path / "run.json")]
-    process = quickstart(tmp_path / "home", *words, "--once", "--port", str(free_port()))
+    process = quickstart(tmp_path / "home", *words, "--once", "--port", str(find_free_port()))
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     document = json.loads((tmp_path / "run.json").read_text())
@@ -88,7 +88,7 @@ class Ended:
 
 
 def ended_by(number: signal.Signals, home: Path) -> Ended:
-    process = quickstart(home, str(MODEL), "--port", str(free_port()))
+    process = quickstart(home, str(MODEL), "--port", str(find_free_port()))
     assert process.stderr is not None
     said: list[str] = []
     try:
@@ -167,7 +167,7 @@ def test_bad_words_are_a_usage_error(tmp_path: Path, words: list[str], sentence:
 def test_a_file_that_is_no_model_ends_the_command_with_its_sentence(interrupted: Ended, tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
     # in a home that is there already, as whoever has started it before
-    process = quickstart(interrupted.home, str(tmp_path / "bad.onnx"), "--once", "--port", str(free_port()))
+    process = quickstart(interrupted.home, str(tmp_path / "bad.onnx"), "--once", "--port", str(find_free_port()))
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "bad.onnx was rejected" in err

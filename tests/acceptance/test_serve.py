@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 from rich.console import Console
 
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from farm.config.environment import Environment
 from farm.sandbox import confinement
 from onnxfarm.remote.account import Account
@@ -61,7 +61,7 @@ def typed(*words: str, **environment: str) -> str:
 
 
 def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> None:
-    home, port = tmp_path / "farm", free_port()
+    home, port = tmp_path / "farm", find_free_port()
     url = f"http://127.0.0.1:{port}"
     with serving(tmp_path, "--port", str(port)) as said:
         link = re.search(r"Sign in, once, with (\S+)", said)
@@ -79,7 +79,7 @@ def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> Non
 def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(tmp_path: Path) -> None:
     """By an interval of some seconds: what comes on top of it has to fit into ten minutes beside the usual one."""
     poll_s, late_s = 6.0, 600.0 - Environment.model_fields["index_poll_s"].default
-    home, port, wheels = tmp_path / "farm", free_port(), tmp_path / "wheels"
+    home, port, wheels = tmp_path / "farm", find_free_port(), tmp_path / "wheels"
     wheels.mkdir()
     for version in ("1.31.1", "1.40.0", "1.41.0rc1"):
         (wheels / f"onnxruntime-{version}-py3-none-any.whl").touch()
@@ -107,7 +107,7 @@ def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(
 
 @pytest.mark.long
 def test_a_farm_behind_a_proxy_links_to_the_proxys_address(tmp_path: Path) -> None:
-    home, port, outside = tmp_path / "farm", free_port(), "https://farm.example"
+    home, port, outside = tmp_path / "farm", find_free_port(), "https://farm.example"
     with serving(tmp_path, "--port", str(port), ONNXFARM_PUBLIC_URL=outside) as said:
         assert f"The farm is up at {outside} " in said
         assert f"Sign in, once, with {outside}/sign-in/" in said
@@ -125,7 +125,7 @@ def test_a_farm_behind_a_proxy_links_to_the_proxys_address(tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_bare_processes_have_a_sandbox_and_refuse_a_hostile_upload(tmp_path: Path) -> None:
-    home, port = tmp_path / "farm", free_port()
+    home, port = tmp_path / "farm", find_free_port()
     url = f"http://127.0.0.1:{port}"
     with serving(tmp_path, "--port", str(port)):
         with request.urlopen(f"{url}/metrics") as metrics:
@@ -154,7 +154,7 @@ def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
 
 def test_other_machines_reach_a_farm_with_a_certificate_by_https(tmp_path: Path) -> None:
     cert, key = made(tmp_path, [x509.DNSName("localhost")])
-    port, outside = free_port(), free_port()
+    port, outside = find_free_port(), find_free_port()
     words = ["--tls-cert", str(cert), "--tls-key", str(key), "--tls-port", str(outside)]
     with serving(tmp_path, "--port", str(port), *words) as said:
         assert f"The farm is up at https://localhost:{outside} " in said

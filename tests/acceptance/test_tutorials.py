@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.conftest import PROJECT
 from tests.processes import wait_for
 from tests.stories import TUTORIALS
@@ -33,7 +33,7 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.printed = folder / "clone", ""
-        self.port, self.exported = free_port(), ""
+        self.port, self.exported = find_free_port(), ""
         self.running: list[subprocess.Popen[bytes]] = []
         subprocess.run(["git", "clone", "-q", PROJECT, self.folder], check=True)
         (self.folder / ".venv/bin").mkdir(parents=True)

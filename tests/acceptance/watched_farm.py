@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from farm.config.embedded.plan import free_port, make_plan
+from farm.config.embedded.plan import find_free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm
 from tests.acceptance.conftest import LiveFarm, accepted
 from tests.acceptance.release_index import ReleaseIndex
@@ -163,7 +163,7 @@ def opened(folder: Path, *, wheels: Path, first: list[str], minutes: float) -> I
         SmtpSink(port=kept["ports"][2]) as sink,
     ):
         _set_environment(folder, index=index, sink=sink)
-        plan = replace(make_plan(home=folder / "farm", port=free_port()), gateway_port=free_port())
+        plan = replace(make_plan(home=folder / "farm", port=find_free_port()), gateway_port=find_free_port())
         processes = EmbeddedFarm(plan)
         scene = None
         try:
@@ -183,7 +183,7 @@ def _kept(folder: Path, first: list[str]) -> dict[str, Any]:
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
-    ports = [free_port() for _ in range(3)]
+    ports = [find_free_port() for _ in range(3)]
     known: dict[str, Any] = {"models": {}, "watches": {}, "hooks": [], "mails": [], "times": {}}
     return {"ports": ports, "offered": {DISTRIBUTION: list(first)}, **known}
 

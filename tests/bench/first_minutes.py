@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.bench import figure
 from tests.bench.busy_aa import beside
 from tests.options import read_options
@@ -43,7 +43,15 @@ def run_once(environment: dict[str, str]) -> dict[str, Any]:
     """One run: its seconds and verdicts."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run.json"
-        argv = ["bash", str(ROOT / "deploy" / "quickstart"), "--once", "--json", str(out), "--port", str(free_port())]
+        argv = [
+            "bash",
+            str(ROOT / "deploy" / "quickstart"),
+            "--once",
+            "--json",
+            str(out),
+            "--port",
+            str(find_free_port()),
+        ]
         began = time.monotonic()
         process = subprocess.Popen(argv, env=os.environ | environment, stderr=subprocess.PIPE, text=True)
         pages_s, said_at, longest_silence_s = None, began, 0.0

@@ -27,7 +27,7 @@ from typing import Any
 
 import httpx2
 
-from farm.config.embedded.plan import free_port, make_plan
+from farm.config.embedded.plan import find_free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm
 from tests.bench import mutating
 
@@ -191,7 +191,7 @@ def figures_of(trial: Trial, prober: Prober) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
-    plan = make_plan(home=home, port=free_port(), with_node=False)
+    plan = make_plan(home=home, port=find_free_port(), with_node=False)
     chosen = every_mutant(options.structured, options.bytes)[options.first :]
     with EmbeddedFarm(plan) as processes:
         opened = processes.start()

@@ -20,7 +20,7 @@ import psutil
 
 from farm.config import processes
 from farm.config.embedded import broker
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.chaos import namespace
 from tests.chaos.clock import Clock
 from tests.chaos.proxy import Proxy
@@ -119,7 +119,7 @@ class ChaosFarm:
         self._gateways = gateways
         folder.chmod(0o711)  # the database's user reads the clock
         self.clock = Clock(folder / "clock") if can_move_clock else None
-        self.gateway_port = free_port()
+        self.gateway_port = find_free_port()
         self.proxy = Proxy(self.gateway_port)
         self.parts: dict[str, Part] = {}
         self.home = folder / "home"
@@ -163,11 +163,11 @@ class ChaosFarm:
 
     def start(self, codes: list[str]) -> None:
         python = sys.executable
-        self._add("broker", broker.command(self.home), env=self._farm_environment)
-        gateway = processes.GATEWAY.command(port=self.gateway_port, workers=self._gateways)
+        self._add("broker", broker.make_command(self.home), env=self._farm_environment)
+        gateway = processes.GATEWAY.make_command(port=self.gateway_port, workers=self._gateways)
         self._add("gateway", gateway, env=self._farm_environment)
-        self._add("prepare", processes.PREPARE.command(), env=self._farm_environment)
-        self._add("ticks", processes.TICKS.command(), env=self._farm_environment)
+        self._add("prepare", processes.PREPARE.make_command(), env=self._farm_environment)
+        self._add("ticks", processes.TICKS.make_command(), env=self._farm_environment)
         for name, code in zip(self._names, codes, strict=True):
             words = [str(self.folder / name), self.proxy.url, code, name]
             lock = {"ONNXFARM_HOST_LOCK": str(self.folder / f"{name}.lock")}

@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 
 from farm.config.embedded import broker
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.chaos.farm import LEASE_S, TICK_S, Part
 from tests.chaos.releases import NoReleaseError, Release
 from tests.postgres import Cluster
@@ -41,9 +41,9 @@ class RollingFarm:
         self.home.mkdir(parents=True)
         folder.chmod(0o711)
         self.cluster = Cluster(durable=True)
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.ports = {f"{name}_{number}": free_port() for name in SERVED for number in (1, 2)}
+        self.ports = {f"{name}_{number}": find_free_port() for name in SERVED for number in (1, 2)}
         self.agents = [f"agent_{number}" for number in range(1, agents + 1)]
         self.parts: dict[str, Part] = {}
         self._codes: list[str] = []
@@ -65,7 +65,7 @@ class RollingFarm:
         self.cluster.make()
         self.cluster.stop()
         self._start("database", self.cluster.command, log=self.cluster.log, **self.cluster.process_options)
-        self._start("broker", broker.command(self.home), env=self.environment)
+        self._start("broker", broker.make_command(self.home), env=self.environment)
         wait_for(lambda: any(path.is_socket() for path in self.home.iterdir()), what="the broker", seconds=20)
         wait_for(self._has_database, what="PostgreSQL", seconds=30)
         made = [self._opened(release) for _ in self.agents]

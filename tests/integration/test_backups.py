@@ -25,7 +25,7 @@ from farm.backups import archive, database
 from farm.backups.archive import ArchiveReader, ArchiveWriter
 from farm.backups.creation import BackupResult, make_backup
 from farm.backups.problems import BackupError
-from farm.backups.restoration import Places, restore_backup
+from farm.backups.restoration import RestorePaths, restore_backup
 from farm.registry import storage
 from farm.registry.models import Blob
 from farm.runs.models import Run
@@ -120,7 +120,7 @@ def test_a_restored_farm_says_the_same_byte_by_byte(world: World, settings: Sett
     backup, made = taken(tmp_path)
     assert (made.missing, made.damaged) == ([], [])
     assert made.files == Blob.objects.count()
-    places = Places(tmp_path / "secret_key", tmp_path / "node" / "node.json")
+    places = RestorePaths(tmp_path / "secret_key", tmp_path / "node" / "node.json")
     with pytest.raises(BackupError, match="This farm is not empty: its table"):
         restore_backup(backup, places=places)
 
@@ -165,11 +165,11 @@ def of_the_release_before(backup: Path, path: Path) -> None:
                 head["migrations"] += [["account", "0001_initial"], ["socialaccount", "0001_initial"]]
                 content = json.dumps(head).encode()
             for label, names in LATER.items():
-                if info.name == archive.table_member(label):
+                if info.name == archive.name_table_member(label):
                     content = without(content, names)
             writing.add(info.name.replace("accounts.linkedaccount", database.LINKED_BEFORE), content)
         for label in ("account.emailaddress", "socialaccount.socialtoken"):
-            writing.add(archive.table_member(label), gzip.compress(b'{"columns": ["id"]}\n'))
+            writing.add(archive.name_table_member(label), gzip.compress(b'{"columns": ["id"]}\n'))
 
 
 def test_people_of_an_identity_provider_come_with_a_backup_of_the_release_before(
@@ -182,7 +182,7 @@ def test_people_of_an_identity_provider_come_with_a_backup_of_the_release_before
     done = restored(tmp_path / "before.backup", tmp_path / "home")
     assert done.returncode == 0, done.stderr
     again, _ = said(tmp_path / "home", tmp_path / "said")
-    table = archive.table_member("accounts.linkedaccount")
+    table = archive.name_table_member("accounts.linkedaccount")
     assert contents(again)[table] == contents(backup)[table]
     assert len(contents(again)[table]) == 2
 
@@ -227,11 +227,11 @@ def test_files_that_are_gone_or_damaged_are_named(transactional_db: None, team: 
     storage.blob_path(team_id=first.team_id, sha256=first.sha256).unlink()
     storage.blob_path(team_id=second.team_id, sha256=second.sha256).write_bytes(b"other bytes")
     backup, made = taken(tmp_path)
-    assert made.missing == [archive.stored_member(team_id=first.team_id, sha256=first.sha256)]
-    assert made.damaged == [archive.stored_member(team_id=second.team_id, sha256=second.sha256)]
+    assert made.missing == [archive.name_stored_member(team_id=first.team_id, sha256=first.sha256)]
+    assert made.damaged == [archive.name_stored_member(team_id=second.team_id, sha256=second.sha256)]
     reading = ArchiveReader(backup)
     reading.check()
-    assert reading.left_out() == made.missing + made.damaged
+    assert reading.list_left_out() == made.missing + made.damaged
 
 
 def test_what_others_write_meanwhile_is_not_in_it(transactional_db: None, team: Team) -> None:
@@ -275,7 +275,7 @@ def test_a_backup_that_cannot_become_this_farm_is_refused(
         writing.add(archive.HEAD, _head(**changes))
         writing.add(archive.KEY, b"key")
     with pytest.raises(BackupError, match=sentence):
-        restore_backup(path, places=Places(tmp_path / "secret_key", tmp_path / "node.json", fixed_key=fixed_key))
+        restore_backup(path, places=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json", fixed_key=fixed_key))
     assert not (tmp_path / "secret_key").exists()
 
 
@@ -300,7 +300,7 @@ def test_rows_that_do_not_fit_are_refused_and_none_is_kept(
     with ArchiveWriter(path) as writing:
         writing.add(archive.HEAD, _head())
         writing.add(archive.KEY, b"key")
-        writing.add(archive.table_member("accounts.tick"), gzip.compress(rows))
+        writing.add(archive.name_table_member("accounts.tick"), gzip.compress(rows))
     with pytest.raises(BackupError, match=sentence):
-        restore_backup(path, places=Places(tmp_path / "secret_key", tmp_path / "node.json"))
+        restore_backup(path, places=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json"))
     assert not Tick.objects.exists()

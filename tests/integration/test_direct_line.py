@@ -26,7 +26,7 @@ def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A broker of one's own: users made by one test are no other test's."""
     folder = tmp_path_factory.mktemp("broker")
     path = folder / "broker.sock"
-    words = [*embedded.command(folder), "--unixsocket", str(path)]
+    words = [*embedded.make_command(folder), "--unixsocket", str(path)]
     with Process(words, env=dict(os.environ), log=folder / "log", cwd=folder):
         wait_for(path.exists, what="the broker's socket", seconds=10)
         yield path

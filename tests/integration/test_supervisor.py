@@ -13,9 +13,9 @@ import pytest
 
 from farm.config.embedded import plan, supervisor
 from farm.config.embedded.plan import Plan
-from farm.config.embedded.processes import EmbeddedFarm, waiting_words
+from farm.config.embedded.processes import EmbeddedFarm, name_startup_steps
 from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
-from farm.config.environment import keep
+from farm.config.environment import save_addresses
 from farm.config.processes import HOST
 from tests.conftest import PROJECT
 from tests.processes import wait_for
@@ -136,7 +136,7 @@ def test_a_taken_port_is_refused_in_one_sentence(tmp_path: Path) -> None:
 def test_its_own_farm_on_the_port_is_not_called_another_program(tmp_path: Path) -> None:
     import socket
 
-    with socket.socket() as taken, plan.locked(tmp_path):
+    with socket.socket() as taken, plan.lock_home(tmp_path):
         taken.bind((HOST, 0))
         taken.listen()
         with pytest.raises(plan.NotPossibleError, match=f"runs from {tmp_path} already .process {os.getpid()}.; stop"):
@@ -146,28 +146,28 @@ def test_its_own_farm_on_the_port_is_not_called_another_program(tmp_path: Path) 
 def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(plan.NotPossibleError, match="cannot be written"):
-        plan.make_plan(home=tmp_path / "file" / "home", port=plan.free_port())
+        plan.make_plan(home=tmp_path / "file" / "home", port=plan.find_free_port())
 
 
 def test_a_full_disk_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MIN_FREE_BYTES", 1 << 60)
     with pytest.raises(plan.NotPossibleError, match="are free where"):
-        plan.make_plan(home=tmp_path, port=plan.free_port())
+        plan.make_plan(home=tmp_path, port=plan.find_free_port())
 
 
 def test_a_second_farm_in_one_folder_is_refused(tmp_path: Path) -> None:
     with (
-        plan.locked(tmp_path),
+        plan.lock_home(tmp_path),
         pytest.raises(plan.NotPossibleError, match=f"process {os.getpid()}"),
-        plan.locked(tmp_path),
+        plan.lock_home(tmp_path),
     ):
         pass
 
 
 def test_a_farm_that_was_up_before_migrates_its_database(tmp_path: Path) -> None:
-    assert waiting_words(tmp_path)["database"] == "making the database"
-    keep(tmp_path, public_url="", gateway_url="")
-    assert waiting_words(tmp_path)["database"] == "migrating the database"
+    assert name_startup_steps(tmp_path)["database"] == "making the database"
+    save_addresses(tmp_path, public_url="", gateway_url="")
+    assert name_startup_steps(tmp_path)["database"] == "migrating the database"
 
 
 def test_a_farm_waits_for_a_slow_node_and_not_for_one_that_has_ended(tmp_path: Path) -> None:

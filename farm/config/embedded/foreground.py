@@ -1,4 +1,4 @@
-"""A farm that stays up in front of a terminal: until Ctrl-C, or a signal that ends it in the same way."""
+"""Runs a farm in the foreground of a terminal until Ctrl-C, or a signal that ends it in the same way."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ EXIT_INFRASTRUCTURE = 3
 
 
 class EndedBySignal(BaseException):
-    """SIGTERM or SIGHUP: the farm ends as it does on Ctrl-C."""
+    """SIGTERM or SIGHUP was received: the farm ends as it does on Ctrl-C."""
 
 
-def stay(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Says how to get in, and looks after the processes. Raises ProcessEndedError when one of them ends."""
+def keep_running(farm: EmbeddedFarm, opened: Opened) -> None:
+    """Print how to sign in, then watch the processes for ever. Raises ProcessEndedError when one of them ends."""
     print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
     token = farm.plan.home / "token"
     if "ONNXFARM_TOKEN" not in os.environ and token.exists():
@@ -34,7 +34,7 @@ def stay(farm: EmbeddedFarm, opened: Opened) -> None:
 
 
 def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Where the farm is, and how long each of its parts took."""
+    """Print the farm's addresses and how long each of its parts took to start."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
     if farm.plan.tls is not None:
@@ -45,22 +45,23 @@ def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
         print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
 
 
-def run_farm(run: Callable[[], int], *, stopped: int = 0) -> int:
-    """The exit status of what runs a farm: `stopped` where somebody ended it."""
+def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
+    """Call `run`, which runs a farm, and return the exit status: what `run` returned, 3 where the farm failed,
+    `status_if_stopped` where Ctrl-C or a signal ended it."""
     try:
-        with ending_by_signals():
+        with end_on_signals():
             return run()
     except (NotPossibleError, ProcessEndedError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
     except (KeyboardInterrupt, EndedBySignal):
         print("The farm has ended.", file=sys.stderr)
-        return stopped
+        return status_if_stopped
 
 
 @contextlib.contextmanager
-def ending_by_signals() -> Iterator[None]:
-    """Signals that end a program raise EndedBySignal inside, so that every process of the farm is ended."""
+def end_on_signals() -> Iterator[None]:
+    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise EndedBySignal

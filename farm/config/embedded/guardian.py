@@ -16,14 +16,14 @@ TURN_S = 0.05
 
 
 def main() -> None:
-    """Reads groups until the supervisor is gone, then ends what is left."""
+    """Read process groups from standard input until the supervisor is gone, then end those that are left."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
-    end(listed(sys.stdin.readline))
+    end_groups(read_open_groups(sys.stdin.readline))
 
 
-def listed(readline: Callable[[], str]) -> set[int]:
-    """The groups that were started and not ended when the input closed."""
+def read_open_groups(readline: Callable[[], str]) -> set[int]:
+    """Read lines until the input ends; return the ids of the groups that were started and not ended by then."""
     groups: set[int] = set()
     for line in iter(readline, ""):
         change = groups.add if line[0] == "+" else groups.discard
@@ -31,8 +31,8 @@ def listed(readline: Callable[[], str]) -> set[int]:
     return groups
 
 
-def end(groups: set[int]) -> None:
-    """SIGTERM to every group, SIGKILL to what is left after GRACE_S."""
+def end_groups(groups: set[int]) -> None:
+    """Send SIGTERM to every process group, and SIGKILL to those still there after GRACE_S seconds."""
     alive = {group for group in groups if _signalled(group, signal.SIGTERM)}
     deadline = time.monotonic() + GRACE_S
     while alive and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Where an embedded farm will run: its folder, its ports, and whether this machine has room for it."""
+"""Plans where an embedded farm runs: its folder and ports; checks that this machine has room for it."""
 
 import contextlib
 import fcntl
@@ -19,12 +19,12 @@ MIN_FREE_BYTES = 1024**3
 
 
 class NotPossibleError(RuntimeError):
-    """The farm cannot start here; the text says why and what to do."""
+    """The farm cannot start here; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """A certificate with its key, and the two ports of every address of this machine that it is shown at."""
+    """A certificate with its key, and the ports for pages and for nodes that serve it to other machines."""
 
     cert: Path
     key: Path
@@ -34,10 +34,10 @@ class Tls:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start and where. `node_home` None: no node on this machine.
+    """What to start and where. With `node_home` None no node is started on this machine.
 
-    `public_url`, `public_gateway_url`: what people type and nodes are told where a proxy or `tls` stands in front;
-    empty: `url` and `gateway_url`, where the processes listen.
+    `public_url` and `public_gateway_url` are the addresses for people and for nodes where a proxy or `tls` stands in
+    front; where they are empty, people and nodes use `url` and `gateway_url`, at which the processes listen.
     """
 
     home: Path
@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every process of the farm."""
+        """The environment variables of every process of the farm, those of this process included."""
         own = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,
@@ -75,14 +75,18 @@ class Plan:
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONUNBUFFERED": "1",
         }
-        # it listens on the loopback interface, so that a proxy of this machine serves https://, where TLS does not
+        # the farm listens on the loopback interface: without its own TLS, a proxy on this machine serves https://
         has_proxy = self.tls is None and self.pages_url.startswith("https://")
         is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
         return is_behind_proxy | dict(os.environ) | own
 
 
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
-    """Checks the machine. Raises NotPossibleError: port taken, disk full, home not writable, not an address."""
+    """Check this machine and plan a farm in `home`, whose pages are at `port`. Makes the folder.
+
+    Raises NotPossibleError where the port is taken, the disk is full, the folder cannot be written, or an address in
+    the environment is none.
+    """
     home = home.resolve()
     try:
         make_private(home)
@@ -98,15 +102,15 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
             f"Only {size(free)} are free where {home} lies; a farm needs {size(MIN_FREE_BYTES)} for "
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
-    if not is_free(port):
+    if not is_port_free(port):
         # the farm of this folder, if one runs, says so itself
-        with locked(home):
+        with lock_home(home):
             pass
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
     return Plan(
         home,
         port,
-        free_port(near=port),
+        find_free_port(near=port),
         home / "node" if with_node else None,
         public_url=_address("ONNXFARM_PUBLIC_URL"),
         public_gateway_url=_address("ONNXFARM_GATEWAY_URL"),
@@ -114,8 +118,8 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
 
 
 @contextlib.contextmanager
-def locked(home: Path) -> Iterator[None]:
-    """Holds the home folder. Raises NotPossibleError while another farm runs from it."""
+def lock_home(home: Path) -> Iterator[None]:
+    """Hold a lock on the home folder within this context. Raises NotPossibleError where another farm holds it."""
     with (home / "running").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,7 +136,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def _address(name: str) -> str:
-    """What the environment says of an address of the farm. Raises NotPossibleError."""
+    """Read an address from the environment, empty where it is not set. Raises NotPossibleError for another text."""
     given = os.environ.get(name, "").rstrip("/")
     if given and not _is_address(given):
         raise NotPossibleError(f"{name} is {given!r}: write an address like https://farm.example, or unset it.")
@@ -148,8 +152,8 @@ def _is_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def is_free(port: int) -> bool:
-    """Whether nobody listens on this port of this machine."""
+def is_port_free(port: int) -> bool:
+    """Say whether nobody listens on this port of this machine."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -159,9 +163,9 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port(*, near: int | None = None) -> int:
-    """A port of this machine that nobody listens on; the one after `near` when that is free."""
-    if near is not None and near < 65_535 and is_free(near + 1):
+def find_free_port(*, near: int | None = None) -> int:
+    """Return a port of this machine that nobody listens on: the one after `near` if that is free, else any."""
+    if near is not None and near < 65_535 and is_port_free(near + 1):
         return near + 1
     with socket.socket() as probe:
         probe.bind((HOST, 0))

@@ -1,4 +1,4 @@
-"""A whole farm on this machine: the farm's own processes (farm.config.processes), a broker on a Unix socket, a node."""
+"""Starts a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 
 @dataclass(frozen=True)
 class Opened:
-    """A farm that is up: the address that people type, a one-time sign-in link and the owner's token.
+    """A farm that is up: its addresses for people and for nodes, a one-time sign-in link and the owner's token.
 
-    `has_runs`: some were submitted before.
+    `has_runs` says whether runs were submitted before it was started.
     """
 
     url: str
@@ -51,9 +51,9 @@ class Opened:
 
 
 class EmbeddedFarm:
-    """Starts the processes of a plan; every one of them ends with `stop` or with this process.
+    """The processes of a plan; every one of them ends with `stop` or with this process.
 
-    `ready_s`: how long each of the server's processes may take to answer.
+    `ready_s` is how many seconds each process but the node may take to answer; `seconds` holds what each one took.
     """
 
     def __init__(self, plan: Plan, *, ready_s: float = READY_S) -> None:
@@ -61,7 +61,7 @@ class EmbeddedFarm:
         self._ready_s = ready_s
         self.supervisor = Supervisor(plan.home / "logs", environment=plan.environment)
         self.seconds: dict[str, float] = {}
-        self._waiting = waiting_words(plan.home)
+        self._waiting = name_startup_steps(plan.home)
         self._began = time.monotonic()
         self._report: Callable[[str], None] = lambda text: None
 
@@ -77,9 +77,11 @@ class EmbeddedFarm:
         report: Callable[[str], None] = lambda text: None,
         on_pages: Callable[[Opened], None] = lambda opened: None,
     ) -> Opened:
-        """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError.
+        """Start every process, wait until all answer, and return how to reach the farm.
 
-        `on_pages` is told as soon as the pages answer, before the node is ready; `report` what is waited for.
+        `on_pages` is called as soon as the pages answer, before the node is ready; `report` is called every few seconds
+        with a text that says what is waited for. Raises NotPossibleError where there is no broker, and
+        ProcessEndedError where a process ends or takes too long.
         """
         self._report = report
         self.start_broker()
@@ -89,13 +91,13 @@ class EmbeddedFarm:
         self.start_web()
         self.start_gateway()
         if self.plan.tls is not None:
-            self.start_tls(self.plan.tls)
+            self.start_tls_servers(self.plan.tls)
         self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.wait_until_done(opening, timeout_s=self._ready_s)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
         opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"], words["has_runs"])
-        environment.keep(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
+        environment.save_addresses(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))
@@ -109,13 +111,13 @@ class EmbeddedFarm:
         return opened
 
     def start_broker(self) -> Started:
-        return self.supervisor.start("broker", broker.command(self.plan.home))
+        return self.supervisor.start("broker", broker.make_command(self.plan.home))
 
     def start_web(self) -> Started:
         return self._serve(WEB, self.plan.port)
 
-    def start_tls(self, tls: Tls) -> None:
-        """Pages and gateway once more, for other machines; those on the loopback interface stay for this one."""
+    def start_tls_servers(self, tls: Tls) -> None:
+        """Start a second server for pages and one for nodes, with TLS, which other machines reach."""
         self._serve(WEB, tls.port, tls=tls)
         self._serve(GATEWAY, tls.gateway_port, tls=tls)
 
@@ -123,13 +125,13 @@ class EmbeddedFarm:
         return self._serve(GATEWAY, self.plan.gateway_port)
 
     def start_prepare(self) -> Started:
-        return self.supervisor.start(PREPARE.name, PREPARE.command())
+        return self.supervisor.start(PREPARE.name, PREPARE.make_command())
 
     def start_ticks(self) -> Started:
-        return self.supervisor.start(TICKS.name, TICKS.command())
+        return self.supervisor.start(TICKS.name, TICKS.make_command())
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
-        """Starts the agent of a node home; with a code it enrols first."""
+        """Start the agent of the node in this folder; with an enrolment code it joins the farm first."""
         (home / "ready").unlink(missing_ok=True)
         argv = [sys.executable, "-m", AGENT, "--home", str(home), "--url", self.plan.gateway_url]
         return self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
@@ -146,8 +148,8 @@ class EmbeddedFarm:
 
     def _serve(self, server: Server, port: int, *, tls: Tls | None = None) -> Started:
         if tls is None:
-            return self.supervisor.start(server.name, server.command(port=port, stop_within_s=STOP_REQUESTS_S))
-        command = server.command(host=ANYWHERE, port=port, stop_within_s=STOP_REQUESTS_S)
+            return self.supervisor.start(server.name, server.make_command(port=port, stop_within_s=STOP_REQUESTS_S))
+        command = server.make_command(host=ANYWHERE, port=port, stop_within_s=STOP_REQUESTS_S)
         files = ["--cert", str(tls.cert), "--key", str(tls.key)]
         return self.supervisor.start(f"{server.name}-tls", [*command, *files])
 
@@ -169,21 +171,21 @@ class EmbeddedFarm:
         self.seconds[name] = round(time.monotonic() - self._began, 2)
 
 
-def waiting_words(home: Path) -> dict[str, str]:
-    """What is waited for, in words; a farm that was up before has a database already."""
+def name_startup_steps(home: Path) -> dict[str, str]:
+    """Return what each step of the start does, in words; a farm that was up before only migrates its database."""
     was_up = (home / environment.ADDRESSES_FILE).exists()
     return WAITING | {"database": "migrating the database"} if was_up else WAITING
 
 
 class _Staying(request.HTTPRedirectHandler):
-    """A farm behind a proxy sends plain HTTP on to its https:// address, which need not be reached from here."""
+    """Follows no redirect: a farm behind a proxy redirects to https://, which this machine need not reach."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _answers(url: str) -> bool:
-    """Whether an HTTP server says anything at all there."""
+    """Say whether an HTTP server answers there, with whatever status."""
     try:
         with request.build_opener(_Staying).open(url, timeout=5):
             return True

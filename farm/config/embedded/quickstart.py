@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import print_addresses, run_farm, stay
-from farm.config.embedded.plan import ROOT, locked, make_plan
+from farm.config.embedded.foreground import keep_running, print_addresses, run_farm
+from farm.config.embedded.plan import ROOT, lock_home, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 
 CLIENT = "onnxfarm.main"
@@ -31,12 +31,12 @@ SAMPLE_MATRICES = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = parsed(argv)
-    return run_farm(lambda: _run(options), stopped=130 if options.once else 0)
+    options = parse_options(argv)
+    return run_farm(lambda: _run(options), status_if_stopped=130 if options.once else 0)
 
 
-def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options; a file that is not there is a usage error (exit 2)."""
+def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line. Exits with status 2 for a file that does not exist or options that exclude each other."""
     parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument(
         "model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files (default: --sample)"
@@ -71,25 +71,25 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def _run(options: argparse.Namespace) -> int:
     home = Path(os.environ.get("ONNXFARM_HOME") or ROOT / "var")
     plan = make_plan(home=home, port=options.port)
-    with locked(plan.home), EmbeddedFarm(plan) as farm:
+    with lock_home(plan.home), EmbeddedFarm(plan) as farm:
         samples = plan.home / "samples"
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], ends_by_itself=True)
         opened = farm.start(report=_print, on_pages=_print_pages)
         farm.supervisor.wait_until_done(making, timeout_s=60)
         print_addresses(farm, opened)
-        if opened.has_runs and not asks_for_a_run(options):
+        if opened.has_runs and not is_run_wanted(options):
             _print("No sample is measured, as the farm has runs: name a model, or one with --sample, to measure it.")
-            stay(farm, opened)
+            keep_running(farm, opened)
         beside = _choose_sample(options, samples)
         status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
-        stay(farm, opened)
+        keep_running(farm, opened)
     return 0
 
 
-def asks_for_a_run(options: argparse.Namespace) -> bool:
-    """Whether more was typed than what starts the farm."""
+def is_run_wanted(options: argparse.Namespace) -> bool:
+    """Say whether the command line names anything to measure, not only how to start the farm."""
     return any((options.model, options.sample, options.matrix, options.once, options.json))
 
 
@@ -102,7 +102,7 @@ def _print_pages(opened: Opened) -> None:
 
 
 def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
-    """Fills in the model, and the matrix of a sample that has one; gives the options that name its data."""
+    """Set `options.model`, and `options.matrix` for a sample that has one; return the options that name its data."""
     if options.model is not None:
         return []
     name = options.sample or DEFAULT_SAMPLE
@@ -112,7 +112,7 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
 
 
 def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:
-    """The same command that a user types, on this terminal."""
+    """Run `onnxfarm submit` on this terminal, as a user would type it, and return its exit status."""
     url = farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", url, "--wait"]
     argv += beside

@@ -5,14 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import print_addresses, run_farm, stay
-from farm.config.embedded.plan import locked, make_plan
+from farm.config.embedded.foreground import keep_running, print_addresses, run_farm
+from farm.config.embedded.plan import lock_home, make_plan
 from farm.config.embedded.processes import EmbeddedFarm
-from farm.config.embedded.tls import secured
+from farm.config.embedded.tls import add_tls
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the farm until it is ended; gives the exit status of the command."""
+    """Run the farm until it is ended; return the exit status of the command."""
     parser = argparse.ArgumentParser(prog="onnxfarm serve", description=__doc__.split("\n")[0])
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -27,11 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
     if options.tls_cert is not None:
-        plan = secured(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
-    with locked(plan.home), EmbeddedFarm(plan) as farm:
+        plan = add_tls(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
+    with lock_home(plan.home), EmbeddedFarm(plan) as farm:
         opened = farm.start()
         print_addresses(farm, opened)
-        stay(farm, opened)
+        keep_running(farm, opened)
     return 0
 
 

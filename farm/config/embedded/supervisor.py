@@ -1,4 +1,4 @@
-"""Starts the processes of a farm on one machine and ends every one of them, whatever happens to itself.
+"""Starts the processes of a farm on one machine, and ends every one of them even when it is killed itself.
 
 Each process has its own session and process group, so that Ctrl-C reaches the supervisor alone, which ends the others
 in the reverse order of their start. A guardian does the same when the supervisor is killed.
@@ -28,30 +28,30 @@ SPOKE = "; what it said stands above."
 
 
 class ProcessEndedError(RuntimeError):
-    """A process of the farm ended although it should run on."""
+    """A process of the farm ended although it should run on, failed, or took too long; the message says which."""
 
 
 @dataclass
 class Started:
-    """One process: its name in words, its handle and where its output goes."""
+    """A process that was started: its name in words, its handle and the file that holds its output."""
 
     name: str
     handle: subprocess.Popen[bytes]
     log: Path
-    # it is meant to end by itself, with status 0
+    # whether the process is meant to end by itself, with status 0
     ends_by_itself: bool = False
 
     @property
     def is_running(self) -> bool:
         return self.handle.poll() is None
 
-    def last_words(self) -> str:
+    def read_last_log_lines(self) -> str:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return " | ".join(lines[-WORDS_LINES:])[-600:]
 
 
 class Supervisor:
-    """Processes with logs in one folder. `environment` is what each process gets."""
+    """Starts, watches and ends processes whose logs lie in one folder; each gets `environment`."""
 
     def __init__(self, logs: Path, *, environment: Mapping[str, str]) -> None:
         self._logs = logs
@@ -70,7 +70,10 @@ class Supervisor:
         environment: Mapping[str, str] | None = None,
         ends_by_itself: bool = False,
     ) -> Started:
-        """Starts a process; its output goes to NAME.log, what was there before to NAME.log.1."""
+        """Start a process whose output goes to NAME.log; the log of the start before is moved to NAME.log.1.
+
+        The process gets `environment` beside the supervisor's. With `ends_by_itself` it may end with status 0.
+        """
         log = self._logs / f"{name}.log"
         if log.exists():
             log.replace(log.with_name(f"{name}.log.1"))
@@ -89,19 +92,26 @@ class Supervisor:
         return started
 
     def raise_if_ended(self, *, except_for: Started | None = None) -> None:
-        """Raises ProcessEndedError with its last words when any process but `except_for` ended; bounds their logs."""
+        """Raise ProcessEndedError, with the last lines of its log, where a process but `except_for` has ended.
+
+        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are cut here.
+        """
         for started in self._started:
             _bound(started.log)
             ended_well = started.ends_by_itself and started.handle.poll() == 0
             if started is not except_for and not started.is_running and not ended_well:
                 has_log = started.log.exists()
-                said = f": {started.last_words() or 'it said nothing'} (all of it: {started.log})" if has_log else SPOKE
+                said = (
+                    f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
+                    if has_log
+                    else SPOKE
+                )
                 raise ProcessEndedError(
                     f"The {started.name} process ended with status {started.handle.returncode}{said}"
                 )
 
     def start_in_foreground(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
-        """Starts a process that speaks on this terminal; Ctrl-C still reaches the supervisor alone."""
+        """Start a process whose output goes to this terminal; Ctrl-C still reaches the supervisor alone."""
         handle = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, env=self._environment | dict(environment), process_group=0
         )
@@ -111,7 +121,7 @@ class Supervisor:
         return started
 
     def wait_until_done(self, started: Started, *, timeout_s: float) -> None:
-        """Waits for a process that is meant to end. Raises ProcessEndedError when it failed or took too long."""
+        """Wait for a process that is meant to end. Raises ProcessEndedError where it failed or took too long."""
         try:
             status = started.handle.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -121,13 +131,13 @@ class Supervisor:
         self._forget(started)
 
     def wait_in_foreground(self, started: Started) -> int:
-        """Waits for a process that was started in front; gives its exit status."""
+        """Wait for a process that was started in the foreground; return its exit status."""
         status = started.handle.wait()
         self._forget(started)
         return status
 
     def stop(self, *, grace_s: float = GRACE_S) -> None:
-        """Ends every process, the last started first; what does not end within `grace_s` is killed with its group."""
+        """End every process, the last started first; kill those that do not end within `grace_s` seconds."""
         # a second Ctrl-C does not leave half of them behind
         interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -161,7 +171,7 @@ class Supervisor:
 
 
 def _bound(log: Path) -> None:
-    """Moves a long log to NAME.log.1 and begins it anew; its process goes on writing at its end (O_APPEND)."""
+    """Copy a long log to NAME.log.1 and empty it; its process goes on writing at its end (O_APPEND)."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
         os.truncate(log, 0)

@@ -10,21 +10,22 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from farm.config.embedded.plan import NotPossibleError, Plan, Tls, free_port, is_free
+from farm.config.embedded.plan import NotPossibleError, Plan, Tls, find_free_port, is_port_free
 
 ANYWHERE = "0.0.0.0"
 
 
-def secured(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
-    """The same farm, at https:// under the certificate's name too.
+def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
+    """Return the plan with TLS at `port` and another free port, and with https:// addresses of the certificate's name.
 
-    Raises NotPossibleError: no certificate, another's key, one with a password, no name that can be typed, port taken.
+    Raises NotPossibleError where the certificate cannot be read or names no host, where the key is not its own or has a
+    password, and where the port is taken.
     """
     name = _name_of(cert)
     _check_pair(cert, key)
-    if not is_free(port):
+    if not is_port_free(port):
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --tls-port N.")
-    tls = Tls(cert.resolve(), key.resolve(), port, free_port(near=port))
+    tls = Tls(cert.resolve(), key.resolve(), port, find_free_port(near=port))
     return replace(
         plan,
         tls=tls,
@@ -34,7 +35,7 @@ def secured(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
 
 
 def _name_of(cert: Path) -> str:
-    """What people type: the first name of the certificate that is no pattern, else its first address."""
+    """The host name for the farm's address: the certificate's first name without a wildcard, else its first address."""
     try:
         read = x509.load_pem_x509_certificates(cert.read_bytes())[0]
     except OSError as problem:

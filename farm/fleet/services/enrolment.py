@@ -12,7 +12,7 @@ from farm.accounts.models import AuditEvent, Team, User
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
-from farm.base.secrecy import HINT_LENGTH, hash_secret, new_secret
+from farm.base.secrecy import HINT_LENGTH, hash_secret, make_secret
 from farm.contract import signatures, version
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, make_secret_message
 from farm.contract.numbers import is_row_number
@@ -137,7 +137,7 @@ def invite(
         raise NotAllowed(
             f"Your role in team “{team.name}” does not let you invite a node this way; ask an admin of it."
         )
-    code = new_secret(CODE_PREFIX)
+    code = make_secret(CODE_PREFIX)
     with transaction.atomic():
         # one at a time of a person: each counts those before it
         User.objects.select_for_update(no_key=True).get(pk=by.pk)
@@ -192,7 +192,7 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
         raise NotAllowed(
             f"{node.name} waits for approval; compare the fingerprint {node.fingerprint} on its page.", code="pending"
         )
-    secret = new_secret(SECRET_PREFIX)
+    secret = make_secret(SECRET_PREFIX)
     with transaction.atomic():
         Node.objects.select_for_update(no_key=True).get(pk=node.pk)
         _check_secrets(node, now=now)

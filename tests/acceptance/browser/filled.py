@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from farm.config.embedded.plan import free_port, make_plan
+from farm.config.embedded.plan import find_free_port, make_plan
 from farm.config.embedded.processes import AGENT, EmbeddedFarm
 from farm.workshop.samples import builders
 from tests.acceptance.conftest import ROOT, LiveFarm, accepted
@@ -255,7 +255,9 @@ def opened(folder: Path, *, mesa: Path | None) -> Iterator[Story]:
     """The farm and its nodes, up; ended with the block."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "kept.json"
-    kept = json.loads(path.read_text()) if path.exists() else {"ports": [free_port() for _ in range(3)], "done": []}
+    kept = (
+        json.loads(path.read_text()) if path.exists() else {"ports": [find_free_port() for _ in range(3)], "done": []}
+    )
     pages, gateway, hook = kept["ports"]
     os.environ.setdefault("ONNXFARM_HOST_LOCK", str(folder / "lock"))
     os.environ["ONNXFARM_WEBHOOK_NETWORKS"] = "127.0.0.1/32"

@@ -18,7 +18,7 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.openid.people import map_group
 from farm.accounts.openid.registration import Registration
 from farm.accounts.states import Role
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from tests.acceptance.browser.chromium import PATIENCE_MS
 from tests.acceptance.browser.conftest import LAPTOP, Watch
 from tests.conftest import make_user
@@ -55,7 +55,7 @@ class Provider:
     """The provider's process; `people` is what it says of them from now on."""
 
     def __init__(self, modules: Path, folder: Path, farm: str) -> None:
-        port = free_port()
+        port = find_free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._file = folder / "people.json"
         self.says(PEOPLE)

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.accounts.openid.registration import Registration
-from farm.config.environment import Environment, registration
+from farm.config.environment import Environment, read_registration
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, key, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
 
@@ -189,7 +189,7 @@ def test_a_configuration_that_cannot_work_is_named(
     tmp_path: Path, settings: Settings, client: Client, db: None, values: dict[str, Any], problem: str
 ) -> None:
     given = {"oidc_issuer": "https://login.example", "oidc_client_id": "farm", "oidc_client_secret": SECRET} | values
-    known = registration(Environment(home=tmp_path, **given))
+    known = read_registration(Environment(home=tmp_path, **given))
     assert problem in known.problem
     assert bool(known.problem) == bool(problem)
     assert SECRET not in repr(known)
@@ -206,9 +206,9 @@ def test_the_secret_may_stand_in_a_file(tmp_path: Path) -> None:
         home=tmp_path, oidc_issuer="https://login.example/realm", oidc_client_id="farm",
         oidc_client_secret_file=tmp_path / "secret",
     )  # fmt: skip
-    known = registration(environment)
+    known = read_registration(environment)
     assert (known.secret, known.name, known.problem) == ("of-a-file", "login.example", "")
-    assert registration(Environment(home=tmp_path)) is None
+    assert read_registration(Environment(home=tmp_path)) is None
 
 
 def test_a_farm_that_nobody_could_enter_is_named(settings: Settings) -> None:

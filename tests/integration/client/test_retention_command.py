@@ -59,7 +59,7 @@ def run(team: Team, owner: User) -> Run:
 def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
     """The farm's own ticking process."""
     environment = farm_environment() | {"ONNXFARM_INDEX_POLL_S": "0"}
-    with Process(TICKS.command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
+    with Process(TICKS.make_command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
         wait_for(Tick.objects.filter(name="runs.tick").exists, what="the first tick", seconds=40)
         yield worker
 

@@ -15,7 +15,7 @@ from celery import current_app
 
 from farm.accounts.models import Team, User
 from farm.base.secrecy import hash_secret
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from farm.contract.reports import EndReport
 from farm.contract.version import name_tag_queue
 from farm.fleet import services as fleet
@@ -60,7 +60,7 @@ class Gateway:
 @pytest.fixture(scope="module")
 def gateway(django_db_setup: None, broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """One process for all tests of this file; the last one ends it."""
-    port, log = free_port(), tmp_path_factory.mktemp("gateway") / "gateway.log"
+    port, log = find_free_port(), tmp_path_factory.mktemp("gateway") / "gateway.log"
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=log, cwd=PROJECT) as process:
         wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)

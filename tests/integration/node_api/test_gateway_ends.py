@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from farm.accounts.models import Team
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from farm.fleet.models import Node
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.test_gateway import Gateway, known_node
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 def test_a_gateway_ends_while_nodes_wait(team: Team, tmp_path: Path) -> None:
     node = known_node(team)
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
         wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)
@@ -37,7 +37,7 @@ def test_a_gateway_ends_while_nodes_wait(team: Team, tmp_path: Path) -> None:
 
 def test_a_node_that_waits_when_a_gateway_ends_hears_that_there_is_nothing(team: Team, tmp_path: Path) -> None:
     node = known_node(team)
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     command += ["--stop-within", "1"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:

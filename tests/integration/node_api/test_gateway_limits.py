@@ -22,7 +22,7 @@ import pytest
 from django.db import transaction
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.config.embedded.plan import free_port
+from farm.config.embedded.plan import find_free_port
 from farm.contract import signatures
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, make_secret_message
 from farm.fleet.models import Node
@@ -69,7 +69,7 @@ class Watched(Gateway):
 
 @contextmanager
 def started(folder: Path) -> Iterator[Watched]:
-    port, log = free_port(), folder / "gateway.log"
+    port, log = find_free_port(), folder / "gateway.log"
     (folder / "temporary").mkdir()
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     environment = farm_environment() | {"TMPDIR": str(folder / "temporary")}

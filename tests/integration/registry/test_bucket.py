@@ -11,7 +11,7 @@ from django.core.files.storage import storages
 from moto.server import ThreadedMotoServer
 
 from farm.base.refusals import Away
-from farm.config.environment import bucket_storage
+from farm.config.environment import make_bucket_storage
 from farm.registry import bucket as file_bucket
 from farm.registry import storage
 
@@ -34,7 +34,7 @@ def bucket(server: str, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
     settings.STORE_DIR = tmp_path / "store"
     settings.STORAGES = settings.STORAGES | {
-        file_bucket.ALIAS: bucket_storage("models", url=server, region="us-east-1")
+        file_bucket.ALIAS: make_bucket_storage("models", url=server, region="us-east-1")
     }
     client = boto3.client("s3", endpoint_url=server, region_name="us-east-1")
     client.create_bucket(Bucket="models")
@@ -101,7 +101,7 @@ def test_a_removed_file_is_gone_from_the_bucket(bucket: Any) -> None:
 
 def test_a_bucket_that_is_not_there_is_named_in_one_sentence(bucket: Any, server: str, settings: Any) -> None:
     settings.STORAGES = settings.STORAGES | {
-        file_bucket.ALIAS: bucket_storage("nobody-s", url=server, region="us-east-1")
+        file_bucket.ALIAS: make_bucket_storage("nobody-s", url=server, region="us-east-1")
     }
     with pytest.raises(Away, match="The farm's bucket rejected a request"):
         kept()
@@ -116,5 +116,5 @@ def test_without_a_bucket_the_folder_is_all_there_is(settings: Any, tmp_path: Pa
 
 
 def test_amazons_own_servers_are_asked_in_their_own_way() -> None:
-    assert "endpoint_url" not in bucket_storage("models")["OPTIONS"]
-    assert bucket_storage("models", url="http://s3.lan:9000")["OPTIONS"]["addressing_style"] == "path"
+    assert "endpoint_url" not in make_bucket_storage("models")["OPTIONS"]
+    assert make_bucket_storage("models", url="http://s3.lan:9000")["OPTIONS"]["addressing_style"] == "path"

@@ -20,7 +20,7 @@ def limits() -> tuple[str, str]:
 
 def test_a_migration_waits_briefly_and_holds_nothing_for_long(transactional_db: None) -> None:
     before = limits()
-    with migrate.limited_waits("default"):
+    with migrate.limit_waits("default"):
         assert limits() == ("4s", "5s")
     assert limits() == before
 
@@ -31,7 +31,7 @@ def test_a_lock_of_the_farm_ends_it_in_a_sentence(transactional_db: None) -> Non
         with holder.cursor() as cursor:
             cursor.execute("BEGIN; LOCK TABLE accounts_tick")
         with pytest.raises(CommandError, match="waited 4 s for a lock that the running farm holds"):  # noqa: SIM117
-            with migrate.limited_waits("default"), transaction.atomic(), connection.cursor() as cursor:
+            with migrate.limit_waits("default"), transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '50ms'; ALTER TABLE accounts_tick ADD COLUMN more integer")
     finally:
         holder.close()
@@ -39,12 +39,12 @@ def test_a_lock_of_the_farm_ends_it_in_a_sentence(transactional_db: None) -> Non
 
 def test_a_statement_that_takes_long_ends_it_in_a_sentence(transactional_db: None) -> None:
     with pytest.raises(CommandError, match="took longer than 5 s and was ended"):  # noqa: SIM117
-        with migrate.limited_waits("default"), transaction.atomic(), connection.cursor() as cursor:
+        with migrate.limit_waits("default"), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '50ms'; SELECT pg_sleep(5)")
 
 
 def test_other_problems_of_the_database_stay_as_they_are(transactional_db: None) -> None:
-    with pytest.raises(OperationalError, match="gone"), migrate.limited_waits("default"):
+    with pytest.raises(OperationalError, match="gone"), migrate.limit_waits("default"):
         raise OperationalError("gone")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from farm.config.embedded.quickstart import parsed
+from farm.config.embedded.quickstart import parse_options
 from farm.rules.matrices import matrix
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.main import app
@@ -105,5 +105,5 @@ def test_what_is_mistyped_is_told_before_a_farm_is_asked(tmp_path: Path, words: 
 
 
 def test_quickstart_takes_sizes_and_inputs() -> None:
-    found = parsed(["--shape", "height=320", "--shape", "width=320", "--input", "ids=0..9"])
+    found = parse_options(["--shape", "height=320", "--shape", "width=320", "--input", "ids=0..9"])
     assert (found.shape, found.input, found.inputs) == (["height=320", "width=320"], ["ids=0..9"], None)

@@ -172,7 +172,7 @@ def flat(output: str) -> str:
 
 def test_the_quickstarts_help_follows_the_same_rule(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        quickstart.parsed(["--help"])
+        quickstart.parse_options(["--help"])
     said = flat(capsys.readouterr().out)
     assert "to FILE as JSON" in said
     assert [said.count(f"(default: {text}") for text in ("8000", "transformer", "1.29.0")] == [1, 1, 1]

@@ -31,30 +31,31 @@ SENTENCES: Final = {
 
 
 class Command(migrate.Command):
-    """The same words and options."""
+    """Django's `migrate`, with the same options."""
 
     def handle(self, *args: object, **options: object) -> None:
-        refuse_outdated(str(options["database"]))
-        with limited_waits(str(options["database"])):
+        check_is_not_outdated(str(options["database"]))
+        with limit_waits(str(options["database"])):
             repeat_after_deadlocks(lambda: super(Command, self).handle(*args, **options))
 
 
 def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
+    """Call `apply` again, up to MAX_DEADLOCKS times, where PostgreSQL ended it to resolve a deadlock."""
     for _ in range(MAX_DEADLOCKS):
         try:
             return apply()
         except OperationalError as problem:
-            if sqlstate_of(problem) != DEADLOCK:
+            if read_sqlstate(problem) != DEADLOCK:
                 raise
     return apply()
 
 
-def sqlstate_of(problem: OperationalError) -> str:
+def read_sqlstate(problem: OperationalError) -> str:
     return str(getattr(problem.__cause__, "sqlstate", ""))
 
 
-def refuse_outdated(alias: str) -> None:
-    """Raises CommandError for tables that these migrations did not begin with."""
+def check_is_not_outdated(alias: str) -> None:
+    """Raises CommandError for a database whose tables were made by migrations that this code no longer has."""
     if OUTDATED in MigrationRecorder(connections[alias]).applied_migrations():
         raise CommandError(
             "This database was made by onnxfarm of before 25 November 2026, and this code cannot migrate it; nothing "
@@ -64,8 +65,11 @@ def refuse_outdated(alias: str) -> None:
 
 
 @contextmanager
-def limited_waits(alias: str) -> Iterator[None]:
-    """The limits, on PostgreSQL; going over one becomes a CommandError in words."""
+def limit_waits(alias: str) -> Iterator[None]:
+    """Within this context, PostgreSQL waits at most LOCK_S for a lock and works at most STATEMENT_S on a statement.
+
+    Raises CommandError, with what to do, in place of the database's error. Other databases have no limits.
+    """
     connection = connections[alias]
     if connection.vendor != "postgresql":
         yield
@@ -75,7 +79,7 @@ def limited_waits(alias: str) -> Iterator[None]:
             cursor.execute(f"SET lock_timeout = '{LOCK_S}s'; SET statement_timeout = '{STATEMENT_S}s'")
         yield
     except OperationalError as problem:
-        sentence = SENTENCES.get(sqlstate_of(problem))
+        sentence = SENTENCES.get(read_sqlstate(problem))
         if sentence is None:
             raise
         raise CommandError(sentence) from problem

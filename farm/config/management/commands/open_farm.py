@@ -1,4 +1,4 @@
-"""Makes an embedded farm ready in one process: tables, owner, token, sign-in link, a code for this machine's node."""
+"""Prepares an embedded farm in one process: tables, owner, token, sign-in link, a code for this machine's node."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from farm.runs.models import Run
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
 TOKEN_FILE = "token"
-# of the token that the farm makes for the terminals of its machine
+# the name of the token that the farm makes for terminals of its own machine
 OWN_NAME = "quickstart"
 MIN_TOKEN_LENGTH = 24
 LINK_LIFE = timedelta(hours=12)
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         call_command("migrate", interactive=False, verbosity=0)
-        # there from the beginning, as backups name it
+        # backups name this folder, so it is there from the beginning
         Path(settings.STORE_DIR).mkdir(parents=True, exist_ok=True)
         owner = create_owner()
         code = None
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 def _chosen_token(owner: User) -> str | None:
-    """The token that the environment names, made valid for the owner."""
+    """Make the token in ONNXFARM_TOKEN valid for the owner and return it; None where the variable is not set."""
     secret = os.environ.get(TOKEN_VARIABLE)
     if not secret:
         return None
@@ -71,7 +71,7 @@ def _chosen_token(owner: User) -> str | None:
 
 
 def _stored_token(owner: User) -> str:
-    """The token of the home folder; a new one when there is none or it opens nothing any more."""
+    """Return the token in the home folder; make and store a new one where there is none or it is no longer valid."""
     path = Path(settings.HOME) / TOKEN_FILE
     if path.exists():
         secret = path.read_text().strip()
@@ -85,7 +85,7 @@ def _stored_token(owner: User) -> str:
 
 
 def _free_name(owner: User) -> str:
-    """One that none of the owner's open tokens has: after a restore the one of before may be in use elsewhere."""
+    """A name that no valid token of the owner has: after a restore, the old token may be in use elsewhere."""
     taken = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
     numbered = (f"{OWN_NAME} {number}" for number in count(2))
     return OWN_NAME if OWN_NAME not in taken else next(name for name in numbered if name not in taken)
