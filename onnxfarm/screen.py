@@ -208,8 +208,8 @@ def _accuracy(cell: Cell) -> Text:
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
     entry = accuracy_metrics.metric_of(accuracy)
-    interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
-    text = f"{accuracy.metric} {entry.value(accuracy.value)}" + (f" ({interval})" if interval else "")
+    interval = entry.format_interval(accuracy.ci_low, accuracy.ci_high)
+    text = f"{accuracy.metric} {entry.format_value(accuracy.value)}" + (f" ({interval})" if interval else "")
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 

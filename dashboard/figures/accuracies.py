@@ -17,12 +17,18 @@ from farm.rules.wording import numbers
 
 def value(accuracy: Accuracy | None) -> str:
     """`98.1 %`, or three digits."""
-    return numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).value(accuracy.value)
+    return (
+        numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
+    )
 
 
 def interval(accuracy: Accuracy | None) -> str:
     """`96.6–99.0 %`; empty where there is none."""
-    return "" if accuracy is None else accuracy_metrics.metric_of(accuracy).interval(accuracy.ci_low, accuracy.ci_high)
+    return (
+        ""
+        if accuracy is None
+        else accuracy_metrics.metric_of(accuracy).format_interval(accuracy.ci_low, accuracy.ci_high)
+    )
 
 
 def title(accuracy: Accuracy) -> str:
@@ -38,7 +44,7 @@ def difference_entry(cell: Cell) -> Entry:
     """The difference to FP32; one that is shown to be for the worse says so."""
     accuracy = cell.accuracy
     worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
-    words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).difference(accuracy)
+    words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).format_difference(accuracy)
     return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 
@@ -71,7 +77,7 @@ def stayed(cell: Cell) -> str:
     """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
-    families = quantisation.stayed_float(cell.operators)
+    families = quantisation.find_float_operators(cell.operators)
     in_float = [family.sentence() for family in families if family.in_float]
     if in_float:
         return " ".join(in_float)

@@ -7,7 +7,7 @@ from dashboard.figures import accuracies
 from farm.contract.document_cells import Cell
 from farm.rules.cells import recipes
 from farm.rules.quality import quantisation
-from farm.rules.quality.evaluation import recipe_text
+from farm.rules.quality.evaluation import format_recipe
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def advice(cell: Cell, *, arch: str) -> list[str]:
     """What to try next, from what ran in float on a machine of this architecture."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
-    return quantisation.advice(
-        quantisation.stayed_float(cell.operators),
+    return quantisation.advise(
+        quantisation.find_float_operators(cell.operators),
         precision=cell.precision,
         activation="int8" if "activation=int8" in cell.recipe else "uint8",
         hardware="x86" if arch in X86 else arch,
@@ -55,7 +55,7 @@ def labelled(data: "EvaluationData | None") -> Labelled | None:
         return None
     count = numbers.counted(data.samples or 0, "sample")
     classes = f" of {numbers.counted(data.classes, 'class', 'classes')}" if data.classes else ""
-    by = f"judged by {recipe_text(data.recipe)}" + (f" of the output {data.output}" if data.output else "")
+    by = f"judged by {format_recipe(data.recipe)}" + (f" of the output {data.output}" if data.output else "")
     return Labelled(
         sentence=f"{count}{classes}, {by}.",
         problem=data.reason_text if data.state == "failed" else "",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers
 from farm.runs.selectors.ledger import Work
@@ -37,7 +37,7 @@ def describe_start(row: Next) -> str:
     """`in about 12 min`, `next` where nothing comes before it."""
     if row.begins_in_minutes is None:
         return UNFORESEEN
-    return f"in {about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
+    return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 
 def _takes(row: Next) -> Entry:

@@ -11,7 +11,7 @@ from farm.contract.reasons import Reason, ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
-from farm.rules.planning.ways_out import taken
+from farm.rules.planning.ways_out import apply_way_out
 from farm.rules.presenting.refusals import Refused, by_reason
 from farm.rules.presenting.tables import Entry
 
@@ -64,7 +64,7 @@ def _button(
     if way.ask is not None:
         return way.label, "", way.ask, ""
     try:
-        changed = taken(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
+        changed = apply_way_out(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
     except MatrixProblem:  # an older matrix, or one that the change makes too large
         return NOTHING
     return way.label, write_text(changed.as_plain()), None, ""

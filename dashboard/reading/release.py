@@ -10,7 +10,7 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.reading.facts import Fact
 from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def until(ends_at: datetime | None, now: datetime) -> str:
     """How long what is open takes yet, and until when; a moment to come is no matter of how long ago."""
     if ends_at is None:
         return "nobody can tell yet until when"
-    return f"{about((ends_at - now).total_seconds())} left, until {ends_at:%Y-%m-%d %H:%M} UTC"
+    return f"{format_about((ends_at - now).total_seconds())} left, until {ends_at:%Y-%m-%d %H:%M} UTC"
 
 
 def facts(found: "ReleaseCard") -> Iterator[Fact]:

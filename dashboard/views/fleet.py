@@ -17,7 +17,7 @@ from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import make_join_commands
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
 from farm.runs.selectors.forecasts import Forecast
@@ -62,7 +62,7 @@ def start_words(queue: Queue) -> str:
     """When a block queued now may be expected to start."""
     if queue.start_s is None:
         return UNFORESEEN if queue.nodes else "when a node with this hardware comes online"
-    return f"in {about(queue.start_s)}" if queue.start_s else "at once"
+    return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
 def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:

@@ -175,7 +175,7 @@ def _advice(
     recipe = variant.recipe
     if recipe.precision not in recipes.EIGHT_BITS:
         return []
-    from_making = variant_advice.advice(
+    from_making = variant_advice.advise(
         recipe.precision,
         recipe.options,
         samples=variant.artifact.calibration_samples,

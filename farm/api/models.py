@@ -22,7 +22,7 @@ from farm.contract.api.registry import (
 )
 from farm.registry import selectors, services
 from farm.registry.models import EvaluationData, Model, Version
-from farm.rules.quality.evaluation import recipe_text
+from farm.rules.quality.evaluation import format_recipe
 
 router = Router(tags=["registry"])
 PAGE = 100
@@ -200,7 +200,7 @@ def _evaluation(data: EvaluationData) -> EvaluationOut:
         EvaluationOut,
         data,
         problem=data.reason_text or None,
-        recipe=recipe_text(data.recipe),
+        recipe=format_recipe(data.recipe),
         sha256=data.given.sha256,
         bytes=data.given.bytes,
         output=data.output or None,

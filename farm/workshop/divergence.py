@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
-from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, outside_inputs
+from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, inputs_from_outside
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Sides
 from farm.workshop import arrays, confined, replies
 from farm.workshop.confined import R
@@ -41,7 +41,7 @@ def first_divergence(
     worst = search.worst_output()
     if worst is None:
         return None
-    found = search.graph.first_difference(worst.name, agrees=search.agrees, visible=search.visible)
+    found = search.graph.find_first_difference(worst.name, agrees=search.agrees, visible=search.visible)
     return search.cut_out(found, parity=worst)
 
 
@@ -70,7 +70,7 @@ class _Search:
     def worst_output(self) -> OutputParity | None:
         """The output of the whole model that differs, the first in order of execution; None when all agree."""
         look = self._look([name for name in self._outputs if name in self.visible])
-        differing = {output.name: output for output in self._sides.differing(look, inside=False)}
+        differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
         self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
         return differing[order[0]] if order else None
@@ -78,7 +78,7 @@ class _Search:
     def agrees(self, tensor: str) -> bool:
         """One look inside. A tensor that cannot be compared counts as agreeing: it accuses nobody."""
         try:
-            differing = self._sides.differing(self._look([tensor]))
+            differing = self._sides.find_failing_outputs(self._look([tensor]))
         except (CandidateError, confined.WorkshopError):
             return True
         self._differing |= {output.name: output for output in differing}
@@ -108,7 +108,7 @@ class _Search:
         cut: _Cut | None = None
         part: tuple[GraphNode, ...] = ()
         for steps in range(_MAX_STEPS):
-            wider = self.graph.part_around(tensor, steps)
+            wider = self.graph.nodes_around(tensor, steps)
             if wider == part or (cut is not None and (cut.seen is not None or self._bundles.variant is not None)):
                 break
             part = wider
@@ -131,7 +131,7 @@ class _Search:
         try:
             look = self._cut(part)
             # a variant's part is not run: its tensors are the original's only at the border
-            seen = self._sides.differing(look) if look is not None and self._bundles.variant is None else []
+            seen = self._sides.find_failing_outputs(look) if look is not None and self._bundles.variant is None else []
         except (CandidateError, confined.WorkshopError):
             return None
         return _Cut(part, look, seen[0] if seen else None) if look is not None else None
@@ -153,7 +153,7 @@ class _Search:
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """The part as a model of its own, fed with the reference's values of what it reads."""
-        read = outside_inputs(part, self._stored)
+        read = inputs_from_outside(part, self._stored)
         inside = [name for name in read if name in _made(self.graph)]
         values = _values(self._inputs)
         if inside:
@@ -162,7 +162,7 @@ class _Search:
             return None
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
         places = [self.graph.nodes.index(node) for node in part]
-        payload = {"places": places, "tensors": self.graph.leaving(part)}
+        payload = {"places": places, "tensors": self.graph.outputs_leaving(part)}
         return self._write("cut_nodes", payload, of=self._bundles.original, inputs=inputs)
 
     def _write(

@@ -115,8 +115,8 @@ def _figures(cell: Cell) -> list[str | Text]:
         return [size, "not measured", "", ""]
     entry = accuracy_metrics.metric_of(accuracy)
     style = "bold yellow" if is_less_accurate(accuracy) else ""
-    interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
-    return [size, entry.value(accuracy.value), interval, Text(entry.difference(accuracy), style=style)]
+    interval = entry.format_interval(accuracy.ci_low, accuracy.ci_high)
+    return [size, entry.format_value(accuracy.value), interval, Text(entry.format_difference(accuracy), style=style)]
 
 
 def _gate(document: Document, *, strict: bool) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
 from farm.contract.node import NodeSettings
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
@@ -156,7 +156,8 @@ def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
         if waiting.begins_in_minutes is None or waiting.minutes is None:
             yield f"Waits: {what}, until its machine is free for it."
         else:
-            yield f"Next: {what}, in {about(60.0 * waiting.begins_in_minutes)}, for {about(60.0 * waiting.minutes)}."
+            begins, lasts = (format_about(60.0 * minutes) for minutes in (waiting.begins_in_minutes, waiting.minutes))
+            yield f"Next: {what}, in {begins}, for {lasts}."
     if not ledger.next:
         yield "Nothing waits for it."
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from farm.contract.api.runs import OpenPlanOut
 from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.presenting import refusals
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
@@ -80,7 +80,7 @@ def _waiting(order: OpenPlanOut) -> str:
 def show_plan(plan: Plan, *, console: Console) -> None:
     """Print a plan for people."""
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
-    takes = f", {about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
+    takes = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{takes}.", highlight=False)
     if plan.blocks:
         console.print(_blocks(plan.blocks))

@@ -83,7 +83,7 @@ class Preparation:
             max_rounds=ordered_rounds(block),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
-            promised_s=block.promised_s(block.max_rounds),
+            promised_s=block.max_duration_s(block.max_rounds),
             sustained_s=block.sustained_s,
             is_tracing_rounds=block.is_tracing_rounds,
             arms=tuple(arms),

@@ -41,7 +41,7 @@ class Estimate:
         self._began: float | None = None
         self._rounds: list[float] = []
         self._checks, self._checked_s = 0, 0.0
-        self._ended: list[time_left.Ahead] = []
+        self._ended: list[time_left.BlockProgress] = []
         self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
@@ -81,13 +81,13 @@ class Estimate:
         """Seconds until everything is measured; None while nobody can tell."""
         if not 0 < self._number <= len(self._blocks):
             return None
-        later = [time_left.Ahead.of_plan(block) for block in self._blocks[self._number :]]
+        later = [time_left.BlockProgress.from_plan(block) for block in self._blocks[self._number :]]
         return time_left.seconds_left([*self._ended, self._ahead(), *later])
 
-    def _ahead(self) -> time_left.Ahead:
+    def _ahead(self) -> time_left.BlockProgress:
         now, block = self._clock(), self._blocks[self._number - 1]
         return replace(
-            time_left.Ahead.of_plan(block, rounds=len(self._rounds)),
+            time_left.BlockProgress.from_plan(block, rounds=len(self._rounds)),
             checked=min(1.0, self._checks / (CHECKS * len(block.arms))),
             checked_s=self._checked_s,
             begun_s=None if self._began is None else now - self._began,
@@ -174,7 +174,7 @@ class Follower:
         if left_s is None:
             return ""
         how = {"is_measuring": self._estimate.has_begun, "is_slowed": self._estimate.is_slowed}
-        return f", {time_left.words_left(left_s, **how)}"
+        return f", {time_left.describe_time_left(left_s, **how)}"
 
     def _show(self, for_s: str = "") -> None:
         """On the bar."""

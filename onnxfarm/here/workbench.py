@@ -19,7 +19,7 @@ from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import BLOCK_TIMEOUT_CEILING_S, ROUNDS
-from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_of
+from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_by_id
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
@@ -245,10 +245,10 @@ def measure_for_search(
 ) -> tuple[Measured, Plan]:
     """A matrix as a search reads it, and its plan with each of its blocks changed. `is_announced`: what it takes."""
     plan = reshape_plan(bench.plan(matrix), reshape)
-    if is_announced and (told := planner.announcement(plan)):
+    if is_announced and (told := planner.describe_plan(plan)):
         print_lines(told, console=bench.console)
     document = bench.measure(plan)
-    return Measured(matrix, document, positions_of(plan.blocks, plan.refused).__getitem__), plan
+    return Measured(matrix, document, positions_by_id(plan.blocks, plan.refused).__getitem__), plan
 
 
 @dataclass
@@ -330,7 +330,7 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
         )
-    (facts, other), apart = side_by_side.side_by_side([facts, other])
+    (facts, other), apart = side_by_side.align_models([facts, other])
     if apart:
         print_lines(f"They take different inputs ({apart}): compared by time alone.", console=console)
     return facts, other

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from farm.rules.planning.planner import announcement
-from farm.rules.planning.plans import positions_of
+from farm.rules.planning.planner import describe_plan
+from farm.rules.planning.plans import positions_by_id
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from onnxfarm.outputs import print_lines
 from onnxfarm.remote import operations
@@ -84,7 +84,7 @@ class Remote:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         matrix = replace(experiment.matrix, models=self.models)
         plan = self.client.plan(self.version, matrix.as_plain()).shape
-        print_lines(announcement(plan), console=self.console)
+        print_lines(describe_plan(plan), console=self.console)
         order = {**make_order(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
         run = self.client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
@@ -92,5 +92,5 @@ class Remote:
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
         follow(self.client, run_id, console=self.console, timeout_s=left)
         document = read_document(self.client, run_id)
-        positions = positions_of(plan.blocks, plan.refused)
+        positions = positions_by_id(plan.blocks, plan.refused)
         return search.read(experiment.asked, Measured(experiment.matrix, document, positions.__getitem__))

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from farm.contract.api.runs import RunOut
 from farm.contract.document import SCHEMA, Document
-from farm.rules.planning.time_left import words_left
+from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import CellCounts
 from onnxfarm.problems import Infrastructure, TimedOut
 from onnxfarm.remote import operations
@@ -56,7 +56,7 @@ class RunProgress(NamedTuple):
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
             begins, least = self.begins_in_minutes, self.begins_in_minutes_at_least
-            left = words_left(
+            left = describe_time_left(
                 60.0 * self.minutes_left,
                 is_measuring=not self.is_waiting,
                 begins_s=None if begins is None else 60.0 * begins,

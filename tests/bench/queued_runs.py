@@ -67,7 +67,7 @@ def recorded(*, skip: int) -> list[Recorded]:
         entry = json.loads(line)
         if entry.get("pairs") and "wall_s" in entry:
             p50_ms = median(value for pair in entry["pairs"] for value in pair)
-            planned_s = ARMS * estimates.arm_seconds(Budget.QUICK, p50_ms)
+            planned_s = ARMS * estimates.estimate_arm_s(Budget.QUICK, p50_ms)
             found.setdefault((entry["model"], entry["block"]), Recorded(planned_s, entry["wall_s"]))
     return list(found.values())[skip:]
 

@@ -46,7 +46,7 @@ def timed(place: blocks.Workplace, subject: blocks.Subject, *, seed: int) -> dic
     launch_s = float(np.median(alone_ms)) / 1000.0
     p50_ms = float(np.median([sample.p50_ms for sample in samples]))
     once_s = max(0.0, measured.wall_s - measured.launches * launch_s)
-    planned_s = ARMS * estimates.arm_seconds(Budget.QUICK, p50_ms)
+    planned_s = ARMS * estimates.estimate_arm_s(Budget.QUICK, p50_ms)
     return {"p50_ms": p50_ms, "launch_s": launch_s, "once_s": once_s, "wall_s": measured.wall_s, "planned_s": planned_s}
 
 

@@ -65,8 +65,8 @@ def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
         point = point_at(matrix, measurements.positions_of(run, [investigation.symptom.cell])[0])
     except LookupError:
         raise CannotMeasure(f"The run {run.pk} has no cell {investigation.symptom.cell} any more.") from None
-    arm_s = estimates.arm_seconds(matrix.budget, runs.cell_document(run, investigation.symptom.cell).p50_ms)
-    room = max(1, min(switches.MAX_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
+    arm_s = estimates.estimate_arm_s(matrix.budget, runs.cell_document(run, investigation.symptom.cell).p50_ms)
+    room = max(1, min(switches.MAX_CANDIDATES, blocks.max_arms_for(arm_s, limit=16) - OTHER_ARMS))
     return matrix, replace(point, values={**point.values, "hardware": f"node:{investigation.symptom.node}"}), room
 
 

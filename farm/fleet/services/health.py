@@ -13,7 +13,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.texts import strip_pydantic_prefix
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
-from farm.rules.planning.hours import is_zone
+from farm.rules.planning.hours import is_time_zone
 
 # so many times its first self-test a node may take: beyond what a busy minute does, within what is still the same node
 LATENCY_BAND = 3.0
@@ -148,7 +148,7 @@ def change_settings(
             f"The setting {where} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
             code=where or "invalid",
         ) from problem
-    if not is_zone(wanted.timezone):
+    if not is_time_zone(wanted.timezone):
         raise Invalid(
             f"“{wanted.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
         )

@@ -32,7 +32,7 @@ from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import LONGEST_ORDER, PlannedBlock, PlannedComparison, most_rounds
+from farm.rules.planning.plans import LONGEST_ORDER, PlannedBlock, PlannedComparison, max_rounds_to_order
 from farm.rules.wording.vocabulary import is_change
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
@@ -253,12 +253,12 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
         or not any(place.sample for place in report.samples if not place.reason)
     ):
         return False
-    return report.round + 1 < min(block.min_rounds, most_rounds(max_rounds))
+    return report.round + 1 < min(block.min_rounds, max_rounds_to_order(max_rounds))
 
 
 def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
     most = block.max_rounds if max_rounds is None else max_rounds
-    return most_rounds(most) if block.is_replacing else most
+    return max_rounds_to_order(most) if block.is_replacing else most
 
 
 def _judged(

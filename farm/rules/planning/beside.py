@@ -1,12 +1,13 @@
-"""A model beside another in one block: both are given the same inputs, where they take the same."""
+"""Makes the inputs of several models in one block the same, where the models take the same inputs."""
 
 from collections.abc import Sequence
 
 from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
-def difference(model: ModelFacts, other: ModelFacts) -> str:
-    """How the inputs of two models differ, by the first that does; empty where both take the same."""
+def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
+    """Describes the first difference between the inputs of two models; returns an empty string where both take the
+    same."""
     mine, theirs = ({port.name: port for port in side.inputs} for side in (model, other))
     for name in [*mine, *(name for name in theirs if name not in mine)]:
         if name not in mine or name not in theirs:
@@ -18,9 +19,11 @@ def difference(model: ModelFacts, other: ModelFacts) -> str:
     return ""
 
 
-def fed_alike(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
-    """Two models that take the same, with the same batch, sizes and kinds of values: those of the first where it may
-    choose."""
+def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
+    """Returns both models with the same batch, sizes and kinds of input values.
+
+    Both must take the same inputs. The first model's choice holds where both leave something open.
+    """
     fills = {port.name: port.fill for port in model.inputs}
     found = {
         "inputs": tuple(port.model_copy(update={"fill": fills.get(port.name, port.fill)}) for port in other.inputs),
@@ -33,22 +36,26 @@ def fed_alike(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFa
     return model.model_copy(update=first), other.model_copy(update={**found, **second})
 
 
-def side_by_side(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
-    """Models of one block, each that takes what the first does fed alike; how the inputs of another differ, if so."""
+def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
+    """Returns all models, with the inputs of each aligned to the first model's where it takes the same ones.
+
+    The second value describes how the inputs of the first model that takes other ones differ; it is empty where all
+    take the same.
+    """
     first, *others = models
     apart = ""
     found: list[ModelFacts] = []
     for other in others:
-        if (how := difference(first, other)) and not apart:
+        if (how := describe_input_difference(first, other)) and not apart:
             apart = how
         if not how:
-            first, other = fed_alike(first, other)
+            first, other = align_inputs(first, other)
         found.append(other)
     return [first, *found], apart
 
 
 def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
-    """Whether the same array fits both."""
+    """Whether the same array fits both ports."""
     return (
         port.dtype == other.dtype
         and len(port.shape) == len(other.shape)
@@ -59,7 +66,7 @@ def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
 
 
 def _sizes(model: ModelFacts, other: ModelFacts) -> dict[str, int]:
-    """What the first model has along each dynamic dimension of the other's inputs."""
+    """The first model's size along each dynamic dimension of the other's inputs."""
     theirs = {port.name: port for port in other.inputs}
     found: dict[str, int] = {}
     for port in model.inputs:

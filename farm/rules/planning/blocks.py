@@ -27,11 +27,12 @@ P = TypeVar("P")
 Positions = Callable[[P], Mapping[str, int]]
 
 
-def group(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
-    """The cells of each block, in order: at most `capacity`.
+def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
+    """Divides cells into blocks of at most `capacity` cells; `positions` gives a cell's place on each axis.
 
-    The first cell of all is repeated in every further block; where the values of the last axis do not fit one block,
-    the first of those is. Neighbouring groups are joined where they fit together, so that few blocks are needed.
+    The first cell of all is repeated in every further block as the baseline; where the values of the last axis do not
+    fit one block, the first of those values is repeated instead. Neighbouring groups are joined where they fit
+    together, so that few blocks are needed.
     """
     if not cells:
         return []
@@ -67,15 +68,16 @@ def _families(
     ]
 
 
-def capacity_for(arm_s: float, *, most: int) -> int:
-    return max(MIN_ARMS, min(most, int(MAX_BLOCK_S // arm_s)))
+def max_arms_for(arm_s: float, *, limit: int) -> int:
+    return max(MIN_ARMS, min(limit, int(MAX_BLOCK_S // arm_s)))
 
 
-def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
-    """(baseline, candidate, axis) for every pair of arms that differ in exactly one axis position, or in none (a twin).
+def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
+    """Lists (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
-    The baseline is the one with the earlier position. An axis that one of them does not set counts as a difference. An
-    added twin is compared with what it repeats alone: with any other arm it would say the same a second time.
+    The first two are places in `arms`; the baseline has the earlier position. An axis that only one of the arms sets
+    counts as a difference. An added twin is compared only with the arm that it repeats, since with any other arm it
+    would say the same a second time.
     """
     axes = {axis for arm in arms for axis in arm.positions}
     # arms that agree on all axes but one stand on a line: only along those does a pair differ in one axis

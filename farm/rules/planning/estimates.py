@@ -40,7 +40,7 @@ OUT_OF_TIME_ALONE = _OUT_OF_TIME.format("")
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How many rounds a budget measures: never fewer, usually, never more. `per_pair` rounds make one pair."""
+    """How many rounds a budget measures: at least, usually and at most. `per_pair` rounds make one pair."""
 
     least: int
     usual: int
@@ -69,8 +69,11 @@ SHORT_MODEL_S = 0.001
 OTHER_CALL = 0.25
 
 
-def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
-    """Wall-clock of one process launch; `is_tracing`: with a few traced inferences after its windows."""
+def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
+    """Estimates the wall-clock seconds of one process launch.
+
+    `latency_ms` None stands for an unknown model. With `is_tracing`, the launch also traces a few inferences.
+    """
     latency_s = _latency_s(latency_ms)
     rounds = ROUNDS[budget]
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
@@ -81,33 +84,36 @@ def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool
     return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s + (traced_s if is_tracing else 0.0)
 
 
-def arm_seconds(
+def estimate_arm_s(
     budget: Budget, latency_ms: float | None, *, rounds: int | None = None, is_tracing: bool = False
 ) -> float:
-    """Wall-clock of one arm in a block: its check, its first trace, and so many rounds, by default the budget's."""
-    each_s = sample_seconds(budget, latency_ms, is_tracing=is_tracing)
-    return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
+    """Estimates the seconds of one arm in a block: its check, its first trace and its rounds.
+
+    `rounds` None means the usual number of the budget.
+    """
+    each_s = estimate_sample_s(budget, latency_ms, is_tracing=is_tracing)
+    return estimate_setup_s(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
 
 
-def search_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """What a block takes once to find what it measures, in a launch of its own; 0 where there is nothing to find."""
+def estimate_search_s(scenario: Scenario, latency_ms: float | None) -> float:
+    """Estimates the seconds of the launch that finds what a block measures; 0 where nothing has to be found."""
     driven_s = scenario.search_s(latency_ms)
     return LAUNCH_S + driven_s if driven_s else 0.0
 
 
-def engine_launch_s(cells: Iterable[CellSpec]) -> float:
-    """What one launch of each cell takes beyond ONNX Runtime's, by their engines, all together."""
+def extra_launch_s(cells: Iterable[CellSpec]) -> float:
+    """Sums the seconds that one launch of each cell takes longer than with ONNX Runtime, because of its engine."""
     return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 
-def engine_once_s(cells: Iterable[CellSpec]) -> float:
-    """What a launch and a check of each cell take beyond ONNX Runtime's, all together."""
+def extra_setup_s(cells: Iterable[CellSpec]) -> float:
+    """Sums the seconds that a launch and a check of each cell take longer than with ONNX Runtime."""
     cells = list(cells)
-    return engine_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
+    return extra_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 
 
-def once_seconds(latency_ms: float | None) -> float:
-    """Wall-clock of one arm's check and first trace."""
+def estimate_setup_s(latency_ms: float | None) -> float:
+    """Estimates the seconds of one arm's check and first trace, which happen once before its rounds."""
     latency_s = _latency_s(latency_ms)
     fewest, most = TRACE_RUNS
     traced_s = min(max(TRACE_S, fewest * latency_s), most * latency_s)
@@ -119,15 +125,21 @@ def _latency_s(latency_ms: float | None) -> float:
 
 
 def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: float = 0.0) -> float:
-    """When a runner process counts as hanging; `longer_s`: what the programs of its block take besides."""
-    patient = ceil(4 * (sample_seconds(budget, latency_ms) + ROUNDS[budget].longest_s))
+    """Seconds after which a runner process counts as hanging.
+
+    `longer_s` is what the programs of its block take in addition.
+    """
+    patient = ceil(4 * (estimate_sample_s(budget, latency_ms) + ROUNDS[budget].longest_s))
     return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)) + 4 * longer_s, RUNNER_TIMEOUT_CEILING_S)
 
 
 def block_timeout_s(
     budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0, is_tracing: bool = False
 ) -> float:
-    """When a block counts as hanging: several times what its most rounds should take, and what is sustained."""
-    expected = arms * arm_seconds(budget, latency_ms, rounds=ROUNDS[budget].most, is_tracing=is_tracing)
+    """Seconds after which a block counts as hanging: several times what the largest number of rounds should take.
+
+    `longer_s` is added to that: setup, and the seconds of sustained work.
+    """
+    expected = arms * estimate_arm_s(budget, latency_ms, rounds=ROUNDS[budget].most, is_tracing=is_tracing)
     patient = max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected)))
     return min(patient + longer_s, BLOCK_TIMEOUT_CEILING_S)

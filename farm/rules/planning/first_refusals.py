@@ -16,20 +16,24 @@ _Found = tuple[int, Reason] | None
 
 
 class FirstRefusals:
-    """Asks each rule once for the parts that it looks at, however many cells have them."""
+    """Finds the first refusal of each cell; a rule is evaluated once for cells that share the parts it looks at."""
 
     def __init__(self) -> None:
         self._found: dict[object, _Found] = {}
 
-    def of(self, spec: CellSpec, about: Circumstances, parts: tuple[Part, Part, Part]) -> Reason | None:
-        """Of the cell with these parts: its program, session and workload."""
+    def find(self, spec: CellSpec, circumstances: Circumstances, parts: tuple[Part, Part, Part]) -> Reason | None:
+        """Returns the first reason, in the order of RULES, why the cell cannot run; None where nothing stands against
+        it.
+
+        `parts` are the cell's program, session and workload, in this order.
+        """
         earliest: _Found = None
         for rules, take in _GROUPS:
             key = take(parts)
             try:
                 found = self._found[key]
             except KeyError:
-                reasons = ((place, rule(spec, about)) for place, rule in rules)
+                reasons = ((place, rule(spec, circumstances)) for place, rule in rules)
                 found = self._found[key] = next(((place, why) for place, why in reasons if why is not None), None)
             if found is not None and (earliest is None or found[0] < earliest[0]):
                 earliest = found

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 
 def is_within(hours: str, now: datetime, *, timezone: str = "UTC") -> bool:
-    """Whether an aware moment lies within the hours by the clock of the zone; empty hours are always.
+    """Whether the moment `now` lies within hours such as `20:00-06:00`, by the clock of the time zone.
 
-    The end itself is outside. Equal beginning and end mean the whole day.
+    Empty hours mean always. The end itself lies outside. Hours whose beginning and end are equal mean the whole day.
     """
     if not hours:
         return True
@@ -18,8 +18,8 @@ def is_within(hours: str, now: datetime, *, timezone: str = "UTC") -> bool:
     return clock >= begin or clock < end
 
 
-def is_zone(name: str) -> bool:
-    """Whether a time zone of that name is known here."""
+def is_time_zone(name: str) -> bool:
+    """Whether this machine knows a time zone of that name."""
     try:
         ZoneInfo(name)
     except (ValueError, OSError, KeyError):

@@ -10,9 +10,10 @@ _ANY = NodeOffer(id="")
 
 
 class NullPairs:
-    """Counts blocks from pair to pair, node by node, through a plan.
+    """Decides which planned blocks get an A/A pair, by counting each node's blocks since its last pair.
 
-    A block that several nodes may take counts on each by its share; it carries a pair when one of them is due.
+    A block that several nodes may take counts on each by its share; it gets a pair when the count of any of them is
+    due. No nodes stand for whichever machine measures.
     """
 
     def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:
@@ -28,8 +29,8 @@ class NullPairs:
     def is_first_day(self, nodes: Sequence[NodeOffer]) -> bool:
         return any(node.is_first_day for node in nodes)
 
-    def note(self, nodes: Sequence[NodeOffer], *, has_pair: bool) -> None:
-        """Counts a block that was planned."""
+    def record_block(self, nodes: Sequence[NodeOffer], *, has_pair: bool) -> None:
+        """Counts a planned block on each node that may take it; a block with a pair sets the count to 0."""
         taking = nodes or (_ANY,)
         for node in taking:
             self._since[node.id] = 0.0 if has_pair else self._since[node.id] + 1.0 / len(taking)

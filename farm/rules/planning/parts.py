@@ -24,8 +24,7 @@ class Part:
     digest: str
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], words: dict[str, str]) -> Self:
-        """The part with these fields."""
+    def from_fields(cls, fields: Mapping[str, Any], words: dict[str, str]) -> Self:
         plain = {
             name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
             for name, value in fields.items()

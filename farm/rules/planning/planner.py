@@ -18,7 +18,7 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
-from farm.rules.planning.ways_out import WaysOut
+from farm.rules.planning.ways_out import WayOutFinder
 from farm.rules.planning.wishes import Circumstances, make_wish
 from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
@@ -42,12 +42,12 @@ def plan(
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
 ) -> Plan:
-    """The blocks that measure the matrix, and each point that cannot run with its reason.
+    """Plans which blocks measure the matrix, and gives each point that cannot run its reason.
 
-    Several models are measured in the same blocks and compared along the axis `model`, the first as the baseline.
-    `fleet` None means that no fleet is asked: one machine, `machine`, measures by itself. `known`: what the package
-    index says of releases.
-    `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
+    Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
+    `fleet` None means that one machine, `machine`, measures by itself. `known` is what the package index says of
+    releases. `with_null_pair` adds an A/A twin of the baseline to one in eight of a node's blocks, and to each on its
+    first day.
     """
     first, *others = [model] if isinstance(model, ModelFacts) else model
     learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
@@ -80,7 +80,7 @@ def _refused(
     matrix: Matrix, cells: Sequence[Resolved], asked: Sequence[tuple[Request, Point]]
 ) -> tuple[RefusedPoint, ...]:
     """The points that cannot run. `asked`: what each cell stands for."""
-    ways = WaysOut(
+    ways = WayOutFinder(
         matrix, [(cell, point) for cell, (_, point) in zip(cells, asked, strict=True) if cell.reason is None]
     )
     return tuple(
@@ -90,7 +90,7 @@ def _refused(
             labels=cell.labels,
             spec=cell.spec,
             reason=cell.reason,
-            way_out=ways.of(cell, fit_point_to_model(point, request.model), request),
+            way_out=ways.find(cell, fit_point_to_model(point, request.model), request),
         )
         for cell, (request, point) in zip(cells, asked, strict=True)
         if cell.reason is not None
@@ -98,7 +98,7 @@ def _refused(
 
 
 def fit_point_to_model(point: Point, model: ModelFacts) -> Point:
-    """The point with its scenario as it is measured with this model: a prompt that nobody gave is said."""
+    """Returns the point with its scenario completed for this model, such as with a default prompt length."""
     text = point.values.get("scenario")
     if not isinstance(text, str):
         return point
@@ -140,7 +140,7 @@ def _blocks(cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with
             has_pair = any(arm.twin_of is not None for arm in arms)
             if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < most:
                 arms, together, has_pair = _with_twin(arms), [*together, together[0]], True
-            pairs.note(nodes, has_pair=has_pair)
+            pairs.record_block(nodes, has_pair=has_pair)
             planned.append(_block(arms, together, matrix, home, number=number))
     return planned
 
@@ -210,12 +210,12 @@ def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
 
 
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
-    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
+    arm_s = estimates.estimate_arm_s(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
     different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
     longest_s = max(scenarios.of_cell(spec).seconds for spec in different)
     longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([spec], matrix, model) for spec in different)
-    capacity = blocks.capacity_for(arm_s + longest_s + longer_s, most=most)
-    return blocks.group(cells, positions=lambda cell: cell.positions, capacity=capacity)
+    capacity = blocks.max_arms_for(arm_s + longest_s + longer_s, limit=most)
+    return blocks.group_into_blocks(cells, positions=lambda cell: cell.positions, capacity=capacity)
 
 
 def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]:
@@ -251,10 +251,10 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
     around = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of_cell(spec) for spec in specs]
-    search_s = max(estimates.search_s(load, latency_ms) for load in loads)
-    program_s = estimates.engine_once_s(specs)
+    search_s = max(estimates.estimate_search_s(load, latency_ms) for load in loads)
+    program_s = estimates.extra_setup_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.engine_launch_s(specs) + _launch_s(specs, matrix, home.model)
+    round_s = estimates.extra_launch_s(specs) + _launch_s(specs, matrix, home.model)
     # their scenarios are of one family
     sustained_s = max(load.seconds for load in loads)
     longer_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
@@ -263,7 +263,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         arms=tuple(arms),
         comparisons=tuple(
             PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=home.smallest_detectable)
-            for first, second, axis in (() if budget is Budget.GLANCE else blocks.comparisons_among(arms))
+            for first, second, axis in (() if budget is Budget.GLANCE else blocks.list_comparisons(arms))
         ),
         tags=_tags(arms),
         nodes=home.ids,
@@ -274,15 +274,15 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         margins=home.margins,
         noise=home.noise,
         is_noise_assumed=home.is_noise_assumed,
-        minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
+        minutes=(len(arms) * estimates.estimate_arm_s(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
             budget, latency_ms, longer_s=program_s + max(load.max_launch_s(latency_ms) for load in loads)
         ),
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
         ),
-        once_s=len(arms) * estimates.once_seconds(latency_ms) + once_s,
-        round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing) + round_s,
+        once_s=len(arms) * estimates.estimate_setup_s(latency_ms) + once_s,
+        round_s=len(arms) * estimates.estimate_sample_s(budget, latency_ms, is_tracing=tracing) + round_s,
         is_tracing_rounds=tracing,
         sustained_s=sustained_s,
         tolerances=dict(matrix.tolerances),
@@ -296,14 +296,20 @@ def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> f
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
-    """The smallest change, a fraction, that the budget's last round sees, or so many; `noise` is s of single rounds."""
+    """Returns the smallest change, as a fraction, that the last of `rounds` can show; `rounds` None: the budget's most.
+
+    `noise` is the standard deviation of single rounds.
+    """
     known = ROUNDS[budget]
     pairs = (known.most if rounds is None else rounds) // known.per_pair
     return power.smallest_detectable(noise / sqrt(known.per_pair), pairs, margin)
 
 
-def announcement(plan: Plan) -> str:
-    """What measuring a plan takes and can see, in a sentence for whoever waits for it; empty where nothing compares."""
+def describe_plan(plan: Plan) -> str:
+    """Says in one sentence how many comparisons a plan makes, how long they take and which changes they can show.
+
+    Returns an empty string where the plan compares nothing.
+    """
     blocks = [block for block in plan.blocks if block.comparisons]
     if not blocks:
         return ""

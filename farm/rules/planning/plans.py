@@ -149,9 +149,11 @@ class PlannedBlock(Message):
     tolerances: dict[str, Tolerance] = Field(default_factory=dict, description="of single outputs, by name")
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
-    def promised_s(self, rounds: int) -> float | None:
-        """What so many rounds may take at most, whatever the machine does; the curves of `sustained` come on top.
-        Rounds that somebody asked for, which none replaces, have the block's limit."""
+    def max_duration_s(self, rounds: int) -> float | None:
+        """Returns the seconds that so many rounds may take at most; what `sustained_s` adds is not counted.
+
+        Where the number of rounds was asked for, this is the block's timeout. Returns None for plans too old to say.
+        """
         if not self.is_replacing:
             return self.block_timeout_s
         if self.once_s is None or self.round_s is None:
@@ -159,8 +161,8 @@ class PlannedBlock(Message):
         return PROMISE_FACTOR * (self.once_s + rounds * self.round_s)
 
 
-def most_rounds(max_rounds: int) -> int:
-    """Rounds to order from a node: `max_rounds`, and those that may replace dropped pairs."""
+def max_rounds_to_order(max_rounds: int) -> int:
+    """Returns how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
     return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
 
 
@@ -192,6 +194,6 @@ class Plan(Message):
     problem: str | None = None
 
 
-def positions_of(blocks: Iterable[PlannedBlock], refused: Iterable[RefusedPoint]) -> dict[str, Mapping[str, int]]:
+def positions_by_id(blocks: Iterable[PlannedBlock], refused: Iterable[RefusedPoint]) -> dict[str, Mapping[str, int]]:
     measured: dict[str, Mapping[str, int]] = {arm.id: arm.positions for block in blocks for arm in block.arms}
     return measured | {point.id: point.positions for point in refused}

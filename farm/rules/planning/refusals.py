@@ -53,8 +53,8 @@ class Circumstances:
     has_fleet: bool = True
 
 
-def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
-    """Why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
+def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
+    """Returns the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
         text = "No node is online: enrol one, or wait until one comes, and plan again."
@@ -79,7 +79,8 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
 
 
 def has_hardware(node: NodeOffer, hardware: str) -> bool:
-    """Whether a node is what the axis asks for: a tag, all of `a+b`, any of `a|b`, or `node:NAME`, `node:NUMBER`."""
+    """Whether a node fits the value of the axis `hardware`: a tag, all of `a+b`, any of `a|b`, or `node:NAME` or
+    `node:NUMBER`."""
     if hardware.startswith("node:"):
         wanted = hardware.removeprefix("node:")
         # no node is named by digits alone, so that a number is always a node's number
@@ -95,7 +96,7 @@ def _meant(word: str, valid: Sequence[str]) -> str:
 
 
 def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Whoever else believes in the package (a node that says it has it, a provider that is in no public build)."""
+    """The package must be allowed even where a node says that it has it, or a provider is in no public build."""
     sentence = distributions.refusal(spec.runtime, allowed=about.allowed)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
@@ -153,7 +154,7 @@ def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """Policies by which ONNX Runtime itself chooses a device: where it cannot follow one."""
+    """Refuses a policy by which ONNX Runtime chooses a device, where it cannot follow that policy."""
     policy = spec.session.policy
     if policy == NO_POLICY:
         return None
@@ -169,7 +170,7 @@ def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
 
 
 def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """A limit on memory can be held on the CPU's providers alone."""
+    """A limit on memory can only be enforced on the CPU's providers."""
     entry = providers.find(spec.provider)
     if not spec.session.memory_limit_mb or entry is None or entry.device == "cpu":
         return None
@@ -180,7 +181,7 @@ def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
 
 
 def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Calls that a runtime, a model or a scenario does not have."""
+    """Refuses calls that a runtime, a model or a scenario does not have."""
     model, has_calls = about.model, engines.engine_of(spec.runtime).has_calls
     if spec.session.call == BOUND:
         text = (
@@ -246,8 +247,8 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
-def no_int4(spec: CellSpec) -> Reason | None:
-    """Weights in 4 bits: releases that cannot compute with them."""
+def refuse_int4(spec: CellSpec) -> Reason | None:
+    """Returns the reason why the runtime cannot compute with 4-bit weights; None where it can or none are asked for."""
     if spec.recipe.precision != "int4":
         return None
     if engines.engine_of(spec.runtime).is_browser:
@@ -262,7 +263,7 @@ def no_int4(spec: CellSpec) -> Reason | None:
 
 
 def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """A simulator computes FP32, which the device does not: outputs and placement would be no device's."""
+    """A simulator computes FP32, which the device does not, so its outputs and placement would not be the device's."""
     entry = providers.find(spec.provider)
     if entry is None or not entry.simulated_on or about.model.is_quantised or about.model.compiled:
         return None
@@ -275,7 +276,7 @@ def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """ONNX Runtime pins its threads by their numbers, goes on where that is denied, and would be measured unpinned."""
+    """ONNX Runtime pins its threads by number, continues where that is denied, and would be measured unpinned."""
     if AFFINITIES not in spec.session.config:
         return None
     return unsupported(
@@ -328,14 +329,15 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 
 
 def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """What a scenario cannot do with this model, runtime or provider."""
+    """Refuses what a scenario cannot do with this model, runtime or provider."""
     shape_problem = partial(_shape_problem, about=about)
     problem = next(scenarios.of_cell(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
     return None if problem is None else unsupported(problem)
 
 
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Nothing that was tried at inspection ran. Whoever says sizes or inputs may know better."""
+    """Refuses a model of which no tried inputs ran at inspection, unless the matrix gives sizes or inputs of its
+    own."""
     model = about.model
     if not model.inputs_problem or model.inputs_sha256 is not None or about.asked_sizes or about.asked_inputs:
         return None
@@ -343,7 +345,7 @@ def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Inputs that are to be made: known by name, and of numbers that their type holds. Known models only."""
+    """Checks that each input to be made exists, and that its type holds the numbers. Known models only."""
     if about.model.inputs_sha256 is not None and about.asked_inputs:
         name = next(iter(about.asked_inputs))
         return unsupported(
@@ -386,7 +388,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (_not_loaded, (PROGRAM,)),
     (_not_converted, (PROGRAM,)),
     (_no_variant, (PROGRAM,)),
-    (lambda spec, _: no_int4(spec), (PROGRAM,)),
+    (lambda spec, _: refuse_int4(spec), (PROGRAM,)),
     (_not_simulated, (PROGRAM,)),
     (_not_pinned, (SESSION,)),
     (lambda spec, about: threads.refusal(spec, cores=about.cores), (PROGRAM, SESSION, WORKLOAD)),

@@ -1,4 +1,4 @@
-"""From a point of a matrix to the cell it stands for, or the reason why it cannot run."""
+"""Turns a point of a matrix into the cell it stands for, or into the reason why it cannot run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -91,7 +91,7 @@ class Resolver:
         )
 
     def resolve(self, point: Point, *, name: str) -> Resolved:
-        """The cell of a point, and the first reason that stands against it."""
+        """Returns the cell of a point, with the first reason why it cannot run, or else the nodes that may take it."""
         program = self._part(_PROGRAM_AXES, point, _program_of)
         session = self._part(_SESSION_AXES, point, _session_of)
         workload = self._part(_WORKLOAD_AXES, point, _workload_of)
@@ -107,7 +107,7 @@ class Resolver:
             program = self._typed(program, spec, nodes)
             spec = self._spec(program, session, workload)
         words = program.words | session.words | workload.words
-        reason = self._refusals.of(spec, self._circumstances(workload, point), (program, session, workload))
+        reason = self._refusals.find(spec, self._circumstances(workload, point), (program, session, workload))
         trial = None
         if reason is None and self._request.fleet is not None and not nodes:
             trial = next((node.id for node in self._request.fleet if may_try(node, spec)), None)
@@ -130,7 +130,7 @@ class Resolver:
         key = (axes, *map(point.positions.get, axes))
         if (part := self._parts.get(key)) is None:
             words = {axis: format_value(point.values[axis]) for axis in axes if axis in point.values}
-            part = self._parts[key] = Part.of(make(point, self._request), words)
+            part = self._parts[key] = Part.from_fields(make(point, self._request), words)
         return part
 
     def _spec(self, program: Part, session: Part, workload: Part) -> CellSpec:
@@ -169,14 +169,14 @@ class Resolver:
         if (too_few := threads.refusal(spec, cores=most)) is not None:
             return too_few
         if (reason := self._no_node.get(program)) is None:
-            reason = self._no_node[program] = refusals.no_node(spec, self._request.fleet or ())
+            reason = self._no_node[program] = refusals.explain_no_node(spec, self._request.fleet or ())
         return reason
 
     def _by_run(self, session: Part) -> Part:
         """The session of a model that no binding takes."""
         if (found := self._parts.get((session, "run"))) is None:
             settings = session.fields["session"].model_copy(update={"call": "run"})
-            found = self._parts[session, "run"] = Part.of({"session": settings}, session.words)
+            found = self._parts[session, "run"] = Part.from_fields({"session": settings}, session.words)
         return found
 
     def _typed(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
@@ -190,19 +190,19 @@ class Resolver:
             samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
             options = dict(sorted({**known, **recipe.options, **samples}.items()))
             fields = {**program.fields, "recipe": recipe.model_copy(update={"options": options})}
-            typed = self._parts[program, nodes] = Part.of(fields, program.words)
+            typed = self._parts[program, nodes] = Part.from_fields(fields, program.words)
         return typed
 
 
-def takes(node: NodeOffer, spec: CellSpec) -> bool:
+def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
     return _can_run(node, spec) and (node.cores is None or threads.needed_cores(spec) <= node.cores)
 
 
 def may_try(node: NodeOffer, spec: CellSpec) -> bool:
-    return spec.provider in node.may_try and takes(with_proven(node, spec.provider), spec)
+    return spec.provider in node.may_try and can_measure(add_proven_provider(node, spec.provider), spec)
 
 
-def with_proven(node: NodeOffer, provider: str) -> NodeOffer:
+def add_proven_provider(node: NodeOffer, provider: str) -> NodeOffer:
     tags = node.tags | {providers.provider_of(provider).tag}
     return node.model_copy(update={"providers": node.providers | {provider}, "tags": tags})
 

@@ -42,7 +42,10 @@ class Span:
 
 
 def forecast_spans(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[int, Span]:
-    """When each block is measured, by its number; without those that no machine takes. `queued`: by arrival."""
+    """Returns when and where each block is measured, by block number.
+
+    `queued` is ordered by arrival. Blocks that no machine takes are left out.
+    """
     waiting = list(queued)
     known = {machine.device: machine for machine in machines}
     free = [(max(0.0, machine.free_in_s), machine.device) for machine in machines]

@@ -10,7 +10,7 @@ from statistics import fmean
 from farm.contract.cells import Budget
 from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import PROMISE_FACTOR, TRACES_SHARE, PlannedBlock, most_rounds
+from farm.rules.planning.plans import PROMISE_FACTOR, TRACES_SHARE, PlannedBlock, max_rounds_to_order
 
 # the pace is that of so many rounds at the end
 PACE_ROUNDS = 5
@@ -22,7 +22,7 @@ STEP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class BlockProgress:
     """A block as far as it is. Planned: `planned_s` for all of it, `once_s` for its checks and first traces, `round_s`
     for a single round, `after_s` for what follows its rounds; what an old plan does not say is 0.
 
@@ -50,16 +50,16 @@ class Ahead:
     since_s: float = 0.0
 
     @classmethod
-    def of_plan(cls, block: PlannedBlock, *, rounds: int = 0) -> Ahead:
-        """A block of a plan that has measured so many rounds."""
+    def from_plan(cls, block: PlannedBlock, *, rounds: int = 0) -> BlockProgress:
+        """Returns the progress of a planned block that has measured so many rounds."""
         return cls(
             planned_s=60.0 * block.minutes,
             once_s=block.once_s or 0.0,
             round_s=block.round_s or 0.0,
             rounds=rounds,
-            ends=ends_of(block.budget, least=block.min_rounds, most=block.max_rounds),
-            replaced=most_rounds(block.max_rounds) if block.is_replacing else 0,
-            promised_s=block.promised_s(block.max_rounds) or inf,
+            ends=list_decision_rounds(block.budget, least=block.min_rounds, most=block.max_rounds),
+            replaced=max_rounds_to_order(block.max_rounds) if block.is_replacing else 0,
+            promised_s=block.max_duration_s(block.max_rounds) or inf,
             least=block.min_rounds,
             limit_s=block.block_timeout_s,
             after_s=block.sustained_s * len({arm.cell for arm in block.arms}),
@@ -67,7 +67,8 @@ class Ahead:
 
     @property
     def pace_s(self) -> float | None:
-        """What a round takes here; the one under way counts as soon as it takes longer. None before two rounds."""
+        """Mean seconds of the latest rounds; the round under way counts as soon as it takes longer. None before two
+        rounds."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -75,21 +76,24 @@ class Ahead:
         return mean if self.since_s <= mean else fmean([*latest, self.since_s])
 
     @property
-    def stretch(self) -> float | None:
-        """How many times longer than planned its rounds take; None where nobody can tell."""
+    def slowdown(self) -> float | None:
+        """How many times longer than planned its rounds take; None while that is unknown."""
         pace = self.pace_s
         return pace / self.round_s if pace is not None and self.round_s > 0 else None
 
     @property
-    def launch_stretch(self) -> float | None:
-        """The same of all its launches: before two rounds, that of its checks and first traces."""
+    def launch_slowdown(self) -> float | None:
+        """The slowdown of its rounds, or before two rounds that of its checks and first traces; None while unknown."""
         planned_s = self.checked * self.once_s
-        return self.checked_s / planned_s if self.stretch is None and planned_s > 0 else self.stretch
+        return self.checked_s / planned_s if self.slowdown is None and planned_s > 0 else self.slowdown
 
     @property
-    def expected(self) -> float:
-        """Rounds that it will probably have. Of blocks that a look leaves undecided half are decided at the next, which
-        makes the usual number of a budget; beyond the most it has as many more as it has had there."""
+    def expected_rounds(self) -> float:
+        """How many rounds the block will probably have in all.
+
+        Half of the blocks that a look leaves undecided are decided at the next, which makes the usual number of a
+        budget. Beyond the most, it has as many more as it has had there.
+        """
         *looks, most = [end for end in self.ends if end > self.rounds] or [self.rounds]
         if self.rounds > self.ends[-1]:
             return max(self.rounds, min(2 * self.rounds - self.ends[-1], self.replaced))
@@ -97,21 +101,24 @@ class Ahead:
 
     @property
     def room_s(self) -> float:
-        """Seconds in which rounds are begun: of what was promised, or that the least of them take until the limit."""
+        """Seconds in which new rounds may begin: what is left of the promised time, or what the minimum rounds still
+        need."""
         begun_s = self.begun_s or 0.0
-        least_s = max(0, self.least - self.rounds) * self.round_s * (self.launch_stretch or 1.0)
+        least_s = max(0, self.least - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)
         promised_s = self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0))
         return max(promised_s - begun_s, min(least_s, self.limit_s - begun_s))
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
-        """Whether its rounds, or the one under way, take much longer than usual here, which is so many times as long as
-        planned."""
-        return max(self.stretch or 0.0, self._standing) >= BUSY * max(1.0, usual)
+        """Whether a round takes much longer than usual; `usual` is how many times longer than planned rounds take
+        here."""
+        return max(self.slowdown or 0.0, self._standing) >= BUSY * max(1.0, usual)
 
     @property
     def _standing(self) -> float:
-        """How many times longer than planned what is under way takes by now; 0 where no round need be: where it may be
-        decided, further traces follow."""
+        """How many times longer than planned the round under way takes by now.
+
+        It is 0 where no round need be under way: once the block may be decided, further traces follow.
+        """
         if self.round_s <= 0 or (self.rounds and self.rounds in self.ends) or self.rounds > self.ends[-1]:
             return 0.0
         if self.rounds:
@@ -119,26 +126,26 @@ class Ahead:
         return (self.begun_s or 0.0) / (self.once_s + self.round_s)
 
 
-def ends_of(budget: Budget, *, least: int, most: int) -> list[int]:
-    """Rounds after which a block may be decided: the looks, and the most that it may have."""
+def list_decision_rounds(budget: Budget, *, least: int, most: int) -> list[int]:
+    """Lists the numbers of rounds after which a block may be decided: the looks, and the maximum."""
     looks = (ROUNDS[budget].per_pair * look for look in LOOKS)
     return [*(look for look in looks if least <= look < most), most]
 
 
-def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
-    """Seconds until these blocks are measured, so many of them at once; None while nobody can tell.
+def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float | None:
+    """Seconds until these blocks are measured, `at_once` of them at a time; None while that is unknown.
 
-    None too where only what follows the last round is missing: further traces have no pace.
+    It is also None where only further traces are missing, since those have no pace.
     """
-    paces = [stretch for block in blocks if (stretch := block.launch_stretch) is not None]
-    lefts = [left_of_block(block, stretch=max(paces, default=1.0)) for block in blocks]
+    paces = [stretch for block in blocks if (stretch := block.launch_slowdown) is not None]
+    lefts = [block_seconds_left(block, stretch=max(paces, default=1.0)) for block in blocks]
     known = [left for left in lefts if left is not None]
     if len(known) < len(lefts):
         return None
     return max(max(known, default=0.0), sum(known) / max(1, at_once)) or None
 
 
-def words_left(
+def describe_time_left(
     seconds: float,
     *,
     is_measuring: bool = True,
@@ -146,28 +153,33 @@ def words_left(
     least_s: float | None = None,
     is_slowed: bool = False,
 ) -> str:
-    """`time left: about 3 min`, of a busy machine that it may be longer; while something else comes first, `about 20 s
-    once it begins`, or `begins in about 12 min, about 20 s of measuring` where somebody can tell when; `least_s`: what
-    is known to come first where nobody can."""
+    """Says how long measuring still takes: `time left: about 3 min`, with a note where the machine is busy.
+
+    While something else comes first: `about 20 s once it begins`, or, where `begins_s` is known, `begins in about 12
+    min, about 20 s of measuring`. `least_s` is the least that comes first where `begins_s` is unknown.
+    """
     if is_measuring:
-        return f"time left: {about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
+        return f"time left: {format_about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
     if begins_s is None and (least_s or 0.0) < STEP_S:
-        return f"{about(seconds)} once it begins"
-    begins = about(begins_s) if begins_s is not None else f"at least {about(least_s or 0.0)}"
-    return f"begins in {begins}, {about(seconds)} of measuring"
+        return f"{format_about(seconds)} once it begins"
+    begins = format_about(begins_s) if begins_s is not None else f"at least {format_about(least_s or 0.0)}"
+    return f"begins in {begins}, {format_about(seconds)} of measuring"
 
 
-def about(seconds: float) -> str:
-    """`about 20 s`, `about 3 min`; never nothing."""
+def format_about(seconds: float) -> str:
+    """Formats a rounded duration: `about 20 s`, `about 3 min`; at least `about 5 s`."""
     if seconds >= MINUTES_FROM_S:
         return f"about {seconds / 60.0:.0f} min"
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
 
 
-def left_of_block(ahead: Ahead, *, stretch: float) -> float | None:
-    """Seconds until its rounds are measured, as far as the promise has room for them, and what follows them; before two
-    rounds `stretch` times as planned."""
-    missing = max(0.0, ahead.expected - ahead.rounds)
+def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
+    """Seconds until a block's rounds and what follows them are done; None while that is unknown.
+
+    Rounds beyond the promised time are not counted. Before two rounds, the block is taken to be `stretch` times slower
+    than planned.
+    """
+    missing = max(0.0, ahead.expected_rounds - ahead.rounds)
     if missing == 0:
         return 0.0 if ahead.after_s == 0 else None
     pace = ahead.pace_s

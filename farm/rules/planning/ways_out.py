@@ -1,4 +1,5 @@
-"""The way out of a refusal: by the code of its reason, the first change of the matrix that planning takes. Pure."""
+"""Finds the way out of a refusal: the first change of the matrix, by the code of the reason, with which planning
+succeeds. Pure."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.settings import Settings
 from farm.rules.planning.refusals import has_hardware
-from farm.rules.planning.resolution import Request, Resolved, Resolver, takes, with_proven
+from farm.rules.planning.resolution import Request, Resolved, Resolver, add_proven_provider, can_measure
 from farm.rules.runtimes import opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
@@ -95,10 +96,10 @@ WAYS: Mapping[ReasonCode, tuple[Changes, ...]] = {
 }
 
 
-class WaysOut:
-    """Of the refused points of one matrix, each reason looked at once.
+class WayOutFinder:
+    """Finds ways out for the refused points of one matrix; equal reasons of a model are looked up once.
 
-    `measured`: the cells of all other points, each with its point.
+    `measured` are the cells of all other points, each with its point.
     """
 
     def __init__(self, matrix: Matrix, measured: Sequence[tuple[Resolved, Point]]) -> None:
@@ -107,8 +108,11 @@ class WaysOut:
         self._measured = {_identity(cell) for cell, _ in measured}
         self._found: dict[tuple[str, str], WayOut | None] = {}
 
-    def of(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
-        """The change of the matrix by which something like this point is measured; None: none is known."""
+    def find(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+        """Returns the change of the matrix by which something like this refused point can be measured.
+
+        Returns None where none is known, or where MAX_REASONS different reasons were looked up already.
+        """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)
         if key not in self._found and len(self._found) < MAX_REASONS:
@@ -164,13 +168,13 @@ class WaysOut:
         return WayOut(label=label, axis=axis, values=tuple(plain_of(each) for each in values if each is not None))
 
 
-def taken(matrix: Matrix, way: WayOut) -> Matrix:
-    """The matrix with the change. Raises MatrixProblem."""
+def apply_way_out(matrix: Matrix, way: WayOut) -> Matrix:
+    """Returns the matrix with the change of the way out. Raises MatrixProblem where the changed matrix is invalid."""
     return matrices.parse(_plain_taken(matrix, way), allowed=matrix.allowed)
 
 
 def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
-    """Rules that exclude a value that is no more go with it."""
+    """Rules that exclude a value that is gone are removed with it."""
     plain: dict[str, Any] = matrix.as_plain()
     declared = plain["matrix"]
     declared.pop(way.axis, None)
@@ -182,12 +186,12 @@ def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
 
 
 def _asked(cell: Resolved, request: Request) -> WayOut | None:
-    """The owner of a node that would take the cell, had it proven its provider."""
+    """The way out that asks the owner of a node that would take the cell, had it proven its provider."""
     spec, entry = cell.spec, providers.provider_of(cell.spec.provider)
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
         return None
     able = (node for node in request.fleet or () if entry.name in node.may_be_asked)
-    node = next((node for node in able if takes(with_proven(node, entry.name), spec)), None)
+    node = next((node for node in able if can_measure(add_proven_provider(node, entry.name), spec)), None)
     if node is None:
         return None
     return WayOut(

@@ -18,7 +18,7 @@ _LONGER = (Budget.QUICK, Budget.STANDARD, Budget.PRECISE)
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What decides: s of single rounds, the margin, and what a round of the block costs."""
+    """What the cost of a change depends on: the noise of single rounds, the margin, and the size of the block."""
 
     noise: float
     margin: float
@@ -27,13 +27,16 @@ class Circumstances:
 
 
 def make_wish(change: float, budget: Budget, around: Circumstances) -> Wish:
-    """The first number of rounds that calls the change in 95 of 100 blocks, by this budget or a longer one."""
+    """Returns the fewest rounds and the minutes that detect the change in 95 of 100 blocks, with a sentence.
+
+    The budget is `budget` or a longer one. Where no number of rounds detects the change, only the sentence is set.
+    """
     wished, margin = percent(change), percent(around.margin)
     if change <= around.margin:
         text = f"No number of rounds detects {wished}: changes within the margin of {margin} are called equal there."
         return Wish(change=change, text=text)
     for longer, rounds in _seen_by(change, budget, around):
-        minutes = around.arms * estimates.arm_seconds(longer, around.latency_ms, rounds=rounds) / 60.0
+        minutes = around.arms * estimates.estimate_arm_s(longer, around.latency_ms, rounds=rounds) / 60.0
         how = "" if longer == budget else f" with `budget: {longer.value}`"
         text = f"{wished} is detected in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
         return Wish(change=change, budget=longer, rounds=rounds, minutes=minutes, text=text)

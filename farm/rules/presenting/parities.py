@@ -50,7 +50,7 @@ def unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parit
     if check is None or not check.unoptimised:
         return None
     preset = preset if preset in (parity.FP16, parity.BF16) else LEVELS
-    judgement = parity.judge(check.unoptimised, preset).compared_with(UNOPTIMISED)
+    judgement = parity.judge(check.unoptimised, preset).with_reference_named(UNOPTIMISED)
     return _parity(judgement, preset, check.unoptimised, reference=UNOPTIMISED)
 
 
@@ -93,11 +93,11 @@ def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labe
     if first.spec.artifact_sha256 != second.spec.artifact_sha256:
         preset = parity.ANY
         judgement = parity.judge_models(
-            pair.outputs, own=parity.own_presets(block.tolerances), is_labelled=is_labelled
-        ).compared_with(f"{first.id}'s")
+            pair.outputs, own=parity.presets_from_tolerances(block.tolerances), is_labelled=is_labelled
+        ).with_reference_named(f"{first.id}'s")
     else:
         preset = parity.preset_between(first.spec, second.spec, model.uploaded)
-        judgement = parity.judge(pair.outputs, preset).compared_with(f"{first.id}'s")
+        judgement = parity.judge(pair.outputs, preset).with_reference_named(f"{first.id}'s")
     found = _parity(judgement, preset, pair.outputs, reference=f"{first.id}, {first.spec.runtime}")
     known = dict(found)
     known["renamed"] = {output.reference_name: output.name for output in pair.outputs if output.reference_name}

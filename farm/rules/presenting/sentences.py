@@ -205,7 +205,7 @@ def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
         said.append(f"{failed} of {counted(of, 'cell')} fail{'s' if failed == 1 else ''} parity")
     if lost:
         loses = f"{len(lost)} of {counted(of, 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
-        said.append(f"{loses}, {accuracy_metrics.metric_of(lost[0]).loss(lost[0])}")
+        said.append(f"{loses}, {accuracy_metrics.metric_of(lost[0]).format_loss(lost[0])}")
     who = f" of {names}" if len(wrong) < of else ""
     return f"Wrong outputs{who}: {'; '.join(said)}"
 

@@ -51,14 +51,14 @@ class Difference:
 
     @property
     def change(self) -> Change:
-        """What the test says of the metric's value; whether lower is worse depends on the metric."""
+        """Says what the test shows of the metric's value; whether lower is worse depends on the metric."""
         if self.p >= 1 - LEVEL:
             return "no difference shown"
         return "lower" if self.value < 0 else "higher"
 
 
 def share_of_right(correct: Correct) -> Share:
-    """The share of samples that were right. Raises ValueError without samples."""
+    """Returns the share of samples that are right, with its interval. Raises ValueError without samples."""
     right = np.asarray(correct, dtype=bool)
     if right.size == 0:
         raise ValueError("There are no samples to judge: give labelled data.")
@@ -67,7 +67,10 @@ def share_of_right(correct: Correct) -> Share:
 
 
 def mean_error(errors: Errors) -> Share:
-    """The mean error of the samples with its t interval; the value itself where one sample shows no spread."""
+    """Returns the mean error of the samples with its t interval; of a single sample the interval is the value itself.
+
+    Raises ValueError without samples.
+    """
     values = np.asarray(errors, dtype=np.float64)
     if values.size == 0:
         raise ValueError("There are no samples to judge: give labelled data.")
@@ -78,7 +81,10 @@ def mean_error(errors: Errors) -> Share:
 
 
 def compare_shares(old: Correct, new: Correct) -> Difference:
-    """New minus old of two shares on the same samples, in the same order. Raises ValueError when counts differ."""
+    """Tests the difference, new minus old, of two shares on the same samples in the same order.
+
+    Raises ValueError without samples, or where their numbers differ.
+    """
     before, after = np.asarray(old, dtype=bool), np.asarray(new, dtype=bool)
     _check_paired(before.shape, after.shape)
     both, neither = int((before & after).sum()), int((~before & ~after).sum())
@@ -91,7 +97,10 @@ def compare_shares(old: Correct, new: Correct) -> Difference:
 
 
 def compare_errors(old: Errors, new: Errors) -> Difference:
-    """New minus old mean error on the same samples. Raises ValueError when counts differ, or under two."""
+    """Tests the difference, new minus old, of two mean errors on the same samples in the same order.
+
+    Raises ValueError where the numbers of samples differ, or are under two.
+    """
     before, after = np.asarray(old, dtype=np.float64), np.asarray(new, dtype=np.float64)
     _check_paired(before.shape, after.shape)
     if before.size < 2:
@@ -106,7 +115,7 @@ def compare_errors(old: Errors, new: Errors) -> Difference:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Places of the points (cost, accuracy) that no other beats: none is both cheaper and at least as accurate."""
+    """Returns the indices of the points (cost, accuracy) that no cheaper point equals or beats, the cheapest first."""
     order = sorted(range(len(points)), key=lambda at: (points[at][0], -points[at][1]))
     front: list[int] = []
     best = -np.inf
@@ -118,9 +127,10 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
-    """Places of the points that no other beats: none is at least as good in everything and better in something.
+    """Returns the indices of the points that no other point beats.
 
-    Every coordinate is a cost: give what should be high with its sign turned. Of equal points all stay.
+    A point beats another that is at least as good in everything and better in something. Every coordinate is a cost:
+    give what should be high with its sign turned. Of equal points all stay.
     """
     return [at for at, own in enumerate(points) if not any(_beats(other, own) for other in points)]
 

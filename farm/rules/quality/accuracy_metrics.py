@@ -44,20 +44,21 @@ class AccuracyMetric:
     most: float = 1.0
     at_once: int = 64
 
-    def value(self, value: float | None) -> str:
-        """`98.1 %`, or three digits."""
+    def format_value(self, value: float | None) -> str:
+        """Formats a value as a percentage, `98.1 %`, or with three digits; None gives the mark of what was not
+        measured."""
         if value is None:
             return numbers.NOT_MEASURED
         return numbers.accuracy(value) if self.is_share else numbers.plain(value)
 
-    def interval(self, low: float | None, high: float | None) -> str:
-        """`96.6–99.0 %`; empty where there is none."""
+    def format_interval(self, low: float | None, high: float | None) -> str:
+        """Formats an interval, cut at the bounds of the metric: `96.6–99.0 %`; empty where an end is None."""
         if low is None or high is None:
             return ""
         low, high = max(self.least, low), min(self.most, high)
-        return f"{self.value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.value(high)}"
+        return f"{self.format_value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.format_value(high)}"
 
-    def difference(self, found: "Accuracy") -> str:
+    def format_difference(self, found: "Accuracy") -> str:
         if found.difference is None:
             return ""
         shown = self._signed(found.difference) + (" points" if self.is_share else "")
@@ -65,24 +66,27 @@ class AccuracyMetric:
             return shown
         return f"{shown} ({self._signed(found.difference_low)} to {self._signed(found.difference_high)})"
 
-    def loss(self, found: "Accuracy") -> str:
-        """`top-1 98.0 → 0.6 %`: what the other cell reached, and this one."""
+    def format_loss(self, found: "Accuracy") -> str:
+        """Formats what the baseline reached and what this cell reached: `top-1 98.0 → 0.6 %`; empty where one is
+        unknown."""
         if found.value is None or found.difference is None:
             return ""
-        before = self.value(found.value - found.difference)
-        return f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {self.value(found.value)}"
+        before = self.format_value(found.value - found.difference)
+        return (
+            f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {self.format_value(found.value)}"
+        )
 
-    def sentence(self, found: "Accuracy") -> str:
-        """What a cell reached."""
+    def describe(self, found: "Accuracy") -> str:
+        """Says in one sentence what a cell reached, or why it has no value."""
         if found.value is None:
             return found.text
-        interval = self.interval(found.ci_low, found.ci_high)
+        interval = self.format_interval(found.ci_low, found.ci_high)
         beside = f" ({interval})" if interval else ""
         if self.is_yes_or_no:
-            return f"{self.value(found.value)} of {found.n:,} samples are {self.right}{beside}."
+            return f"{self.format_value(found.value)} of {found.n:,} samples are {self.right}{beside}."
         title = f"{self.title[0].upper()}{self.title[1:]}"
         by = f", by the user's own {found.recipe} (sha256 {found.judge_sha256[:12]})" if found.judge_sha256 else ""
-        return f"{title} {self.value(found.value)}{beside} over {found.n:,} samples{by}."
+        return f"{title} {self.format_value(found.value)}{beside} over {found.n:,} samples{by}."
 
     def _signed(self, number: float) -> str:
         text = numbers.fixed(100 * number, 2) if self.is_share else numbers.plain(number)
@@ -225,7 +229,8 @@ METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *
 
 
 def metric_of(found: "Accuracy") -> AccuracyMetric:
-    """The metric of a document; one that nobody here knows, of a package or of a user's judge, is a plain number."""
+    """Returns the metric of a cell's accuracy; an unknown one, of a package or a user's judge, becomes a plain
+    number."""
     return METRICS.get(found.metric) or AccuracyMetric(
         found.metric,
         found.metric,

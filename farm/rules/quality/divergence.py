@@ -1,8 +1,8 @@
-"""Where two runs of one graph part: bisection over the graph, with as few looks inside as possible.
+"""Finds where two runs of one graph diverge, by bisecting the graph with as few looks as possible.
 
 A look at a tensor costs a run of both sides. A tensor that agrees clears everything it is computed from; one that does
-not narrows the search to what it is computed from. The answer is a tensor that differs though nothing above it was seen
-to; about log2(nodes) looks.
+not narrows the search to what it is computed from. The answer is a tensor that differs although nothing above it was
+seen to differ, after about log2(nodes) looks.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class FirstDifference:
 
 
 class Graph:
-    """What is computed from what. Sets of nodes are kept as bits of whole numbers: place in the order is the bit."""
+    """Nodes and what each is computed from. Sets of nodes are kept as bits of integers: the bit is the node's index."""
 
     def __init__(self, nodes: Sequence[GraphNode]) -> None:
         self.nodes = tuple(nodes)
@@ -42,14 +42,15 @@ class Graph:
             # in order of execution, whatever a node reads was made before it
             self._above.append(_joined(self._above[at] | 1 << at for at in makers if at < len(self._above)))
 
-    def maker(self, tensor: str) -> GraphNode | None:
+    def find_maker(self, tensor: str) -> GraphNode | None:
         place = self._maker.get(tensor)
         return None if place is None else self.nodes[place]
 
-    def first_difference(self, bad: str, *, agrees: Looks, visible: Collection[str]) -> FirstDifference:
-        """Bisects above `bad`, a tensor known to differ. `agrees` looks at one tensor; `visible` are those it can.
+    def find_first_difference(self, bad: str, *, agrees: Looks, visible: Collection[str]) -> FirstDifference:
+        """Bisects the tensors that `bad` is computed from; `bad` is known to differ.
 
-        Raises KeyError when no node makes `bad`.
+        `agrees` looks at one tensor and says whether it is the same on both sides; only `visible` tensors can be looked
+        at. Raises KeyError where no node makes `bad`.
         """
         worst, seen = bad, []
         suspects = self._suspects(worst, visible)
@@ -63,10 +64,11 @@ class Graph:
                 worst, suspects = tensor, suspects & self._above[place]
         return FirstDifference(worst, self.nodes[self._maker[worst]], tuple(seen))
 
-    def part_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
-        """The maker of a tensor and the nodes at most so many steps above or below it, in order.
+    def nodes_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
+        """Returns the node that makes a tensor and the nodes at most so many steps above or below it, in order.
 
-        What stands below belongs to it: a runtime decides how to compute a node by what reads its output.
+        Nodes below belong to it because a runtime decides how to compute a node by what reads its output. Raises
+        KeyError where no node makes the tensor.
         """
         maker = self._maker[tensor]
         above, below = {maker}, {maker}
@@ -77,8 +79,8 @@ class Graph:
             below |= {place for place, node in enumerate(self.nodes) if made & set(node.inputs)}
         return tuple(self.nodes[place] for place in sorted(above | below))
 
-    def leaving(self, part: Sequence[GraphNode]) -> tuple[str, ...]:
-        """Tensors that a part makes and that are read outside it, or by nobody."""
+    def outputs_leaving(self, part: Sequence[GraphNode]) -> tuple[str, ...]:
+        """Returns the tensors that the nodes of a part make and that are read outside it, or by no node."""
         inside = set(part)
         read_outside = {name for node in self.nodes if node not in inside for name in node.inputs}
         read_inside = {name for node in part for name in node.inputs}
@@ -101,8 +103,8 @@ class Graph:
         return next(name for name in self.nodes[place].outputs if name in visible), place
 
 
-def outside_inputs(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
-    """Tensors that a part of a graph reads from outside, those stored in the model left out."""
+def inputs_from_outside(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
+    """Returns the tensors that the nodes of a part read from outside, without those stored in the model."""
     made = {name for node in part for name in node.outputs}
     read = dict.fromkeys(name for node in part for name in node.inputs if name)
     return tuple(name for name in read if name not in made and name not in stored)

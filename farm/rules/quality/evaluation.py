@@ -1,8 +1,8 @@
-"""Task accuracy between a node and the farm: recipes as text, judged samples as text, and what they come to. Pure.
+"""Task accuracy between a node and the farm: recipes and judged samples as text. Pure.
 
 A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
-means `top1` of it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and little-endian
-float32 figures, both compressed by zlib and written as base64.
+means `top1` after it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and
+little-endian float32 figures, both compressed by zlib and written as base64.
 """
 
 import base64
@@ -29,15 +29,15 @@ Judged = NDArray[Any]
 
 
 class RecipeProblem(ValueError):
-    """A recipe that cannot be meant; the message names the wrong word and those there are."""
+    """A recipe that cannot be read; the message names the wrong word and the valid ones."""
 
 
 class SamplesProblem(ValueError):
-    """Packed samples that are none."""
+    """Packed samples that cannot be unpacked, or that do not fit their report."""
 
 
 def parse_recipe(text: str) -> EvaluationRecipe:
-    """The recipe that a text declares. Raises RecipeProblem."""
+    """Parses the text of a recipe. Raises RecipeProblem where it cannot be read or names an unknown step or metric."""
     words, at, output = text.strip().partition("@")
     if len(text) > _MAX_TEXT or not text.isprintable() or (at and not output):
         raise RecipeProblem(f"The recipe {text[:60]!r} cannot be read: write it like top1, softmax+mse or top1@scores.")
@@ -51,20 +51,23 @@ def parse_recipe(text: str) -> EvaluationRecipe:
     return EvaluationRecipe(metric=metric, output=output or None, apply=apply, threshold=threshold)
 
 
-def recipe_text(recipe: EvaluationRecipe) -> str:
+def format_recipe(recipe: EvaluationRecipe) -> str:
     step = f"threshold={recipe.threshold:g}" if recipe.apply == "threshold" else recipe.apply
     return (f"{step}+" if step else "") + recipe.metric + (f"@{recipe.output}" if recipe.output else "")
 
 
 def pack_samples(judged: Judged) -> str:
-    """Right or wrong, or figures, as text."""
+    """Packs judged samples (truths, or figures) as text."""
     if judged.dtype.kind == "b":
         return "b1:" + base64.b64encode(zlib.compress(np.packbits(judged).tobytes(), 9)).decode()
     return "f4:" + base64.b64encode(zlib.compress(judged.astype("<f4").tobytes(), 9)).decode()
 
 
 def unpack_samples(report: AccuracyReport) -> Judged:
-    """The `n` judged samples of a report. Raises SamplesProblem when they are not those its metric has."""
+    """Unpacks the `n` judged samples of a report: truths, or float64 figures.
+
+    Raises SamplesProblem where the text is damaged, too long, or not of the kind and range of the report's metric.
+    """
     kind, _, packed = report.samples.partition(":")
     entry = METRICS.get(report.recipe.metric)
     # one of a package that is not installed here any more says itself which it is

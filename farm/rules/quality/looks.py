@@ -1,7 +1,7 @@
-"""A search for the first divergent node, as whoever asks and whoever searches agree on it.
+"""The search for the first divergent node, as the node's agent and the workshop agree on it.
 
-A node's agent has the candidate, the workshop the confined processes that cut a model open, and neither imports the
-other: a search is handed to the agent by what starts it.
+The agent runs the candidate, the workshop the confined processes that cut a model open, and neither imports the other:
+what starts a search hands it to the agent.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from farm.rules.quality.parity import FP32, Preset, judge
 
 
 class CandidateError(Exception):
-    """The candidate could not run what it was given. Only of the whole model is that the end of the search."""
+    """The candidate could not run what it was given. This ends the search only where it concerns the whole model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +46,23 @@ class Sides:
     preset: Preset = FP32
     check: Callable[[], None] = lambda: None
 
-    def differing(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
-        """What of a look is beyond the preset. Which value is largest says something of a model's outputs only."""
+    def find_failing_outputs(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
+        """Compares one look and returns the outputs that fail the preset.
+
+        With `inside`, agreement on the largest value is not asked for, since it only matters for a model's own outputs.
+        """
         preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
         return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where candidate and reference part.
+    """Where candidate and reference diverge.
 
     `tensor` is the first that differs and `node` makes it; `part` are the nodes of the smallest cut that still shows
     it, written to `folder` with its `inputs` and the `reference` of its output. `parity` is the candidate's on the
     whole model, `tensor_parity` of the tensor, `part_parity` on the cut: None when no cut within reach showed it.
-    `looks`: the tensors looked at.
+    `looks`: the tensors looked at, each with whether it agreed.
     """
 
     tensor: str
@@ -97,4 +100,5 @@ class Search(Protocol):
         sides: Sides,
         variant_dir: Path | None = None,
     ) -> Divergence | None:
-        """None when the candidate's outputs agree. Raises ReasonedError, CandidateError, whatever the sides raise."""
+        """Returns None when the candidate's outputs agree. Raises ReasonedError, CandidateError and whatever the sides
+        raise."""

@@ -73,22 +73,29 @@ class Judgement:
     preset: Preset | None = field(default=None, compare=False)
     is_unjudged: bool = field(default=False, compare=False)
 
-    def compared_with(self, other: str) -> "Judgement":
+    def with_reference_named(self, other: str) -> "Judgement":
         return replace(self, text=self.text.replace("the reference", other))
 
 
 def preset_for(precision: Precision, uploaded: str = "") -> Preset:
-    """The preset of a recipe's precision; of what changes nothing that of the model's own numbers, as of `uploaded`."""
+    """Returns the preset for the precision of a recipe.
+
+    `uploaded` is the precision that the model came in; it decides where the recipe changes nothing, and can only widen
+    fp16.
+    """
     own = _UPLOADED.get(uploaded, FP32)
     return {"fp32": own, "fp16": max(own, FP16, key=_WIDTH.index), "int4": INT4}.get(precision, INT8)
 
 
-def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
+def presets_from_tolerances(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
     return {name: Preset(OWN, atol=tolerance.atol, rtol=tolerance.rtol) for name, tolerance in tolerances.items()}
 
 
 def preset_between(spec: CellSpec, other: CellSpec, uploaded: str = "") -> Preset:
-    """Engine against engine: the wider of both precisions' presets, that of levels where only the level differs."""
+    """Returns the preset for comparing two engines: the wider of both precisions' presets.
+
+    It is that of optimisation levels where only the level differs.
+    """
     first, second = (preset_for(side.recipe.precision, uploaded) for side in (spec, other))
     wider = max(first, second, key=_WIDTH.index)
     is_level = spec.session.optimization != other.session.optimization
@@ -102,7 +109,11 @@ def judge(
     own: Mapping[str, Preset] | None = None,
     missing: Sequence[str] = (),
 ) -> Judgement:
-    """The verdict over all outputs. `own`: presets of single outputs; `missing`: reference outputs nobody computed."""
+    """Judges all outputs against the reference.
+
+    `own` are presets of single outputs by name; `missing` are outputs of the reference that nobody computed, which
+    fails.
+    """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
         return Judgement("fail", f"The output {missing[0]!r} of the reference was not computed.")
@@ -129,10 +140,11 @@ def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
 
 
 def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool = False) -> Judgement:
-    """A model's outputs against those of another, by the tolerances that somebody gave.
+    """Judges a model's outputs against those of another model, by the tolerances that the user gave.
 
-    Without one an output that differs is not judged: how close a retrained or pruned model should come is for its team
-    to say. Wrong in any case is another shape, and what is not finite where the other's is.
+    Without a tolerance an output that differs is not judged: how close a retrained or pruned model should come is for
+    its team to say. Another shape fails in any case, as do values that are not finite where the other's are. With
+    `is_labelled`, labelled data judge the difference.
     """
     judged = _judge_models(outputs, own=own, is_labelled=is_labelled)
     renamed = [f"{out.reference_name!r} is now called {out.name!r}" for out in outputs if out.reference_name]
@@ -159,7 +171,7 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
 
 
 def judge_random(operators: str) -> Judgement:
-    """Of a model that draws other numbers in every process: no run's outputs are those of another."""
+    """Returns the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
     return _unjudged(f": the model draws random numbers ({operators}).")
 
 

@@ -1,4 +1,4 @@
-"""What stayed in floating point when a quantised variant ran: read off its trace, not off its graph."""
+"""Finds what stayed in floating point when a quantised variant ran, from its trace and not from its graph."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class Executed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stayed:
-    """One family of operators: how many ran, those that ran in float by name, and their share of the whole time."""
+class FloatOperators:
+    """A family of operators: how many ran, the names of those that ran in float, and their share of the whole time."""
 
     family: str
     ran: int
@@ -47,8 +47,11 @@ class Stayed:
         return f"{len(self.in_float)} of {self.ran} {self.family} stayed FP32, {share} of the time."
 
 
-def stayed_float(operators: Iterable[Executed]) -> list[Stayed]:
-    """What of a quantised variant ran in float, the most time first; families that ran wholly in few bits count 0."""
+def find_float_operators(operators: Iterable[Executed]) -> list[FloatOperators]:
+    """Returns for each family of operators what ran in float, the most time first.
+
+    Families that ran only in few bits are included, with a time share of 0; families that did not run are not.
+    """
     listed = list(operators)
     total = sum(operator.time_us for operator in listed)
     found = []
@@ -57,12 +60,12 @@ def stayed_float(operators: Iterable[Executed]) -> list[Stayed]:
         ran = len(floats) + sum(operator.op_type in in_few_bits for operator in listed)
         if ran:
             share = sum(operator.time_us for operator in floats) / total if total else 0.0
-            found.append(Stayed(family, ran, tuple(operator.node for operator in floats), share))
+            found.append(FloatOperators(family, ran, tuple(operator.node for operator in floats), share))
     return sorted(found, key=lambda stayed: -stayed.time_share)
 
 
-def advice(stayed: Sequence[Stayed], *, precision: str, activation: str, hardware: str) -> list[str]:
-    """What to try next, from what ran in float."""
+def advise(stayed: Sequence[FloatOperators], *, precision: str, activation: str, hardware: str) -> list[str]:
+    """Suggests what to try next, as sentences, from what ran in float; empty where nothing did."""
     floats = [entry for entry in stayed if entry.in_float]
     if not floats:
         return []

@@ -1,4 +1,4 @@
-"""What to try next with an 8-bit variant, from how it was made and where its error is. Pure."""
+"""Suggests what to try next with an 8-bit variant, from how it was made and where its error is. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ class Layer(Protocol):
     def model_db(self) -> float | None: ...
 
 
-def advice(
+def advise(
     precision: str,
     options: Mapping[str, str],
     *,
@@ -28,9 +28,10 @@ def advice(
     layers: Sequence[Layer] = (),
     instruction_sets: Collection[str] = (),
 ) -> list[str]:
-    """Sentences, what matters most first.
+    """Suggests what to try next, as sentences, the most important first.
 
-    `samples`: of the calibration data; `layers`: worst first; `instruction_sets`: of a processor that measured it.
+    `samples` is the number of calibration samples; `layers` are ordered from the worst; `instruction_sets` are those of
+    a processor that measured the variant.
     """
     return [
         *_of_samples(precision, options, samples),

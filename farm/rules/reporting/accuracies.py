@@ -20,7 +20,7 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     judge = report.judge
     known = doc_cells.Accuracy(
         metric=recipe.metric,
-        recipe=evaluation.recipe_text(recipe) if judge is None else judge.file,
+        recipe=evaluation.format_recipe(recipe) if judge is None else judge.file,
         output=report.output,
         higher_is_better=not judge.lower_is_better if judge else entry is None or entry.higher_is_better,
         judge_sha256=judge and judge.sha256,
@@ -38,7 +38,7 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
         found = accuracy.share_of_right(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
         figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
         stated = known.model_copy(update={**figures, "samples": report.samples})
-    return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).sentence(stated)})
+    return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).describe(stated)})
 
 
 def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
@@ -99,7 +99,7 @@ def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_
         return own
     entry = accuracy_metrics.metric_of(told)
     return told.model_copy(
-        update={"text": f"{entry.sentence(told)} An earlier version on the same data: {entry.loss(told)}."}
+        update={"text": f"{entry.describe(told)} An earlier version on the same data: {entry.format_loss(told)}."}
     )
 
 
@@ -191,7 +191,7 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
     )
     against = baseline.model if baseline.model_sha256 != cell.model_sha256 else baseline.uploaded
     differs = _difference_sentence(told, found.change, against=against or "FP32")
-    return told.model_copy(update={"text": f"{accuracy_metrics.metric_of(told).sentence(told)} {differs}"})
+    return told.model_copy(update={"text": f"{accuracy_metrics.metric_of(told).describe(told)} {differs}"})
 
 
 def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
@@ -200,7 +200,7 @@ def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
 
 
 def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, against: str) -> str:
-    difference = accuracy_metrics.metric_of(judged).difference(judged)
+    difference = accuracy_metrics.metric_of(judged).format_difference(judged)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
     if judged.only_baseline is not None and judged.only_this is not None:

@@ -269,7 +269,7 @@ def _parity(
     if draws := record.model_of(spec).draws:
         return doc_cells.Parity(text=parity.judge_random(draws).text, unjudged=True)
     preset = record.preset or _preset(spec, record)
-    judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
+    judgement = parity.judge(check.outputs, preset, own=parity.presets_from_tolerances(own))
     is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset
     if not is_measured and (own_plain := parities.in_place_of_reference(spec, check)) is not None:
         return own_plain

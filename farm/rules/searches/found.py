@@ -129,8 +129,8 @@ def _accuracy(cell: Cell) -> str:
     if cell.accuracy is None or cell.accuracy.value is None:
         return ""
     metric = accuracy_metrics.metric_of(cell.accuracy)
-    interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
-    return f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
+    interval = metric.format_interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
+    return f"{metric.title} {metric.format_value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
 
 
 def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:

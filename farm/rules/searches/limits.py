@@ -86,9 +86,9 @@ class Limits:
         if cell.accuracy is None or cell.accuracy.value is None:
             return cell.accuracy.text if cell.accuracy is not None else f"accuracy {NOT_MEASURED}"
         metric = accuracy_metrics.metric_of(cell.accuracy)
-        beside = metric.difference(cell.accuracy) if self.min_accuracy is None else ""
-        interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
-        said = f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
+        beside = metric.format_difference(cell.accuracy) if self.min_accuracy is None else ""
+        interval = metric.format_interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
+        said = f"{metric.title} {metric.format_value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
         return f"{said}, {beside}" if beside else said
 
     def _judge_early_times(self, cell: Cell) -> Iterator[Judged]:

@@ -11,7 +11,7 @@ from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.fleet.selectors import make_node_offer
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
-from farm.rules.planning.resolution import takes
+from farm.rules.planning.resolution import can_measure
 from farm.runs.models import Attempt, Beside, Block, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.minutes import why_no_minutes
@@ -76,7 +76,7 @@ def _serving(node: Node, block: Block) -> "_Serving | None":
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
     offer = make_node_offer(node)
-    return all(takes(offer, spec) for spec in specs)
+    return all(can_measure(offer, spec) for spec in specs)
 
 
 class Family(NamedTuple):

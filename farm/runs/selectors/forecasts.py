@@ -21,9 +21,9 @@ from farm.contract.version import name_node_queue
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import PROMISE_FACTOR, most_rounds
+from farm.rules.planning.plans import PROMISE_FACTOR, max_rounds_to_order
 from farm.rules.planning.schedule import Machine, Queued, Span, forecast_spans
-from farm.rules.planning.time_left import Ahead, ends_of, left_of_block
+from farm.rules.planning.time_left import BlockProgress, block_seconds_left, list_decision_rounds
 from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.selectors.queue_order import in_turn
@@ -241,11 +241,11 @@ class Forecast:
         if begun is None:
             left_s = pace * row.planned_s - held_s
         else:
-            left_s = left_of_block(begun, stretch=pace) or begun.after_s - begun.since_s
+            left_s = block_seconds_left(begun, stretch=pace) or begun.after_s - begun.since_s
         return max(MIN_LEFT_S, left_s if left_s > 0 else OVERDUE_SHARE * held_s)
 
     @cached_property
-    def _begun(self) -> dict[int, Ahead]:
+    def _begun(self) -> dict[int, BlockProgress]:
         """The blocks whose first check has come, as far as they are."""
         reports = Report.objects.filter(
             attempt__block__in=[row.pk for row in self._leased],
@@ -259,21 +259,21 @@ class Forecast:
             if (seen := moments.get(row.pk))
         }
 
-    def _ahead(self, row: _Row, begun_at: datetime, rounds_at: Sequence[datetime]) -> Ahead:
+    def _ahead(self, row: _Row, begun_at: datetime, rounds_at: Sequence[datetime]) -> BlockProgress:
         """Rounds that an earlier order measured are no part of this one, nor those of an attempt that was lost."""
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
         most, after_s = row.max_rounds - row.first_round, 0.0
         ends = [most]
         if not row.first_round:
-            ends = ends_of(Budget(row.budget), least=rounds.least, most=most)
+            ends = list_decision_rounds(Budget(row.budget), least=rounds.least, most=most)
             after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
-        return Ahead(
+        return BlockProgress(
             planned_s=row.planned_s,
             once_s=once_s,
             round_s=round_s,
             rounds=len(rounds_at),
             ends=ends,
-            replaced=most_rounds(most),
+            replaced=max_rounds_to_order(most),
             promised_s=PROMISE_FACTOR * (once_s + most * round_s) or inf,
             least=max(0, rounds.least - row.first_round),
             limit_s=row.block_timeout_s or inf,
@@ -288,7 +288,7 @@ class Forecast:
 
     @cached_property
     def _run_paces(self) -> dict[int, float]:
-        known = [(row.run, ahead.stretch) for row in self._leased if (ahead := self._begun.get(row.pk))]
+        known = [(row.run, ahead.slowdown) for row in self._leased if (ahead := self._begun.get(row.pk))]
         return {run: max(pace for other, pace in known if other == run and pace) for run, pace in known if pace}
 
     @cached_property

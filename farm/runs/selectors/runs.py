@@ -16,7 +16,7 @@ from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_of
 from farm.fleet.states import NodeState, TrialState
-from farm.rules.planning.time_left import words_left
+from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
 from farm.rules.presenting.idle_reasons import Waiting, idle_reason
 from farm.rules.wording.numbers import counted
@@ -122,7 +122,7 @@ class Moment:
         if self.left_s is None:
             return ""
         how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
-        return words_left(self.left_s, begins_s=self.begins_s, least_s=self.least_s, **how)
+        return describe_time_left(self.left_s, begins_s=self.begins_s, least_s=self.least_s, **how)
 
     @property
     def shown(self) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from farm.registry.selectors import evaluation_of, model_facts, prompts_ref
 from farm.registry.states import VersionState
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.settings import PREVIOUS
-from farm.rules.planning.beside import side_by_side
+from farm.rules.planning.beside import align_models
 from farm.rules.runtimes.models import ModelFacts
 from farm.runs.models import Comparison, Run
 
@@ -80,12 +80,12 @@ def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
     if len(versions) == 1:
         return [model_facts(versions[0])]
     known = _named_facts(versions)
-    alike, apart = side_by_side(known)
+    alike, apart = align_models(known)
     return alike if apart else [facts.model_copy(update=_given(known)) for facts in alike]
 
 
 def difference_of(versions: Sequence[Version]) -> str:
-    return side_by_side(_named_facts(versions))[1]
+    return align_models(_named_facts(versions))[1]
 
 
 def _named_facts(versions: Sequence[Version]) -> list[ModelFacts]:

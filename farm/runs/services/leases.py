@@ -37,7 +37,7 @@ from farm.fleet.services import clear_wait
 from farm.registry.models import ArtifactFile
 from farm.registry.selectors import describe_uploaded_numbers, wheels_of
 from farm.rules.cells import scenarios
-from farm.rules.planning.plans import most_rounds
+from farm.rules.planning.plans import max_rounds_to_order
 from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import distributions, indexes
 from farm.runs import clocks
@@ -99,12 +99,12 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         attempt=attempt,
         budget=plan.budget,
         seed=(block.seed + attempt) % 2**31,
-        max_rounds=most_rounds(block.max_rounds),
+        max_rounds=max_rounds_to_order(block.max_rounds),
         first_round=block.first_round,
         fail_fast=block.run.fail_fast,
         runner_timeout_s=plan.runner_timeout_s,
         block_timeout_s=plan.block_timeout_s,
-        promised_s=plan.promised_s(block.max_rounds - block.first_round),
+        promised_s=plan.max_duration_s(block.max_rounds - block.first_round),
         # a block that goes on has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,

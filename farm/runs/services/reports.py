@@ -17,7 +17,7 @@ from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply,
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
-from farm.rules.planning.plans import most_rounds
+from farm.rules.planning.plans import max_rounds_to_order
 from farm.runs import clocks
 from farm.runs.models import NONE, Arm, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
@@ -157,7 +157,7 @@ def _checked(report: Report, held: Held, *, measured: int) -> float:
         report,
         block=block.plan,
         next_round=first + measured,
-        max_rounds=most_rounds(block.max_rounds),
+        max_rounds=max_rounds_to_order(block.max_rounds),
         first_round=first,
     )
     if isinstance(report, AccuracyReport):

@@ -25,7 +25,7 @@ from farm.registry.services import check_has_files, ensure_preparation, ensure_v
 from farm.registry.states import MakingState
 from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
@@ -292,7 +292,7 @@ def _sentence(plan: Plan) -> str:
     if not plan.blocks:
         return f"Nothing to measure{refused}."
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
-    return f"{size}{refused}, {about(60.0 * plan.minutes)}."
+    return f"{size}{refused}, {format_about(60.0 * plan.minutes)}."
 
 
 def cancel_run(*, run: Run, by: User) -> Run:

@@ -11,7 +11,7 @@ from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Version
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
@@ -57,7 +57,7 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
     words = assert_is_page(signed_in.get("/fleet/"))
     assert "1 of 1 node online; 1 block waiting" in words
     minutes = run.blocks.get().plan.minutes
-    assert f"cpu 1 0 1 {numbers.duration(60 * minutes)} in {about(60 * minutes)}" in words
+    assert f"cpu 1 0 1 {numbers.duration(60 * minutes)} in {format_about(60 * minutes)}" in words
     rows.MadeUpNode(node).measure(run, most_rounds=4)
     words = assert_is_page(signed_in.get("/fleet/"))
     assert "1 of 1 node online; 1 block being measured" in words

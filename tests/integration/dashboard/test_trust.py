@@ -179,7 +179,7 @@ def test_a_plan_knows_how_slow_a_model_was_when_it_was_measured_last(version: Ve
     slow = plan_run(version=version, matrix=TWO)
     assert slow.minutes > 5 * quick.minutes
     # eight rounds of it fit into what is promised
-    assert all((block.promised_s(8) or 0.0) > 8 * len(block.arms) * 3 * 1.3 for block in slow.blocks)
+    assert all((block.max_duration_s(8) or 0.0) > 8 * len(block.arms) * 3 * 1.3 for block in slow.blocks)
     for unread in ('{"p50_ms": null}', '{"p50_ms": "slow"}', "[]", "{}", "not JSON"):
         CellDocument.objects.update(body=unread)
         assert latencies(version) is None

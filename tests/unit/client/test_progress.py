@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import Progress as RichProgress
 from rich.progress import TextColumn
 
-from farm.rules.planning.time_left import about
+from farm.rules.planning.time_left import format_about
 from onnxfarm.here import progress
 from onnxfarm.testing import Clock
 from tests.unit.rules.making import make_block, make_check, make_round
@@ -94,7 +94,7 @@ def test_what_checks_take_here_and_now_lengthens_the_estimate(clock: Clock) -> N
     follower.say_again()
     # half of what comes before the rounds took four times as long as all of it should
     left_s = 8 * 60 * block.minutes - clock.now
-    assert out.getvalue().splitlines()[-1].endswith(f", time left: {about(left_s)}")
+    assert out.getvalue().splitlines()[-1].endswith(f", time left: {format_about(left_s)}")
 
 
 def test_a_first_round_that_takes_longer_than_all_was_planned_has_no_estimate(clock: Clock) -> None:

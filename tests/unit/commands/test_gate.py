@@ -67,7 +67,7 @@ def test_the_rounds_that_were_asked_for_are_the_most_that_are_measured(budget: s
     assert (block.max_rounds, block.is_replacing) == (rounds, False)
     assert block.min_rounds <= rounds
     # they are measured on a busy machine too, as long as a block of so many may take
-    assert block.promised_s(rounds) == block.block_timeout_s >= planned.blocks[0].block_timeout_s
+    assert block.max_duration_s(rounds) == block.block_timeout_s >= planned.blocks[0].block_timeout_s
 
 
 def test_a_gate_without_rounds_goes_on_as_far_as_its_verdicts_and_its_budget_look() -> None:

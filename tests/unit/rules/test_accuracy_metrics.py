@@ -37,7 +37,7 @@ def between(value: float, low: float, high: float) -> dict[str, float]:
 )
 def test_a_figure_in_words(metric: str, changes: dict[str, Any], sentence: str) -> None:
     found = made(metric, **changes)
-    assert metric_of(found).sentence(found) == sentence
+    assert metric_of(found).describe(found) == sentence
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_a_figure_in_words(metric: str, changes: dict[str, Any], sentence: str) 
 )
 def test_a_difference_in_words(metric: str, changes: dict[str, Any], words: str) -> None:
     found = made(metric, **changes)
-    assert metric_of(found).difference(found) == words
+    assert metric_of(found).format_difference(found) == words
 
 
 def test_a_figure_that_is_not_there_is_not_measured() -> None:
-    assert METRICS["top1"].value(None) == numbers.NOT_MEASURED
+    assert METRICS["top1"].format_value(None) == numbers.NOT_MEASURED
 
 
 def test_a_metric_that_nobody_here_knows_keeps_the_direction_of_its_document() -> None:
@@ -104,5 +104,5 @@ def test_an_entry_that_is_none_is_left_out_and_told(
 def test_a_loss_is_told_by_what_was_reached_before_and_now():
     entry = METRICS["top1"]
     known = {"metric": "top1", "value": 0.006, "difference": -0.974}
-    assert entry.loss(Accuracy.model_validate(known)) == "top-1 98.0 → 0.6 %"
-    assert not entry.loss(Accuracy.model_validate({**known, "difference": None}))
+    assert entry.format_loss(Accuracy.model_validate(known)) == "top-1 98.0 → 0.6 %"
+    assert not entry.format_loss(Accuracy.model_validate({**known, "difference": None}))

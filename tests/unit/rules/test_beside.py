@@ -246,16 +246,16 @@ def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> Non
 
 def test_another_input_type_or_size_is_a_difference_and_a_free_dimension_is_none() -> None:
     image = fed("x", "N", 3, 32, 32)
-    assert beside.difference(model_fed("a", image), model_fed("b", fed("x", 1, 3, "h", "w"))) == ""
+    assert beside.describe_input_difference(model_fed("a", image), model_fed("b", fed("x", 1, 3, "h", "w"))) == ""
     differing = [fed("x", "N", 4, 32, 32), fed("x", "N", 3, 32), fed("x", "N", 3, 32, 32, dtype="float16")]
     for other in differing:
-        assert beside.difference(model_fed("a", image), model_fed("b", other)).startswith(
+        assert beside.describe_input_difference(model_fed("a", image), model_fed("b", other)).startswith(
             "'x' is float32['N', 3, 32, 32]"
         )
-    assert beside.difference(model_fed("a", image), model_fed("b", fed("pixels", "N", 3, 32, 32))) == (
+    assert beside.describe_input_difference(model_fed("a", image), model_fed("b", fed("pixels", "N", 3, 32, 32))) == (
         "a takes 'x' and b does not"
     )
-    assert beside.difference(model_fed("a"), model_fed("b", image)) == "b takes 'x' and a does not"
+    assert beside.describe_input_difference(model_fed("a"), model_fed("b", image)) == "b takes 'x' and a does not"
 
 
 def test_both_models_are_given_the_sizes_and_values_of_the_first() -> None:
@@ -263,14 +263,14 @@ def test_both_models_are_given_the_sizes_and_values_of_the_first() -> None:
     second = model_fed(
         "b", fed("ids", "rows", "length", dtype="int64", fill="0..9"), sizes={"length": 128}, batch="rows"
     )
-    _, other = beside.fed_alike(first, second)
+    _, other = beside.align_inputs(first, second)
     assert other.sizes == {"length": 64}
     assert [one.fill for one in other.inputs] == ["0..99"]
 
 
 def test_a_fixed_batch_is_the_batch_of_both() -> None:
     free, fixed = model_fed("a", fed("x", "N", 3), batch="N"), model_fed("b", fed("x", 8, 3), batch=8)
-    plan = planner.plan(matrices.from_options(runtime="1.31.1"), beside.fed_alike(free, fixed))
+    plan = planner.plan(matrices.from_options(runtime="1.31.1"), beside.align_inputs(free, fixed))
     assert [arm.spec.workload.batch for arm in plan.blocks[0].arms] == [8, 8]
 
 
@@ -278,6 +278,6 @@ def test_of_several_models_each_that_takes_the_same_is_fed_as_the_first_is() -> 
     first = model_fed("a", fed("ids", "N", "seq"), sizes={"seq": 64}, batch="N")
     alike = model_fed("b", fed("ids", "N", "length"), sizes={"length": 128}, batch="N")
     others = [model_fed("c", fed("other", "N", 3)), model_fed("d")]
-    (_, second, third, _), apart = beside.side_by_side([first, alike, *others])
+    (_, second, third, _), apart = beside.align_models([first, alike, *others])
     assert (second.sizes, third) == ({"length": 64}, others[0])
     assert apart == "a takes 'ids' and c does not"

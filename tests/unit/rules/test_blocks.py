@@ -16,11 +16,11 @@ RELEASES = releases.ONNXRUNTIME[9:33]
 
 def grouped(plain, capacity=MAX_ARMS):
     points = expand(matrix.parse(plain)).points
-    return points, blocks.group(points, positions=lambda point: dict(point.positions), capacity=capacity)
+    return points, blocks.group_into_blocks(points, positions=lambda point: dict(point.positions), capacity=capacity)
 
 
 def test_no_cells_make_no_blocks():
-    assert blocks.group([], positions=dict, capacity=4) == []
+    assert blocks.group_into_blocks([], positions=dict, capacity=4) == []
 
 
 def test_what_fits_one_block_is_one_block():
@@ -61,9 +61,9 @@ def test_comparisons_name_the_one_axis_in_which_two_arms_differ():
 
 
 def test_the_room_in_a_block_follows_from_the_seconds_of_an_arm():
-    assert blocks.capacity_for(10.0, most=16) == 16
-    assert blocks.capacity_for(100.0, most=16) == 6
-    assert blocks.capacity_for(9999.0, most=16) == 2
+    assert blocks.max_arms_for(10.0, limit=16) == 16
+    assert blocks.max_arms_for(100.0, limit=16) == 6
+    assert blocks.max_arms_for(9999.0, limit=16) == 2
 
 
 axis_sizes = st.fixed_dictionaries(

@@ -32,7 +32,7 @@ WORSE = np.array([True] * 70 + [False] * 30)
 )
 def test_a_recipe_is_read_and_written_alike(text: str, recipe: EvaluationRecipe) -> None:
     assert evaluation.parse_recipe(text) == recipe
-    assert evaluation.parse_recipe(evaluation.recipe_text(recipe)) == recipe
+    assert evaluation.parse_recipe(evaluation.format_recipe(recipe)) == recipe
 
 
 @pytest.mark.parametrize(

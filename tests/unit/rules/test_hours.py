@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from farm.rules.planning.hours import is_within, is_zone
+from farm.rules.planning.hours import is_time_zone, is_within
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_summer_time_moves_the_hours_with_the_clock_on_the_wall() -> None:
 
 @pytest.mark.parametrize(("name", "known"), [("UTC", True), ("Europe/Vienna", True), ("Mars/Base", False), ("", False)])
 def test_zones_are_known_by_name(name: str, known: bool) -> None:
-    assert is_zone(name) is known
+    assert is_time_zone(name) is known
 
 
 @pytest.mark.parametrize("name", ["../etc/passwd", "/etc/passwd", "a\x00b"])
 def test_a_zone_is_no_path(name: str) -> None:
-    assert not is_zone(name)
+    assert not is_time_zone(name)

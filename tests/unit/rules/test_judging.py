@@ -18,7 +18,7 @@ from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.judging.evidence import Evidence
 from farm.rules.matrices.matrix import parse
 from farm.rules.planning.planner import plan
-from farm.rules.planning.plans import most_rounds
+from farm.rules.planning.plans import max_rounds_to_order
 from tests.unit.rules.making import (
     make_block,
     make_check,
@@ -63,7 +63,7 @@ def test_whoever_surely_goes_on_is_told_so_by_the_whole_evidence(budget, broken,
     _, replies = fed(block, reports, max_rounds=max_rounds)
     sure = [block_verdicts.surely_goes_on(report, block, max_rounds=max_rounds) for report in reports]
     assert all(reply.go_on for reply, is_sure in zip(replies, sure, strict=True) if is_sure)
-    assert sum(sure) == 3 + min(block.min_rounds, most_rounds(max_rounds)) - 1
+    assert sum(sure) == 3 + min(block.min_rounds, max_rounds_to_order(max_rounds)) - 1
 
 
 def test_a_round_in_which_every_arm_broke_is_judged_by_the_whole_evidence():
@@ -93,7 +93,7 @@ def test_a_block_that_was_told_how_many_rounds_measures_no_more_of_them():
 def test_at_most_half_as_many_rounds_replace_dropped_ones():
     _, replies = fed(make_block(), _disturbed_rounds(12, disturbed=set(range(12))))
     assert [reply.go_on for reply in replies] == [True] * 11 + [False]
-    assert [most_rounds(rounds) for rounds in (8, 24, 96)] == [12, 36, 96]
+    assert [max_rounds_to_order(rounds) for rounds in (8, 24, 96)] == [12, 36, 96]
 
 
 def test_arms_that_were_called_slower_are_traced_again_four_times():

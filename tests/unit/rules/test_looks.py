@@ -20,14 +20,14 @@ def parity(name: str, **more: float) -> OutputParity:
 
 def test_what_is_within_the_preset_does_not_differ() -> None:
     sides = Sides(compare=lambda look: [parity("right"), parity("wrong", violations=1)])
-    assert [output.name for output in sides.differing(LOOK)] == ["wrong"]
+    assert [output.name for output in sides.find_failing_outputs(LOOK)] == ["wrong"]
 
 
 def test_which_value_is_largest_counts_for_the_models_outputs_alone() -> None:
     swapped = parity("scores", cosine=0.999, top1_agreement=0.5)
     sides = Sides(compare=lambda look: [swapped], preset=INT8)
-    assert sides.differing(LOOK, inside=False) == [swapped]
-    assert sides.differing(LOOK) == []
+    assert sides.find_failing_outputs(LOOK, inside=False) == [swapped]
+    assert sides.find_failing_outputs(LOOK) == []
 
 
 def test_a_search_goes_on_unless_somebody_stops_it() -> None:

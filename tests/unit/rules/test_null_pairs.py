@@ -51,11 +51,11 @@ def test_one_new_node_among_those_that_may_take_it_is_enough() -> None:
 def test_a_block_of_two_nodes_counts_half_on_each() -> None:
     nodes = (node("a", blocks_since_pair=6), node("b", blocks_since_pair=6))
     pairs = NullPairs(nodes)
-    pairs.note(nodes, has_pair=False)
+    pairs.record_block(nodes, has_pair=False)
     assert not pairs.is_due(nodes)
-    pairs.note(nodes, has_pair=False)
+    pairs.record_block(nodes, has_pair=False)
     assert pairs.is_due(nodes)
-    pairs.note(nodes, has_pair=True)
+    pairs.record_block(nodes, has_pair=True)
     assert not pairs.is_due(nodes)
 
 

@@ -356,14 +356,14 @@ def test_a_precise_budget_sees_smaller_changes():
 
 
 def test_a_quick_sample_of_a_fast_model_takes_about_a_second():
-    assert 0.8 < estimates.sample_seconds(Budget.QUICK, 0.5) < 1.3
+    assert 0.8 < estimates.estimate_sample_s(Budget.QUICK, 0.5) < 1.3
 
 
 @pytest.mark.parametrize("budget", list(Budget))
 def test_slower_models_and_longer_budgets_take_longer(budget):
-    times = [estimates.arm_seconds(budget, latency_ms) for latency_ms in (None, 50.0, 500.0, 5000.0)]
+    times = [estimates.estimate_arm_s(budget, latency_ms) for latency_ms in (None, 50.0, 500.0, 5000.0)]
     assert times == sorted(times)
-    assert times[0] >= estimates.arm_seconds(Budget.GLANCE, None)
+    assert times[0] >= estimates.estimate_arm_s(Budget.GLANCE, None)
 
 
 def test_a_very_slow_model_still_gets_two_arms_a_block():
@@ -392,6 +392,6 @@ def test_calibration_data_that_cannot_serve_refuse_a_static_variant_in_their_own
 
 def test_a_block_promises_the_time_of_its_rounds_and_nothing_where_no_budget_bounds_them():
     block = make_block().model_copy(update={"once_s": 10.0, "round_s": 5.0})
-    assert block.promised_s(8) == pytest.approx(5 * block.promised_s(0))
+    assert block.max_duration_s(8) == pytest.approx(5 * block.max_duration_s(0))
     for unknown in ("once_s", "round_s"):
-        assert block.model_copy(update={unknown: None}).promised_s(8) is None
+        assert block.model_copy(update={unknown: None}).max_duration_s(8) is None

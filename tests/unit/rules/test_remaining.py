@@ -12,18 +12,18 @@ import pytest
 
 from farm.contract.cells import Budget
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import most_rounds
-from farm.rules.planning.time_left import Ahead, ends_of, seconds_left, words_left
+from farm.rules.planning.plans import max_rounds_to_order
+from farm.rules.planning.time_left import BlockProgress, describe_time_left, list_decision_rounds, seconds_left
 from tests.unit.rules.making import make_block
 from worker.agent.measurement.schedule import BlockSchedule
 
 RECORDED = Path(__file__).parents[2] / "bench" / "real_aa.jsonl"
 
 
-def ahead(*, rounds: int = 0, **changes: object) -> Ahead:
+def ahead(*, rounds: int = 0, **changes: object) -> BlockProgress:
     """A block of 8 rounds of 5 s after 20 s of checks: one minute."""
     known = {"planned_s": 60.0, "once_s": 20.0, "round_s": 5.0, "rounds": rounds, "ends": [8]}
-    return Ahead(**{**known, **changes})
+    return BlockProgress(**{**known, **changes})
 
 
 def test_what_has_not_begun_takes_what_was_planned() -> None:
@@ -41,7 +41,7 @@ def test_checks_that_take_longer_than_planned_lengthen_the_rest() -> None:
 
 def test_before_two_rounds_checks_and_traces_tell_how_long_a_launch_takes_here() -> None:
     slow = ahead(begun_s=50.0, checked=0.5, checked_s=40.0, least=8)
-    assert (slow.stretch, slow.launch_stretch) == (None, 4.0)
+    assert (slow.slowdown, slow.launch_slowdown) == (None, 4.0)
     assert seconds_left([slow]) == 4.0 * 60.0 - 50.0
     # the block after it too
     assert seconds_left([slow, ahead()]) == 2 * 4.0 * 60.0 - 50.0
@@ -106,7 +106,7 @@ def test_what_follows_the_last_round_has_no_estimate() -> None:
 def test_a_plan_of_before_rounds_were_estimated_still_has_its_minutes() -> None:
     old = ahead(once_s=0.0, round_s=0.0, begun_s=15.0)
     assert seconds_left([old]) == 45.0
-    assert ahead(round_s=0.0, rounds=2, rounds_s=(9.0,)).stretch is None
+    assert ahead(round_s=0.0, rounds=2, rounds_s=(9.0,)).slowdown is None
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_plan_of_before_rounds_were_estimated_still_has_its_minutes() -> None:
 def test_a_block_is_expected_to_have_its_usual_rounds_and_at_each_look_those_that_half_of_them_take(
     budget: Budget, rounds: int, most: int, expected: int
 ) -> None:
-    ends = ends_of(budget, least=ROUNDS[budget].least, most=most)
-    assert ahead(rounds=rounds, ends=ends, replaced=most_rounds(most)).expected == expected
+    ends = list_decision_rounds(budget, least=ROUNDS[budget].least, most=most)
+    assert ahead(rounds=rounds, ends=ends, replaced=max_rounds_to_order(most)).expected_rounds == expected
 
 
 def recorded_rounds() -> list[float]:
@@ -138,19 +138,19 @@ def recorded_rounds() -> list[float]:
     return [wall_s / 8.0 for wall_s in blocks.values()]
 
 
-def estimates(durations: Iterable[float]) -> Iterator[tuple[Ahead, float, float]]:
+def estimates(durations: Iterable[float]) -> Iterator[tuple[BlockProgress, float, float]]:
     """A `standard` block that no look decides, after each round that the node's own clock lets it measure: as far as it
     is, the time left, and what its latest round took."""
     now = 0.0
     block = make_block(budget="standard")
-    promised_s = block.promised_s(block.max_rounds)
+    promised_s = block.max_duration_s(block.max_rounds)
     schedule = BlockSchedule(promised_s, least=block.min_rounds, clock=lambda: now)
     rounds: list[float] = []
-    for duration, _ in zip(durations, range(most_rounds(block.max_rounds)), strict=False):
+    for duration, _ in zip(durations, range(max_rounds_to_order(block.max_rounds)), strict=False):
         with schedule.measuring():
             now += duration
         rounds.append(duration)
-        told = replace(Ahead.of_plan(block, rounds=len(rounds)), begun_s=now, rounds_s=rounds[1:])
+        told = replace(BlockProgress.from_plan(block, rounds=len(rounds)), begun_s=now, rounds_s=rounds[1:])
         left_s = seconds_left([told])
         if not schedule.has_room_for_a_round:
             return
@@ -174,19 +174,21 @@ def test_what_is_left_neither_jumps_nor_passes_what_was_promised(start: int) -> 
 
 def test_a_block_of_a_plan_is_read_off_it() -> None:
     block = make_block()
-    assert seconds_left([Ahead.of_plan(block)]) == pytest.approx(60 * block.minutes)
+    assert seconds_left([BlockProgress.from_plan(block)]) == pytest.approx(60 * block.minutes)
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(1.0, "about 5 s"), (23.0, "about 25 s"), (89.0, "about 90 s"), (190.0, "about 3 min")]
 )
 def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
-    assert words_left(seconds) == f"time left: {words}"
-    assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
-    assert words_left(seconds, is_measuring=False, least_s=4.0) == f"{words} once it begins"
-    least = words_left(seconds, is_measuring=False, least_s=720.0)
+    assert describe_time_left(seconds) == f"time left: {words}"
+    assert describe_time_left(seconds, is_measuring=False) == f"{words} once it begins"
+    assert describe_time_left(seconds, is_measuring=False, least_s=4.0) == f"{words} once it begins"
+    least = describe_time_left(seconds, is_measuring=False, least_s=720.0)
     assert least == f"begins in at least about 12 min, {words} of measuring"
-    assert words_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"
+    assert (
+        describe_time_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning import blocks, planner
-from farm.rules.planning.resolution import Request, Resolver, takes
+from farm.rules.planning.resolution import Request, Resolver, can_measure
 from tests.unit.rules.drawn_plans import draw_fleet, draw_matrix, draw_model, draw_node
 
 SEEDS = range(250)
@@ -38,7 +38,7 @@ def test_a_point_is_the_same_cell_and_refused_for_the_same_reason_alone_as_among
             assert found == Resolver(request).resolve(settled, name="c1")
             assert found.labels == settled.labels
             if found.reason is None and request.fleet is not None:
-                assert found.nodes == {node.id for node in request.fleet if takes(node, found.spec)}
+                assert found.nodes == {node.id for node in request.fleet if can_measure(node, found.spec)}
 
 
 @pytest.mark.parametrize("seeds", [SEEDS[start : start + 50] for start in SEEDS[::50]])
@@ -62,7 +62,7 @@ def test_arms_are_compared_where_they_differ_in_one_axis_or_in_none():
             arms = list(block.arms)
             dice.shuffle(arms)
             arms = [arm.model_copy(update={"arm": number, "twin_of": None}) for number, arm in enumerate(arms)]
-            pairs = blocks.comparisons_among(arms)
+            pairs = blocks.list_comparisons(arms)
             assert {frozenset(pair[:2]): pair for pair in pairs} == {
                 frozenset((first.arm, second.arm)): pair
                 for first, second in combinations(arms, 2)

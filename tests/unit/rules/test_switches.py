@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
-from farm.rules.planning.blocks import comparisons_among
+from farm.rules.planning.blocks import list_comparisons
 from farm.rules.planning.planner import plan
 from farm.rules.searches import switches
 from farm.rules.searches.switches import CANDIDATES, Candidate, Trial
@@ -118,7 +118,7 @@ def test_one_block_holds_both_releases_and_every_candidate_beside_the_new_one() 
     tried = [arm.spec for arm in block.arms if arm.spec.session.disabled_optimizers]
     assert [spec.session.disabled_optimizers for spec in tried] == [(name,) for name in NAMES]
     assert {str(spec.runtime) for spec in tried} == {NEW}
-    axes = [axis for _, _, axis in comparisons_among(block.arms)]
+    axes = [axis for _, _, axis in list_comparisons(block.arms)]
     assert axes.count("runtime") == 1
 
 

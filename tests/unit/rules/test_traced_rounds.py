@@ -53,7 +53,7 @@ def test_traced_rounds_take_longer_and_the_plan_says_so() -> None:
     assert traced.round_s is not None
     assert plain.round_s is not None
     assert 0.8 < traced.round_s - plain.round_s < 1.0
-    slow = [estimates.sample_seconds(Budget.QUICK, 500.0, is_tracing=tracing) for tracing in (False, True)]
+    slow = [estimates.estimate_sample_s(Budget.QUICK, 500.0, is_tracing=tracing) for tracing in (False, True)]
     assert slow[1] - slow[0] == pytest.approx(estimates.SECOND_SESSION_S + 10 * 0.5)
 
 

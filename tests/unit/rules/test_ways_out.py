@@ -12,7 +12,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan
 from farm.rules.planning.resolution import Request
-from farm.rules.planning.ways_out import MAX_REASONS, WAYS, taken
+from farm.rules.planning.ways_out import MAX_REASONS, WAYS, apply_way_out
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.models import CompiledFacts, ModelFacts
 from farm.rules.runtimes.releases import nearest_release, newest_release
@@ -86,7 +86,7 @@ def test_a_refusal_names_the_change_that_planning_takes(case: str) -> None:
     way = plan.refused[0].way_out
     assert (way.axis, list(way.values)) == (axis, values) if way is not None else axis == ""
     if way is not None:
-        again = planner.plan(taken(matrix.from_options(**declared), way), model)
+        again = planner.plan(apply_way_out(matrix.from_options(**declared), way), model)
         assert again.cells > plan.cells
         assert again.problem is None
 
@@ -126,7 +126,7 @@ def test_a_rule_that_names_a_release_stands_beside_the_releases() -> None:
     assert way is not None
     words = shlex.split(way.command)
     assert words[3] == "--matrix"
-    assert matrix.parse(words[4]) == taken(declared, way)
+    assert matrix.parse(words[4]) == apply_way_out(declared, way)
 
 
 def test_a_value_that_others_are_measured_with_stays() -> None:
@@ -185,7 +185,7 @@ def test_what_excludes_a_value_goes_with_it() -> None:
     )
     [point] = planner.plan(declared, NEWER).refused
     assert point.way_out is not None
-    changed = taken(declared, point.way_out)
+    changed = apply_way_out(declared, point.way_out)
     assert [str(runtime) for runtime in changed.axes["runtime"]] == [NEW, NEWEST]
     assert [dict(rule) for rule in changed.exclude] == [{"runtime": Runtime.of(NEW), "batch": 1}]
 
@@ -211,7 +211,7 @@ def test_on_a_farm_the_command_submits_the_whole_matrix_to_it() -> None:
     assert way is not None
     *words, text, wait = shlex.split(way.command)
     assert (words, wait) == (["onnxfarm", "submit", "model.onnx", "--matrix"], "--wait")
-    assert read_matrix(text) == taken(matrix.from_options(**declared), way).as_plain()
+    assert read_matrix(text) == apply_way_out(matrix.from_options(**declared), way).as_plain()
 
 
 def test_a_browsers_release_is_submitted_to_the_farm_that_has_its_browser() -> None:

@@ -83,8 +83,8 @@ def test_an_announcement_says_what_a_plan_takes_and_can_see():
     plan = planner.plan(matrix.from_options(runtime="1.29.0,1.31.1"), make_model())
     (block,) = plan.blocks
     known = block.model_copy(update={"max_rounds": 24, "is_noise_assumed": False, "noise": 0.03})
-    assumed, measured = (planner.announcement(plan.model_copy(update={"blocks": (one,)})) for one in (block, known))
+    assumed, measured = (planner.describe_plan(plan.model_copy(update={"blocks": (one,)})) for one in (block, known))
     assert assumed.startswith("1 comparison in about 19 s, ")
     assert "changes from 2.9 % on" in assumed
     assert "its known noise" in measured
-    assert planner.announcement(plan.model_copy(update={"blocks": ()})) == ""
+    assert planner.describe_plan(plan.model_copy(update={"blocks": ()})) == ""
