@@ -180,9 +180,14 @@ def news(ended: Sequence["Ended"], *, since: datetime) -> News:
     recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
     ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
-    worse = sum(not lead.change.is_gain for _, lead in told)
+    worse = sum(is_worse(lead) for _, lead in told)
     counts = f"{worse} worse, {len(told) - worse} better since last week" if recent else ""
     return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), counts, bool(ended))
+
+
+def is_worse(lead: Lead) -> bool:
+    """Whether a release or a version of the model changed it for the worse; one precision beside another is no news."""
+    return lead.axis in NEWS_AXES and _gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
 
 # of news, in this order; what has settled is none

@@ -64,6 +64,7 @@ class Panel:
     """`hidden`: how many targets the filter took away. `versions`: those that were measured, the newest first."""
 
     asked: Asked
+    headline: str
     sentence: str
     left_out: str
     note: str
@@ -104,6 +105,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     return Panel(
         asked=asked,
+        headline=hardware_words.headline(newest, asked.wish, asked.goal),
         sentence=hardware_words.answer(newest, asked.wish, asked.goal),
         left_out=hardware_words.left_out(found),
         note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),

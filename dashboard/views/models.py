@@ -185,10 +185,10 @@ def models(request: HttpRequest) -> HttpResponse:
         return lists.as_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
     listed = paged(request, rows)
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
-    listing = Listing(
-        table(lines(list(listed)), box="models"), listed, words=wanted, searches="Name", together=together
-    )
-    return render(request, "dashboard/models.html", {"list": listing})
+    shown_lines = lines(list(listed))
+    listing = Listing(table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
+    worse = sum(runs.is_worse(line.lead) for line in shown_lines)
+    return render(request, "dashboard/models.html", {"list": listing, "worse": worse})
 
 
 def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:

@@ -307,7 +307,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         searches="Model",
         together=[Together("Compare", reverse("dashboard:compare"), key="c")],
     )
-    return render(request, "dashboard/runs.html", {"list": listing})
+    in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
+    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress})
 
 
 def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:

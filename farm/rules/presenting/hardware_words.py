@@ -85,6 +85,19 @@ def limits(wish: Wish) -> str:
     return " and ".join(budget + loss)
 
 
+def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
+    """The best figure and where it was measured, in a few words; empty where nothing was measured."""
+    kept = [row for row in found if not wish.is_asked or row.keeping == "kept"]
+    best = next(((row, row.best) for row in kept if row.best is not None), None)
+    if best is None:
+        return f"no target within {limits(wish)}" if found and wish.is_asked else ""
+    where, setting_measured = best
+    by_items = goal == "items" and setting_measured.cell.throughput is not None
+    is_processor = setting_measured.is_processor
+    figure = items_words(setting_measured.cell, is_processor=is_processor) if by_items else time(setting_measured)
+    return f"{figure} at best, on {target(where)}"
+
+
 def answer(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
     """Where one version may run, in a sentence or two. `found`: its targets, as `hardware.targets` sorts them."""
     if not found:

@@ -1,8 +1,10 @@
-"""Pictures of every page of a running farm, for docs/screens: light and dark, wide and narrow.
+"""Pictures of the pages of a running farm, for docs/screens: wide and light, narrow and dark.
 
 .venv/bin/python -m tests.acceptance.browser.filled FOLDER      # leave it up; it prints one-time sign-in links
 .venv/bin/python -m tests.acceptance.browser.screens LINK [--run N] [--cell CELL] [--only NAME,NAME] [--out FOLDER]
+      [--looks 1366-light,390-dark]
 
+Without --only the pages of DOCS; `--only all` for every page.
 Numbers of models, watches, alerts, channels and variants are found on the farm's own lists; a page that the farm has
 nothing for is left out, and named: `live` while no run is being measured. The pictures of shared pages are made through
 share links of a day, closed after it. With `pngquant` on PATH (Debian's package) pictures are kept with 128 colours,
@@ -25,6 +27,11 @@ PNGQUANT = shutil.which("pngquant")
 # the farm measures on the same cores
 PATIENCE_MS = 120_000
 SIZES = {"1366": {"width": 1366, "height": 768}, "390": {"width": 390, "height": 844}}
+LOOKS = "1366-light,390-dark"
+DOCS = (
+    "home,models,model,new-run,run,cell,trace,graph,accuracy,operators,compare,alerts,alert,trends,fleet,node,hardware,"
+    "shared-run"
+)
 # name of the picture → the page on which a link to it stands, and where
 FOUND = {
     "model": ("/models/", "#models tbody th a"),
@@ -141,8 +148,10 @@ def shared(page: Page, origin: str, known: dict[str, str], wanted: list[str]) ->
             page.locator("#shares form button").first.click()
 
 
-def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, known: dict[str, str]) -> Iterator[str]:
-    """Sign in once, then one picture of each page, theme and width; names of files, and of pages that are not there."""
+def take(
+    browser: Browser, link: str, *, wanted: dict[str, str], looks: list[str], out: Path, known: dict[str, str]
+) -> Iterator[str]:
+    """Sign in once, then one picture of each page and look; yields names of files, and of pages that are not there."""
     parts = urlsplit(link)
     origin = f"{parts.scheme}://{parts.netloc}"
     page = signed_in(browser, link)
@@ -153,35 +162,33 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
         # last, as who is signed in is led on from there
         there |= {"sign-in": there.pop("sign-in")} if "sign-in" in there else {}
         state = page.context.storage_state()
-        for width, viewport in SIZES.items():
-            context = browser.new_context(storage_state=state, viewport=viewport)
+        for width, theme in (look.split("-") for look in looks):
+            context = browser.new_context(
+                storage_state=state, viewport=SIZES[width], color_scheme=theme, reduced_motion="reduce"
+            )
             context.set_default_timeout(PATIENCE_MS)
-            yield from _pictures(context.new_page(), origin, there, out, width)
+            for name, path in there.items():
+                target = out / f"{name}-{width}-{theme}.png"
+                take_picture(context.new_page(), origin + path, name=name, target=target)
+                yield str(target)
             context.close()
 
 
-def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, width: str) -> Iterator[str]:
-    """Each page is asked for once; charts follow light and dark by themselves."""
-    for name, path in there.items():
-        if name == "sign-in":
-            page.context.clear_cookies()
-        page.emulate_media(color_scheme="light", reduced_motion="reduce")
-        answer = page.goto(origin + path, wait_until="load")
-        assert answer is not None
-        assert answer.status == (404 if name == "not-found" else 200), f"{path} answered {answer.status}"
-        if name in PRESSED:
-            page.locator(PRESSED[name]).first.click()
-            page.wait_for_load_state()
-        if page.locator("#graph-says").count():
-            expect(page.locator("#graph-says")).to_be_hidden(timeout=120_000)
-        for theme in ("light", "dark"):
-            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-            # drawn anew in the other colours within two frames
-            page.evaluate("new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))")
-            target = out / f"{name}-{width}-{theme}.png"
-            page.screenshot(path=target, animations="disabled")
-            squeeze(target)
-            yield str(target)
+def take_picture(page: Page, url: str, *, name: str, target: Path) -> None:
+    """Load the page, wait until it is drawn, keep its picture, and close it."""
+    if name == "sign-in":
+        page.context.clear_cookies()
+    answer = page.goto(url, wait_until="load")
+    assert answer is not None
+    assert answer.status == (404 if name == "not-found" else 200), f"{url} answered {answer.status}"
+    if name in PRESSED:
+        page.locator(PRESSED[name]).first.click()
+        page.wait_for_load_state()
+    if page.locator("#graph-says").count():
+        expect(page.locator("#graph-says")).to_be_hidden(timeout=PATIENCE_MS)
+    page.screenshot(path=target, animations="disabled")
+    squeeze(target)
+    page.close()
 
 
 def squeeze(picture: Path) -> None:
@@ -197,7 +204,8 @@ def main() -> None:
     parser.add_argument("--run", type=int, default=1)
     parser.add_argument("--cell", default="c5")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME=RUN", help="a run's chart; repeat")
-    parser.add_argument("--only", metavar="NAME,NAME", help="these pages; all of them by default")
+    parser.add_argument("--only", metavar="NAME,NAME", default=DOCS, help="these pages; `all` for every page")
+    parser.add_argument("--looks", metavar="WIDTH-THEME,…", default=LOOKS)
     parser.add_argument("--out", type=Path, default=Path("docs/screens"))
     options = parser.parse_args()
     if CHROMIUM is None:
@@ -206,14 +214,15 @@ def main() -> None:
     known |= {
         f"scenario-{name}": f"/runs/{run}/#charts" for name, _, run in (one.partition("=") for one in options.scenario)
     }
-    names = options.only.split(",") if options.only else list(known)
+    names = list(known) if options.only == "all" else options.only.split(",")
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no page {unknown[0]!r}: choose of {', '.join(known)}")
     wanted = {name: known[name] for name in names}
     options.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        for line in take(browser, options.link, wanted=wanted, out=options.out, known=known):
+        looks = options.looks.split(",")
+        for line in take(browser, options.link, wanted=wanted, looks=looks, out=options.out, known=known):
             print(line, flush=True)
         browser.close()
 

@@ -173,6 +173,18 @@ def test_a_model_is_a_row_with_what_its_last_run_led_with(signed_in: Client, lis
     assert found["encoder"][3:7] == ["▲ slower", "24 % slower", "21–26 %", "95 %, 8 rounds"]
 
 
+def test_lists_are_headed_by_how_many_there_are_and_how_many_got_worse(
+    signed_in: Client, listed: list[Run], team: Team, owner: User
+) -> None:
+    assert "2 models, 1 got worse" in assert_is_page(signed_in.get("/models/"))
+    assert "1 model" in assert_is_page(signed_in.get("/models/?q=decoder"))
+    assert "3 runs" in assert_is_page(signed_in.get("/runs/"))
+    Run.objects.create(team=team, requested_by=owner, matrix={}, state="running", version=listed[0].version)
+    assert "4 runs, 1 in progress" in assert_is_page(signed_in.get("/runs/"))
+    Run.objects.filter(pk=listed[0].pk).update(lead=lead(axis="precision"))
+    assert "got worse" not in assert_is_page(signed_in.get("/models/"))
+
+
 @pytest.mark.parametrize(
     ("sort", "first"),
     [("name", "decoder"), ("-name", "encoder"), ("-change", "encoder"), ("-run", "decoder"), ("run", "encoder"),

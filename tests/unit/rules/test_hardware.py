@@ -182,6 +182,18 @@ def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
     assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer(bare, Wish(), "latency")
 
 
+def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
+    measured = [on("a", cell()), on("b", cell("c2", 4.0))]
+    found = hardware.targets(measured)
+    assert hardware_words.headline(found, Wish(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
+    assert hardware_words.headline(found, Wish(), "items") == "500 items/s at best, on a (cpu)"
+    tight = Wish(budget_ms=1)
+    assert hardware_words.headline(hardware.targets(measured, wish=tight), tight, "latency") == (
+        "no target within 1 ms"
+    )
+    assert hardware_words.headline([], Wish(), "latency") == ""
+
+
 def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
     wish = Wish(budget_ms=20, loss=0.01)
     measured = [
