@@ -18,13 +18,14 @@ from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import GAINS, is_change
 
-Quantity = Literal["latency", "items", "rate", "prefill", "tokens"]
+Quantity = Literal["latency", "items", "rate", "prefill", "tokens", "memory"]
 _WORDS: Mapping[Quantity, numbers.Words] = {
     "latency": numbers.TIMES,
     "items": ("more", "fewer"),
     "rate": ("higher", "lower"),
     "prefill": numbers.TIMES,
     "tokens": ("higher", "lower"),
+    "memory": ("bigger", "smaller"),
 }
 _UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate", "prefill": " prefill", "tokens": " tokens/s"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}

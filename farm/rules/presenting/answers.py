@@ -81,7 +81,7 @@ def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
     """The comparison that leads; None where none does."""
     if found.lead is None:
         return None
-    lead, change = found.lead, found.lead.change
+    lead, change = found.lead, found.lead.heading
     parts = sentences.parts_of(lead, found, cells)
     headline = _headline(parts, change, margin=lead.comparison.margin)
     beside = "" if _is_short(headline) else f"{parts.who} beside {parts.than}"
@@ -96,6 +96,8 @@ def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:
     who, than = parts.who, parts.than
     if change.figures is None:
         return f"{who} and {than} could not be compared"
+    if change.quantity == "memory":
+        return f"{who} takes {change.amount} more memory than {than}"
     if change.word == "undecided":
         return f"Undecided whether {who} is slower or faster than {than}"
     if change.word == "equal":

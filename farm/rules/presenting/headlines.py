@@ -2,7 +2,8 @@
 
 Wrong outputs; slower by release; a provider that did not start; other losses; gains; then what is open. Of comparisons
 the largest of its kind leads, and the page is about its axis alone. A gain of wrong outputs is praised nowhere. Where
-cells generate, the prompt and all tokens per second count as the time per token does.
+cells generate, the prompt and all tokens per second count as the time per token does. Memory that grew is a loss where
+nothing else is decided.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,12 +14,13 @@ from farm.contract.base import Message
 from farm.contract.cells import NO_POLICY
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import Word
 from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
+from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
 from farm.rules.presenting.prefills import changes_beside, is_generated
 from farm.rules.presenting.times import Times
@@ -34,19 +36,30 @@ SLOWER_RELEASE, LOST_PLACEMENT, OTHER_LOSS, GAIN, OPEN = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A comparison with the gravest that it says. `is_right`: no side wins by wrong outputs."""
+    """A comparison with the gravest that it says. `is_right`: no side wins by wrong outputs. `grown`: memory that grew,
+    where the change is undecided or equal."""
 
     comparison: Comparison
     change: Change
     is_right: bool
+    grown: MetricChange | None = None
 
     @property
     def axis(self) -> str:
         return self.comparison.axis
 
     @property
+    def heading(self) -> Change:
+        """What it leads with."""
+        if self.grown is None:
+            return self.change
+        return Change("memory", "bigger", self.grown.ratio, self.grown.ci_low, self.grown.ci_high)
+
+    @property
     def kind(self) -> int:
         """What it is among what leads."""
+        if self.grown is not None:
+            return OTHER_LOSS
         if not self.change.is_decided or self.axis in WORK_AXES:
             return OPEN
         if self.change.is_gain:
@@ -142,7 +155,10 @@ def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
     # of two sides that are wrong alike, a loss stands
     is_bad = is_wrong(cells.get(better), [comparison])
     is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
-    return Standing(comparison, change, is_right=not is_won)
+    is_told = not (change.is_decided or is_bad or comparison.axis in (*WORK_AXES, "batch"))
+    memory = metric_changes.standing_for(comparison) if is_told else None
+    grown = memory if memory is not None and memory.verdict == "bigger" else None
+    return Standing(comparison, change, is_right=not is_won, grown=grown)
 
 
 def _gravest(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
@@ -157,10 +173,11 @@ def _gravest(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
 
 
 def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:
-    """The kind; of what is open the axis that readers ask for first; the larger change."""
+    """The kind; of what is open the axis that readers ask for first; memory behind the rest; the larger change."""
     is_open = standing.kind == OPEN
     asked = axis_rank(standing.axis) if is_open else (0, "")
-    return standing.kind, asked, rank(standing.change.word) if is_open else 0, -standing.change.size
+    place = rank(standing.change.word) if is_open else int(standing.grown is not None)
+    return standing.kind, asked, place, -standing.heading.size
 
 
 class Lead(Message):
@@ -218,7 +235,7 @@ def _marked(verdict: str, some: Sequence[Cell], own: Sequence[Cell], *, reason: 
 
 
 def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
-    comparison, change = leading.comparison, leading.change
+    comparison, change, grown = leading.comparison, leading.heading, leading.grown
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     return Lead(
         verdict=change.word,
@@ -226,8 +243,9 @@ def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:
         ratio=change.ratio,
         low=change.low,
         high=change.high,
-        level=comparison.ci_level,
-        rounds=comparison.rounds,
+        # of memory the least and the largest of a round
+        level=comparison.ci_level if grown is None else None,
+        rounds=(grown or comparison).rounds,
         reason=comparison.reason or "",
         axis=comparison.axis,
         step=f"{_side(comparison.axis, baseline)} → {_side(comparison.axis, candidate)}",

@@ -183,16 +183,21 @@ def written(change: MetricChange, value: float) -> str:
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
+def told(comparison: Comparison) -> list[MetricChange]:
+    """Those that changed and stand in the run's sentence."""
+    return [
+        change
+        for change in changed(comparison)
+        if (metric := BY_NAME.get(change.name)) is None or (metric.judging is not None and metric.judging.is_told)
+    ]
+
+
 def sentence(who: str, word: str, comparison: Comparison) -> str:
     """`1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    spoken = [
-        change
-        for change in changed(comparison)
-        if (metric := BY_NAME.get(change.name)) is None or (metric.judging is not None and metric.judging.is_told)
-    ]
+    spoken = told(comparison)
     sizes = group_by((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
         f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()

@@ -224,13 +224,15 @@ def elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
 def _of_lead(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
     """The comparison that leads in words, what it comes from, and how many others of its axis agree."""
     candidate = cells[lead.comparison.candidate]
-    text = _statement(lead.comparison, lead.change, cells)
+    text, also = _statement(lead.comparison, lead.change, cells), _also_changed(lead, candidate)
+    if lead.axis != "model":  # the name of a model keeps its first letter
+        text, also = _capital(text), _capital(also) if lead.grown else also
     return [
+        also if lead.grown else "",
         generation_phases.sentence(lead.comparison, candidate),
-        # the name of a model keeps its first letter
-        text if lead.axis == "model" else _capital(text),
+        text,
         _because(lead),
-        _also_changed(lead, candidate),
+        "" if lead.grown else also,
         _agreement(lead, found.standings),
     ]
 
@@ -370,13 +372,18 @@ class Parts:
 def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts:
     """Of the comparison that leads."""
     pair, (baseline, candidate) = lead.comparison, (cells[lead.comparison.baseline], cells[lead.comparison.candidate])
-    generated, _, cause_of_it, *others = _of_lead(lead, found, cells)
-    is_open = lead.change.word == "undecided"
+    grown, generated, statement, cause_of_it, *others = _of_lead(lead, found, cells)
+    sure = (pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change)
+    first = [generated, _wanted(pair).strip() if lead.change.word == "undecided" else ""]
+    if lead.grown is not None:
+        sure = metric_changes.words(lead.grown)
+        # the headline says one of them
+        first = [grown if len(metric_changes.told(pair)) > 1 else "", generated, statement]
     return Parts(
         who=_capital(_named_side(lead.axis, candidate)),
         than=_than(lead.axis, baseline, candidate),
-        sure=(pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change),
+        sure=sure,
         shared=_shared(lead.axis, candidate),
         cause=cause_of_it,
-        rest=[generated, _wanted(pair).strip() if is_open else "", *others],
+        rest=[*first, *others],
     )

@@ -6,7 +6,9 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
+from farm.rules.presenting.answers import answer_of
 from farm.rules.presenting.headlines import Lead, lead_of
+from farm.rules.reporting.documents import with_sentence
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
 
@@ -147,3 +149,51 @@ def test_the_sentence_of_a_generation_is_of_what_leads():
     assert said.startswith("Prefill is 30 % slower, decoding is equal. ONNX Runtime 1.31.1 prefills ")
     said = sentences.verdict_line(generated(metric("tokens_per_s", "lower", 0.8)))
     assert "at 20 % lower tokens/s than 1.29.0" in said
+
+
+def memory(ratio=1.3, name="peak_address_space_bytes"):
+    sides = {"baseline": 107 * 2**20, "candidate": ratio * 107 * 2**20, "unit": "bytes", "verdict": "bigger"}
+    return metric(name, "bigger", ratio).model_copy(update=sides)
+
+
+UNDECIDED = {"verdict": "undecided", "ratio": 1.05, "ci_low": 0.99, "ci_high": 1.11}
+GAIN = compared(candidate="c3", axis="precision", verdict="faster", ratio=0.5, ci_low=0.4, ci_high=0.6)
+WRONG = {"verdict": "fail", "text": "Outputs differ."}
+
+
+@pytest.mark.parametrize("own", [UNDECIDED, {"verdict": "equal", "ratio": 1.0, "ci_low": 0.99, "ci_high": 1.01}])
+@pytest.mark.parametrize("others", [(), (GAIN,)])
+def test_memory_that_grew_leads_before_gains_and_what_is_open(own, others) -> None:
+    """ "Whether 1.31.1 is slower is undecided" led, and the list had no run whose verdict is bigger."""
+    found = document([cell(), NEW, cell("c3", precision="fp16")], [compared(**own, metrics=[memory()]), *others])
+    lead = lead_of(found)
+    assert (lead.verdict, lead.change.text, lead.axis, lead.level) == ("bigger", "30 % bigger", "runtime", None)
+    said = sentences.verdict_line(found)
+    assert said.startswith("ONNX Runtime 1.31.1 is bigger: peak address space 139 MiB instead of 107 MiB. ")
+    assert said.count("bigger") == 1
+    answer = answer_of(with_sentence(found))
+    assert answer.headline == "ONNX Runtime 1.31.1 takes 30 % more memory than 1.29.0"
+    assert answer.because.startswith("peak address space 139 MiB instead of 107 MiB · ")
+    assert "bigger" not in answer.rest
+    assert ("Whether ONNX Runtime 1.31.1" in said) == (own is UNDECIDED)
+
+
+def test_memory_leads_behind_losses_of_time_and_not_where_more_of_it_is_no_news() -> None:
+    open_one = compared(**UNDECIDED, metrics=[memory()])
+    slower = compared(candidate="c3", axis="precision")
+    assert lead_of(document([cell(), NEW, cell("c3", precision="fp16")], [open_one, slower])).verdict == "slower"
+    wrong = lead_of(document([cell(parity=WRONG), NEW], [open_one]))
+    assert wrong.verdict == "wrong outputs"
+    by_threads = open_one.model_copy(update={"axis": "concurrency"})
+    assert lead_of(document([cell(), NEW], [by_threads])).verdict == "undecided"
+    smaller = memory(0.5).model_copy(update={"verdict": "smaller"})
+    assert lead_of(document([cell(), NEW], [compared(**UNDECIDED, metrics=[smaller])])).verdict == "undecided"
+
+
+def test_a_model_that_grew_keeps_its_first_letter_and_all_sizes_are_told() -> None:
+    sizes = [memory(), memory(1.2, "peak_memory_bytes")]
+    found = document(
+        [cell(model="base"), cell("c2", model="new")], [compared(**UNDECIDED, axis="model", metrics=sizes)]
+    )
+    assert sentences.verdict_line(found).startswith("new is bigger: peak address space 139 MiB instead of 107 MiB and")
+    assert answer_of(with_sentence(found)).rest.startswith("new is bigger: ")
