@@ -301,7 +301,7 @@ def of_model(model: "Model") -> dict[str, object]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
         series = lines(watch, pages.points_of_model(watch, model), alerts)
         shown.append(Watched(watch, [_series(watch, line) for line in series]))
-    said = badges.standing_of(model)
+    said = badges.describe_standing(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     words = f"{said.label}: {said.text}"
     markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
@@ -315,7 +315,7 @@ def of_model(model: "Model") -> dict[str, object]:
 
 
 def _watch_command(model: "Model") -> str:
-    name = pages.free_name(model.team_id, "upgrades")
+    name = pages.find_free_name(model.team_id, "upgrades")
     return f"onnxfarm watch add {name} --model {model.pk} --reference 1.29.0"
 
 
@@ -325,7 +325,7 @@ def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:
     return cached(
         "pieces",
         "standings",
-        pages.newest_of_all(),
+        pages.fingerprint_points(),
         numbers,
         make=lambda: standings(pages.newest_values(numbers, most=SPOTS)),
     )

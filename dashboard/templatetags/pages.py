@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import documents, markup, places
-from farm.alerts.selectors.pages import open_count
+from farm.alerts.selectors.pages import count_open_alerts
 from farm.contract.cells import Runtime
 from farm.rules.cells.commands import submit_command
 from farm.rules.presenting.tables import Head, Table
@@ -143,7 +143,7 @@ def nav_link(context: template.Context, name: str) -> SafeString:
     request = context["request"]
     part = request.path.split("/")[1]
     current = mark_safe(' aria-current="page"') if ENTRIES.get(part, part) == name else ""
-    count = open_count(request.user) if name == "alerts" else 0
+    count = count_open_alerts(request.user) if name == "alerts" else 0
     badge = format_html(' <span class="count">{}<span class="unseen"> open</span></span>', count) if count else ""
     return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, name[0], current, name.title(), badge)
 

@@ -18,7 +18,7 @@ from dashboard.views.cell import before_and_after
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
-from farm.alerts.selectors.origins import graph_changes
+from farm.alerts.selectors.origins import list_graph_changes
 from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
@@ -197,7 +197,7 @@ def cell_address(symptom: "Symptom") -> str:
 def evidence(alert: "Alert") -> Table:
     """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
-    ordered = sorted(alert.by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
+    ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     symptoms = [(symptom, _line(symptom)) for symptom in ordered]
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
@@ -343,7 +343,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         else "",
         "figure": ratios.ratios(compared) if len(compared) > 1 else None,
         "operators": _operators(row),
-        "graph_changes": graph_changes(symptom) if (symptom := row.lead) is not None else [],
+        "graph_changes": list_graph_changes(symptom) if (symptom := row.lead) is not None else [],
         "traces": before_and_after(symptom.run_id, symptom.baseline, symptom.cell)
         if symptom and symptom.run_id
         else "",

@@ -23,7 +23,7 @@ from farm.accounts.selectors import members_of, teams_visible_to, teams_writable
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.services import digests, investigations, triage
-from farm.alerts.services.digests import digest_of
+from farm.alerts.services.digests import make_digest
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.rules.findings.kinds import KINDS
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
@@ -78,7 +78,7 @@ def digest_for(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRo
     judged = sum(facts["rounds"].values())
     return Digest(
         team=team.name,
-        sentence=digests.sentence_of(facts),
+        sentence=digests.describe_digest(facts),
         basis=f"The rate rests on {pairs} of the team’s nodes."
         if facts["null_pairs"] >= digests.ENOUGH_PAIRS
         else f"{pairs} of the team’s nodes {are} too few to say more than the rule’s own level.",
@@ -120,15 +120,15 @@ def alerts(request: HttpRequest) -> HttpResponse:
     kind = lists.read_filter(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
     period = lists.read_filter(request, "days", "Opened", PERIODS.items(), nothing="at any time")
     since = timezone.now() - timedelta(days=int(period.value)) if period.value else None
-    rows = pages.alerts_in(user, name, since=since)
+    rows = pages.list_alerts(user, name, since=since)
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
     if kind.value:
-        rows = rows.filter(pk__in=pages.of_kind(kind.value))
-    rows = ordered(request, pages.with_size(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
+        rows = rows.filter(pk__in=pages.alert_ids_of_kind(kind.value))
+    rows = ordered(request, pages.add_sizes(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
     if lists.wants_file(request):
         return lists.as_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
-    counts = pages.alert_counts(user, since=since)
+    counts = pages.count_alerts_by_list(user, since=since)
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.table(shown, writable=writable, is_ordered=True, box="alerts")
@@ -165,7 +165,7 @@ def _digests(user: "User", since: "datetime | None") -> list[Digest]:
     if since is None:
         return []
     return [
-        digest_for(team, digest_of(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
+        digest_for(team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
         for team in teams_visible_to(user)
     ]
 
@@ -209,12 +209,12 @@ def _date(text: str) -> datetime | None:
 
 
 def _invalid(alert: "Alert", by: "User", given: Given) -> str:
-    triage.call_invalid(alert=alert, by=by, reason=given["reason"])
+    triage.mark_invalid(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} was marked as a false positive."
 
 
 def _infra(alert: "Alert", by: "User", given: Given) -> str:
-    triage.call_infra(alert=alert, by=by, reason=given["reason"])
+    triage.mark_infra(alert=alert, by=by, reason=given["reason"])
     return f"Alert {alert.pk} was marked as an infrastructure issue."
 
 

@@ -15,7 +15,7 @@ from dashboard.views.access import action, carry_out, fields, page, person
 from dashboard.views.run import address_in
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors import finds as selectors
-from farm.alerts.services.finds import Question, ask_find, cancel_find
+from farm.alerts.services.finds import Question, cancel_find, start_find
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.document_find import Found, FoundSetting, Goal, LeftSetting
 from farm.registry.selectors import version
@@ -67,7 +67,7 @@ class Shown:
 def find(request: HttpRequest, find_id: int) -> HttpResponse:
     """Progress, then each race's answer with what was close, what was excluded and how to set it."""
     first = selectors.find(person(request), find_id)
-    together = selectors.together(first)
+    together = selectors.summarise_races(first)
     context = {
         "first": first,
         "version": first.version,
@@ -121,7 +121,7 @@ def ask(request: HttpRequest, version_id: int) -> HttpResponseBase:
     row = version(person(request), version_id)
     typed = fields(request, ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy"))
     try:
-        first = ask_find(version=row, by=person(request), question=_question(typed))
+        first = start_find(version=row, by=person(request), question=_question(typed))
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect(version_address(row))

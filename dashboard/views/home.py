@@ -16,7 +16,7 @@ from dashboard.reading import runs as run_reading
 from dashboard.reading.facts import Fact
 from dashboard.views.access import page, person
 from farm.accounts.selectors import invitations_of
-from farm.alerts.selectors.pages import alert_counts, alerts_in, releases_since
+from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
 from farm.fleet.states import NodeHealth
@@ -50,7 +50,7 @@ def home(request: HttpRequest) -> HttpResponse:
     ]
     open_count, searches = open_run_counts(user)
     online, node_count = nodes_online(user)
-    counts = alert_counts(user)
+    counts = count_alerts_by_list(user)
     nodes = list(nodes_listed(user).order_by("-state", "name")[:NODES])
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
     needing = f"{numbers.counted(counts['open'], 'open alert')} {'needs' if counts['open'] == 1 else 'need'} you"
@@ -78,7 +78,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _alert_table(user: "User") -> Table:
-    rows = list(alerts_in(user, "open")[:ALERTS])
+    rows = list(list_alerts(user, "open")[:ALERTS])
     columns = [column.unordered for column in alert_reading.COLUMNS if column.text in ALERT_COLUMNS]
     return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows])
 

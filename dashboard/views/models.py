@@ -21,8 +21,8 @@ from dashboard.views.run import address_in
 from dashboard.views.run_pieces import whole
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
-from farm.alerts.selectors.finds import last_find
-from farm.alerts.selectors.pages import watched_among
+from farm.alerts.selectors.finds import find_last_answer
+from farm.alerts.selectors.pages import find_watch_of_each
 from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.states import VersionState
@@ -196,7 +196,7 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
     last, stands = pages.last_runs(listed), trends.standings_of(listed)
     states = selectors.newest_states(listed)
     measured = shown_states(found.run for found in last.values())
-    watches = watched_among(row for row in listed if row.pk not in stands)
+    watches = find_watch_of_each(row for row in listed if row.pk not in stands)
     made = []
     for row in listed:
         # a run that waits or is measured says nothing yet
@@ -265,7 +265,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
 def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     if version is None:
         return {}
-    return {"last_find": last_find(version.pk), "may_find": may_write and version.state == VersionState.READY}
+    return {"last_find": find_last_answer(version.pk), "may_find": may_write and version.state == VersionState.READY}
 
 
 def _answer(request: HttpRequest, model: "Model") -> dict[str, object]:

@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from dashboard.reading import copies, inspection, refusals
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first_rows
-from farm.alerts.services.index import known_for
+from farm.alerts.services.index import find_releases_for_matrix
 from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.cells import Budget
 from farm.contract.numbers import is_row_number
@@ -267,7 +267,7 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
             matrix=matrix,
             requested_by=person(request),
             seed=int(seed),
-            known=known_for(matrix),
+            known=find_releases_for_matrix(matrix),
         )
     except Refusal as refusal:
         return _form(request, matrix=matrix, seed=seed, error=str(refusal), status=refusal.status)
@@ -320,7 +320,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
             asked_by=person(request),
             wish=wish.strip()[:20] or None,
             replaces_waiting=True,
-            known=known_for(matrix),
+            known=find_releases_for_matrix(matrix),
         )
     except TooMany as refusal:
         return {"waits": str(refusal)}

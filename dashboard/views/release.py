@@ -7,8 +7,8 @@ from django.utils import timezone
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import release as reading
 from dashboard.views.access import page, person
-from farm.alerts.selectors.pages import alerts_in
-from farm.alerts.selectors.release_cards import alerts_about, card_of
+from farm.alerts.selectors.pages import list_alerts
+from farm.alerts.selectors.release_cards import alerts_about, read_card
 from farm.rules.wording import titles
 
 ALERTS = 20
@@ -18,7 +18,7 @@ ALERTS = 20
 def release(request: HttpRequest, distribution: str, version: str) -> HttpResponse:
     """Models × nodes beside the release that the address names (`against`), else the one before."""
     user = person(request)
-    found = card_of(user, distribution, version, against=request.GET.get("against", ""))
+    found = read_card(user, distribution, version, against=request.GET.get("against", ""))
     new = found.card.new
     context = {
         "release": new,
@@ -29,6 +29,6 @@ def release(request: HttpRequest, distribution: str, version: str) -> HttpRespon
         "until": reading.until(found.ends_at, timezone.now()),
         "facts": list(reading.facts(found)),
         "map": reading.map_of(found.card),
-        "alert_table": alert_reading.table(alerts_in(user, "all").filter(alerts_about(new))[:ALERTS]),
+        "alert_table": alert_reading.table(list_alerts(user, "all").filter(alerts_about(new))[:ALERTS]),
     }
     return render(request, "dashboard/release.html", context)

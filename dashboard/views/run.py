@@ -23,7 +23,7 @@ from dashboard.views import run_pieces as pieces
 from dashboard.views.access import action, carry_out, page, person, typed_number
 from dashboard.views.lists import Filter, Listing, Together, ordered, paged, read_filter, searched_words
 from farm.accounts.selectors import teams_writable_by
-from farm.alerts.selectors.origins import origin_of
+from farm.alerts.selectors.origins import explain_origin
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.registry.selectors import versions_named
@@ -157,7 +157,7 @@ class Live(TypedDict):
 
 def _origin(row: "Run") -> dict[str, object] | None:
     """Why there is a run that no person asked for, and where that leads."""
-    origin = origin_of(row)
+    origin = explain_origin(row)
     if origin is None:
         return None
     href = reverse("dashboard:alert", args=[origin.alert]) if origin.alert else ""

@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from dashboard.views import lists
 from dashboard.views.access import page, person
-from farm.alerts.selectors.histories import history_of
-from farm.alerts.selectors.pages import looks
-from farm.alerts.selectors.releases import published
+from farm.alerts.selectors.histories import read_history
+from farm.alerts.selectors.pages import list_index_looks
+from farm.alerts.selectors.releases import list_published
 from farm.contract.cells import Runtime
 from farm.fleet.selectors import loads_seen_on, nodes_listed
 from farm.fleet.states import NodeHealth
@@ -197,12 +197,12 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
     user = person(request)
     nodes = list(nodes_listed(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
-    asked = looks()
+    asked = list_index_looks()
     names = distributions(nodes, asked)
     wanted = request.GET.get("distribution", "")
     distribution = wanted if wanted in names else names[0]
-    offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
-    history = history_of(user, distribution)
+    offered = list_published(distribution, with_prereleases=request.GET.get("early") == "yes")
+    history = read_history(user, distribution)
     measured = measured_with(user, distribution)
     found = board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
     if lists.wants_file(request):

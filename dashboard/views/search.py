@@ -10,7 +10,7 @@ from dashboard import catalogue
 from dashboard.views import models
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched_words
-from farm.alerts.selectors.search import Hit, find
+from farm.alerts.selectors.search import Hit, search_everything
 from farm.registry.selectors import models_visible_to
 from farm.rules.presenting.tables import Column, Entry, Prose, Table
 
@@ -30,7 +30,7 @@ COLUMNS: tuple[Column[Hit], ...] = (
 def search(request: HttpRequest) -> HttpResponseBase:
     """What fits the words of the address; its list alone while they are typed."""
     user, words = person(request), searched_words(request)
-    hits = find(user, words)
+    hits = search_everything(user, words)
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/parts/found.html", {"hits": hits, "words": words})
     if len(hits) == 1:

@@ -17,7 +17,7 @@ from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
 from farm.alerts.selectors import channels as channel_selectors
-from farm.alerts.selectors.channels import Fate, channels_visible_to, fates, kind, kinds, shown_target
+from farm.alerts.selectors.channels import Tally, channels_visible_to, count_deliveries, kind, kinds, shown_target
 from farm.alerts.services import channels as channel_services
 from farm.base.refusals import Missing, Refusal
 from farm.registry import services as registry
@@ -62,17 +62,17 @@ class Line:
     may_manage: bool
 
 
-def lines(channels: Iterable["Channel"], fates: Mapping[int, Fate], *, managed: Iterable[int]) -> list[Line]:
+def lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
     """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
     teams = set(managed)
-    return [_line(channel, fates.get(channel.pk, Fate()), channel.team_id in teams) for channel in channels]
+    return [_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
 
-def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
+def _line(channel: "Channel", tally: Tally, may_manage: bool) -> Line:
     problem = ""
-    if fate.failed:
-        problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
-    counts = [f"{count} {what}" for count, what in ((fate.sent, "sent"), (fate.waiting, "pending")) if count]
+    if tally.failed:
+        problem = f"{numbers.counted(tally.failed, 'message')} failed permanently; last error: {tally.problem}"
+    counts = [f"{count} {what}" for count, what in ((tally.sent, "sent"), (tally.waiting, "pending")) if count]
     return Line(
         channel=channel,
         kind=kind(channel),
@@ -201,7 +201,7 @@ def _channels(
     shown = list(channels_visible_to(user))
     managed = [team for team in selectors.teams_visible_to(user) if selectors.can_manage(user, team=team)]
     context = {
-        "channels": lines(shown, fates(shown), managed=[team.pk for team in managed]),
+        "channels": lines(shown, count_deliveries(shown), managed=[team.pk for team in managed]),
         "managed": managed,
         "team_choice": team_choice(user, typed=typed.get("team", ""), among=managed),
         "channel_kinds": kinds(),
@@ -220,7 +220,7 @@ def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
 def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
     managed = [row.team_id] if can_manage(person(request), team=row.team) else []
     deliveries = channel_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
-    line = lines([row], fates([row]), managed=managed)[0]
+    line = lines([row], count_deliveries([row]), managed=managed)[0]
     context = {
         "line": line,
         "channel": row,
@@ -244,7 +244,7 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     user = person(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
-        act = channel_services.shown_secret if what == "secret" else channel_services.renew_secret
+        act = channel_services.read_secret if what == "secret" else channel_services.renew_secret
         return _shown(request, row, secret=act(channel=row, by=user))
     if what not in DONE:
         raise Missing(f"Unknown action “{what}”.", hint="See the channel's page for available actions.")

@@ -43,7 +43,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
-    offered = reading.metrics_named(pages.metrics_of(watch)) if watch is not None else []
+    offered = reading.metrics_named(pages.list_metrics(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
@@ -61,20 +61,20 @@ def trends(request: HttpRequest) -> HttpResponse:
 
 def _grid(watches: list["Watch"]) -> Grid | None:
     """Kept until any long series gets a value, or an alert of wrong outputs opens or ends."""
-    wrong = sorted(pages.wrong_with(watches))
-    key = (pages.newest_of_all(), tuple(watch.pk for watch in watches), tuple(wrong))
+    wrong = sorted(pages.find_wrong_outputs(watches))
+    key = (pages.fingerprint_points(), tuple(watch.pk for watch in watches), tuple(wrong))
     return cached("pieces", "grid", *key, make=lambda: grid(pages.newest_by_release(watches), wrong=wrong))
 
 
 def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
-    return pages.points_by(watch, metric) if metric else pages.points(watch)
+    return pages.list_points_of_metric(watch, metric) if metric else pages.points(watch)
 
 
 def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
     """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
     one is as it was made for the last reader."""
     alerts = list(pages.alerts_of_watch(watch))
-    count, newest = pages.newest_point(watch)
+    count, newest = pages.count_points(watch)
 
     def made() -> Lines:
         points = list(_points(watch, metric)) if count else []

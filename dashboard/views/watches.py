@@ -19,7 +19,7 @@ from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.selectors.channels import channels_visible_to
-from farm.alerts.selectors.releases import choices, for_planning, watched_models
+from farm.alerts.selectors.releases import list_choices, list_known_releases, watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
@@ -84,12 +84,10 @@ def empty() -> Typed:
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
-        "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": for_planning().newest.version,
-        "matrix": write_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
-        "on_release": True, "on_version": True, "with_prereleases": False,
-        "compares_versions": False,
-        "limits": _percents(Rule()),
-    }  # fmt: skip
+        "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference":
+        list_known_releases().newest.version, "matrix": write_text(plain), "schedule": "", "models": [], "channels": [],
+        "kinds": list(KEYS), "on_release": True, "on_version": True, "with_prereleases": False, "compares_versions":
+        False, "limits": _percents(Rule()), }  # fmt: skip
 
 
 def of_watch(watch: "Watch") -> Typed:
@@ -152,7 +150,7 @@ def watches(request: HttpRequest) -> HttpResponse:
         return lists.as_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch)
     page_of_watches = paged(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
-    looks = pages.looks()
+    looks = pages.list_index_looks()
     lines = [
         reading.line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), looks=looks)
         for watch in page_of_watches
@@ -175,7 +173,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
     context = {
         "watch": row,
         "what": reading.sentence(row),
-        "next": reading.next_look(row, pages.looks()),
+        "next": reading.next_look(row, pages.list_index_looks()),
         "last": last,
         "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
         "rule": row.rule.words(),
@@ -186,7 +184,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "figure": trends.figure_of(row)[0],
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,
-        "releases": choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
+        "releases": list_choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
             :RELEASES_OFFERED
         ],
         "errors": {},
@@ -270,7 +268,7 @@ def _form(
         "kinds": reading.kinds(),
         "noisy": reading.noisy_kinds(),
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
-        "releases": choices(
+        "releases": list_choices(
             given["distribution"], reference=given["reference"], with_prereleases=given["with_prereleases"]
         )[:RELEASES_OFFERED],
     }

@@ -1,4 +1,5 @@
-"""The watches' tick: what is due is noticed, measured, judged, looked into and told. Missing one costs seconds."""
+"""The tick of watches and alerts: it opens rounds, takes searches further, and queues messages. A missed tick costs
+seconds."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,12 +11,12 @@ from farm.alerts.services import causes, deliveries, digests, finds, index, inve
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 
-# messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
+# messages that one process sends at the same time: receivers that hang for ten seconds must leave threads for the ticks
 AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
-    causes.notice_releases,
-    causes.notice_versions,
-    causes.notice_schedules,
+    causes.open_release_rounds,
+    causes.open_version_rounds,
+    causes.open_scheduled_rounds,
     judgements.advance_rounds,
     investigations.advance_investigations,
     finds.advance_finds,
@@ -34,13 +35,13 @@ def tick() -> None:
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]
 @ticking("alerts.look_for_releases")
 def look_for_releases() -> None:
-    index.look_if_due()
+    index.look_for_due_releases()
 
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]
 @limit_concurrency(AT_ONCE)
 def deliver(delivery_id: int) -> None:
-    """Sends one message of the outbox."""
+    """Send one message of the outbox."""
     try:
         deliveries.deliver(delivery_id)
     finally:

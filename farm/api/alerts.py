@@ -72,7 +72,7 @@ class Noted(Body):
 def list_alerts(request: HttpRequest, asked: Query[Asked], paging: Query[Paging]) -> list[AlertOut]:
     """Alerts of your teams, newest first."""
     which = {"watch": asked.watch, "model": asked.model}
-    rows = pages.alerts_in(person(request), asked.list).filter(
+    rows = pages.list_alerts(person(request), asked.list).filter(
         **{name: number for name, number in which.items() if number is not None}
     )
     return [_alert(AlertOut, alert) for alert in paging.of(rows)]
@@ -119,7 +119,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOu
 def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
     """Mark it as a false positive. The reason is kept, and digests count it."""
     user = person(request)
-    triage.call_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
+    triage.mark_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return _page(selectors.alert(user, alert_id))
 
 
@@ -127,7 +127,7 @@ def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Aler
 def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
     """Mark it as an infrastructure issue: the farm or a machine failed."""
     user = person(request)
-    triage.call_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
+    triage.mark_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return _page(selectors.alert(user, alert_id))
 
 
@@ -159,7 +159,7 @@ def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
         version=alert.version.number,
         moved=list(alert.moved),
         assignee=name_of(alert.assignee),
-        symptoms=[shaped(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.by_weight()],
+        symptoms=[shaped(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms_by_weight()],
         **more,
     )
 

@@ -32,7 +32,7 @@ class BadgeOut(Schema):
 def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     """A model's badge: what it says now, and its public address."""
     model = registry.model(person(request), model_id)
-    standing = badges.standing_of(model)
+    standing = badges.describe_standing(model)
     url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     page = f"{settings.PUBLIC_URL}/models/{model.pk}/"
     return BadgeOut(
@@ -47,7 +47,7 @@ def badge(request: HttpRequest, model_id: int) -> BadgeOut:
 @router.get("/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=answering("image/svg+xml", "the badge"))
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge itself, without signing in."""
-    standing = badges.standing_of(badges.model_of_badge(model_id, key))
+    standing = badges.describe_standing(badges.find_badge_model(model_id, key))
     response = HttpResponse(
         badge_svg(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"
     )

@@ -141,7 +141,7 @@ def read_secret(request: HttpRequest, channel_id: int) -> SecretOut:
     """The signing secret of a channel whose kind has one, for whoever sets up the receiver."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
-    return SecretOut(secret=channels.shown_secret(channel=selectors.channel(user, channel_id), by=user))
+    return SecretOut(secret=channels.read_secret(channel=selectors.channel(user, channel_id), by=user))
 
 
 @router.post("/channels/{int:channel_id}/secret", response=SecretOut)

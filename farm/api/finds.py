@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from farm.alerts.models import Find
 from farm.alerts.selectors import finds as selectors
-from farm.alerts.services.finds import Question, ask_find, cancel_find
+from farm.alerts.services.finds import Question, cancel_find, start_find
 from farm.api.auth import person
 from farm.contract.api.finds import FindOut, RaceOut
 from farm.contract.document_find import MAX_MINUTES, Goal
@@ -55,7 +55,7 @@ def find_settings(request: HttpRequest, payload: FindOrder) -> Status[FindOut]:
         hardware=payload.hardware,
         limits=Limits(payload.max_p50_ms, payload.max_p99_ms, payload.max_memory_bytes, payload.min_accuracy),
     )
-    return Status(202, _shaped(ask_find(version=version(user, payload.version), by=user, question=question)))
+    return Status(202, _shaped(start_find(version=version(user, payload.version), by=user, question=question)))
 
 
 @router.get("/finds/{int:find_id}", response=FindOut)
@@ -72,7 +72,7 @@ def cancel(request: HttpRequest, find_id: int) -> FindOut:
 
 
 def _shaped(first: Find) -> FindOut:
-    found = selectors.together(first)
+    found = selectors.summarise_races(first)
     return FindOut(
         id=first.pk,
         url=selectors.address_of(first),

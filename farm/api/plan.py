@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.alerts.services.index import known_for
+from farm.alerts.services.index import find_releases_for_matrix
 from farm.api.auth import GATED, must_be_gated, person
 from farm.api.shapes import shaped
 from farm.contract.api.runs import OpenPlanOut
@@ -70,7 +70,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
         asked_by=user,
         seed=payload.seed,
         wish=payload.wish,
-        known=known_for(payload.matrix),
+        known=find_releases_for_matrix(payload.matrix),
     )
     if isinstance(found, PlanOrder):
         return _open(found)

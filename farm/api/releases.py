@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from farm.alerts.selectors.release_cards import card_of
+from farm.alerts.selectors.release_cards import read_card
 from farm.api.auth import person
 from farm.api.shapes import shaped
 from farm.contract.api.releases import (
@@ -27,7 +27,7 @@ class Against(Schema):
 @router.get("/releases/{distribution}/{version}", response=ReleaseCardOut)
 def read_release(request: HttpRequest, distribution: str, version: str, asked: Query[Against]) -> ReleaseCardOut:
     """What a release made slower or wrong, on which models and nodes, and what takes it back."""
-    found = card_of(person(request), distribution, version, against=asked.against)
+    found = read_card(person(request), distribution, version, against=asked.against)
     card = found.card
     return ReleaseCardOut(
         url=f"{settings.PUBLIC_URL}/releases/{card.new.distribution}/{card.new.version}/",

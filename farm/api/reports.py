@@ -42,4 +42,4 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
 def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
     """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
     alert = selectors.alert(person(request), alert_id)
-    return HttpResponse(report.issue(reports.case_of(alert)), content_type="text/markdown; charset=utf-8")
+    return HttpResponse(report.issue(reports.make_case(alert)), content_type="text/markdown; charset=utf-8")

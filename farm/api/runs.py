@@ -13,7 +13,7 @@ from django.views.decorators.http import condition
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from farm.alerts.services.index import known_for
+from farm.alerts.services.index import find_releases_for_matrix
 from farm.api.auth import GATED, gate_of, must_be_gated, person
 from farm.api.description import answering
 from farm.api.plan import RunOrder
@@ -82,7 +82,7 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
         matrix=payload.matrix,
         requested_by=user,
         seed=payload.seed,
-        known=known_for(payload.matrix),
+        known=find_releases_for_matrix(payload.matrix),
         gate=gate_of(request),
     )
     return Status(201, _run(selectors.run(user, run.pk)))

@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from farm.alerts.selectors.search import MAX_TEXT, find
+from farm.alerts.selectors.search import MAX_TEXT, search_everything
 from farm.api.auth import person
 from farm.api.shapes import shaped
 from farm.contract.api.registry import HitOut
@@ -26,5 +26,5 @@ class Wanted(Schema):
 @router.get("/search", response=list[HitOut])
 def search(request: HttpRequest, asked: Query[Wanted]) -> list[HitOut]:
     """Models, versions, runs, nodes, alerts and watches of your teams, at most eight of each."""
-    found = find(person(request), asked.q)
+    found = search_everything(person(request), asked.q)
     return [shaped(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in found]

@@ -88,7 +88,7 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
         version=found,
         matrix=_matrix(payload.matrix, runtimes),
         requested_by=user,
-        known=releases.for_planning(),
+        known=releases.list_known_releases(),
     )
     address = f"/api/v1/runs/{run.pk}/sweep"
     started = SweepStarted(
@@ -117,7 +117,7 @@ def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> Sweep
 
 def _releases(payload: SweepOrder) -> tuple[list[str], str]:
     """The releases of a sweep in order, and its reference. Raises Invalid."""
-    published = releases.published(payload.distribution)
+    published = releases.list_published(payload.distribution)
     try:
         versions = versions_in(payload.ort, published)
         pinned = versions_in(payload.reference, published) if payload.reference else versions[-1:]

@@ -1,4 +1,4 @@
-"""Where the farm may send to: public addresses, and inner networks only when whoever runs the farm named them.
+"""Where the farm may send to: public addresses, and inner networks only where the farm's administrator listed them.
 
 A name is resolved once and the answer is what is connected to, so that a second answer cannot lead elsewhere. An
 address that stands for another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one too.
@@ -36,7 +36,7 @@ _resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A webhook's address taken apart, and the one address that is connected to."""
+    """The parts of a webhook's URL, and the IP address to connect to. `path`: with the query."""
 
     host: str
     port: int
@@ -45,20 +45,21 @@ class Target:
     address: Address
 
 
-def target_of(url: str, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Target:
-    """Where a webhook leads. Raises DeliveryProblem: permanent for an address that is refused.
+def resolve_target(url: str, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Target:
+    """Parse a webhook's URL and look up where it leads. `networks`: inner ones that are allowed, plain HTTP only there.
 
-    Plain HTTP is for the named networks alone.
+    Raises DeliveryProblem, permanent for a URL or an address that is refused. `lookup`: in place of the resolver.
     """
-    host, port, path, is_tls = read_url(url)
-    address = allowed_address(host, port, networks=networks, lookup=lookup)
+    host, port, path, is_tls = parse_webhook_url(url)
+    address = resolve_host(host, port, networks=networks, lookup=lookup)
     if not is_tls and is_allowed(address):
         raise _refused(f"{host} is a public address: a webhook's address there starts with https://.")
     return Target(host, port, path, is_tls, address=address)
 
 
-def read_url(url: str) -> tuple[str, int, str, bool]:
-    """Host, port, path with query, and whether it is HTTPS. Raises DeliveryProblem for anything else."""
+def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
+    """Return a URL's host, port, path with query, and whether it is HTTPS. Raises DeliveryProblem for a URL of another
+    kind."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -75,8 +76,11 @@ def read_url(url: str) -> tuple[str, int, str, bool]:
     return parts.hostname, port or (443 if is_tls else 80), path, is_tls
 
 
-def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:
-    """The address to connect to. Every address of the name has to be allowed, or none is. `lookup`: the resolver."""
+def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:
+    """Look up a host and return the address to connect to. `lookup`: in place of the resolver.
+
+    Raises DeliveryProblem where the name has no address, and a permanent one where any of its addresses is refused.
+    """
     allowed = [ipaddress.ip_network(network, strict=False) for network in networks]
     addresses = _resolved(host, port, lookup or socket.getaddrinfo)
     for address in addresses:
@@ -89,12 +93,12 @@ def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), looku
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
-    """Whether a message may go there: the address and all that it stands for are public, or in a named network."""
-    return all(_is_public(ip) or any(ip in network for network in networks) for ip in stands_for(address))
+    """Whether a message may go to the address: it, or each address it wraps, is public or in one of the networks."""
+    return all(_is_public(ip) or any(ip in network for network in networks) for ip in unwrap_address(address))
 
 
-def stands_for(address: Address) -> list[Address]:
-    """The address itself unless it only wraps others, and those it wraps."""
+def unwrap_address(address: Address) -> list[Address]:
+    """Return the addresses that this one wraps (as NAT64 or Teredo do), or itself where it wraps none."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:

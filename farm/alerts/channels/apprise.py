@@ -21,7 +21,7 @@ from farm.alerts.channels import messenger
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
 
 WORD_JOINER = "\u2060"
-# the whole of it, with the pauses that a service asks for
+# for sending one notice, with the pauses that a service asks for
 TOTAL_S = 30.0
 # where Python and the operator's certificates are; nothing of the farm's own, and no proxy, which would look names up
 _VARIABLES = (
@@ -62,9 +62,9 @@ _OF_SCHEME: Final = {"matrixs": {"discovery": "no", "e2ee": "no"}}
 
 
 def check(url: str) -> None:
-    """Whether apprise may be given this address. Raises DeliveryProblem with what is allowed."""
-    address = checked_address(url)
-    if messenger.loaded(address) is None:
+    """Check that this address is allowed and that apprise accepts it. Raises DeliveryProblem with what is allowed."""
+    address = build_address(url)
+    if messenger.load_notifier(address) is None:
         scheme = address.partition(":")[0]
         raise DeliveryProblem(
             f"Apprise does not accept this {scheme}:// address: check its documentation.", is_permanent=True
@@ -72,10 +72,13 @@ def check(url: str) -> None:
 
 
 def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), timeout_s: float = TOTAL_S) -> None:
-    """Sends one notice. Raises DeliveryProblem. The services give no way to drop a repetition."""
-    address = checked_address(url)
+    """Send one notice from a process of its own. Raises DeliveryProblem where it did not arrive within `timeout_s`.
+
+    The services give no way to recognise a repetition. `networks`: inner ones that may be reached.
+    """
+    address = build_address(url)
     scheme = address.partition(":")[0]
-    order = {"url": address, "subject": as_words(subject), "text": as_words(text), "networks": list(networks)}
+    order = {"url": address, "subject": defuse(subject), "text": defuse(text), "networks": list(networks)}
     with tempfile.TemporaryDirectory(prefix="onnxfarm-notice-") as folder:
         environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
         environment |= {"HOME": folder, "PYTHONPATH": str(_ROOT), "NO_PROXY": "*"}
@@ -87,15 +90,15 @@ def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), t
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise DeliveryProblem(f"The {scheme}:// service did not finish within {timeout_s:.0f} s.") from None
-    _judge(done.stdout, scheme)
+    _raise_problem(done.stdout, scheme)
 
 
-def as_words(text: str) -> str:
-    """The text without what these services take for a command: `<!channel>`, `@everyone`, a link with other words."""
+def defuse(text: str) -> str:
+    """Change what these services take for a command, as `<!channel>`, `@everyone` or a link, so that it stays text."""
     return text.replace("<", "‹").replace(">", "›").replace("@", f"@{WORD_JOINER}")
 
 
-def _judge(output: str, scheme: str) -> None:
+def _raise_problem(output: str, scheme: str) -> None:
     try:
         answer = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -104,8 +107,9 @@ def _judge(output: str, scheme: str) -> None:
         raise DeliveryProblem(f"{scheme}://: {answer['problem']}", is_permanent=answer["is_permanent"])
 
 
-def checked_address(url: str) -> str:
-    """The address as apprise is given it. Raises DeliveryProblem with the schemes or parameters that are allowed."""
+def build_address(url: str) -> str:
+    """Write the address that apprise is given, with the parameters that the farm sets. Raises DeliveryProblem with the
+    schemes or parameters that are allowed."""
     head, _, query = url.partition("?")
     scheme, colon, place = head.partition("://")
     scheme = scheme.lower()
@@ -126,7 +130,7 @@ def checked_address(url: str) -> str:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    """As apprise reads them: `;` parts them as `&` does, names are unquoted and in lower case, the last one counts."""
+    """Parse a query as apprise does: `;` separates as `&` does, names are in lower case, the last one counts."""
     pairs = (pair.partition("=") for pair in query.replace(";", "&").split("&") if pair)
     return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
 

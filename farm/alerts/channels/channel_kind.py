@@ -1,13 +1,13 @@
-"""What a kind of channel is: what its address looks like, what of it is secret, and how a message goes there."""
+"""A kind of channel: what its address looks like, what of the address is secret, and how a message is sent there."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
 class DeliveryProblem(Exception):
-    """Why a message did not arrive, or an address cannot be used: one sentence for people.
+    """Why a message did not arrive or an address cannot be used, in one sentence for people.
 
-    `is_permanent`: trying again would change nothing.
+    `is_permanent`: trying again would not help.
     """
 
     def __init__(self, text: str, *, is_permanent: bool = False) -> None:
@@ -30,10 +30,10 @@ class Message:
 class ChannelKind:
     """One kind of channel.
 
-    `name`: in rows and over HTTP. `title` and `takes`: on pages, what it is called and what its address is. `check`:
-    whether an address has the right form; where it leads is looked up at each message. `shown`: an address without what
-    may be secret in it. `send`: a message to an address, over within a minute. Both raise DeliveryProblem. `is_signed`:
-    the receiver needs the channel's secret, which its admins may see.
+    `name`: in rows and over HTTP. `title` and `takes`: on pages, its title and what its address is. `check`: checks the
+    form of an address; where it leads is looked up for each message. `send`: sends a message to an address within a
+    minute. Both raise DeliveryProblem. `shown`: returns the address without what may be secret in it. `is_signed`: the
+    receiver needs the channel's secret, which the team's admins may see.
     """
 
     name: str

@@ -13,7 +13,7 @@ from farm.base.refusals import Invalid
 
 
 def check(address: str) -> None:
-    """Whether a mail could go there. Raises Invalid."""
+    """Check a mail address. Raises Invalid where it is none, or where this farm is not set up to send mail."""
     if not settings.HAS_MAIL:
         raise Invalid(
             "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/watch.md."
@@ -25,7 +25,7 @@ def check(address: str) -> None:
 
 
 def send(message: Message, address: str) -> None:
-    """Sends one mail. Raises DeliveryProblem: permanent when the server knows no such address."""
+    """Send one mail. Raises DeliveryProblem, permanent where the server refuses the address for good."""
     headers = {"Message-ID": f"<{message.id}@{DNS_NAME}>", "Auto-Submitted": "auto-generated"}
     mail = EmailMessage(subject=" ".join(message.subject.split()), body=message.text, to=[address], headers=headers)
     try:

@@ -18,13 +18,13 @@ OK = {"problem": None, "is_permanent": False}
 
 
 class Notifier(Protocol):
-    """One of apprise's services, with its address read."""
+    """One of apprise's services, made for an address."""
 
     def notify(self, *, title: str, body: str) -> bool: ...
 
 
-def loaded(url: str) -> Notifier | None:
-    """Apprise's own object for a checked address, which keeps nothing on disk; None when it cannot be read."""
+def load_notifier(url: str) -> Notifier | None:
+    """Return apprise's notifier for an address; None where apprise cannot read it. It keeps nothing on disk."""
     from apprise import Apprise, AppriseAsset
     from apprise.common import PersistentStoreMode
 
@@ -34,15 +34,16 @@ def loaded(url: str) -> Notifier | None:
 
 
 def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
-    """Sends one notice. Raises DeliveryProblem: permanent where the service's host may not be reached."""
-    plugin = loaded(url)
-    pins.take_over()
+    """Send one notice, once all connections of the process are pinned. Raises DeliveryProblem where the service did not
+    take it, permanent where its host may not be reached."""
+    plugin = load_notifier(url)
+    pins.pin_process()
     if plugin is None or not plugin.notify(title=subject, body=text):
         raise pins.problem or DeliveryProblem("The service did not accept the message.")
 
 
 def main() -> int:
-    """Reads the order, and answers."""
+    """Read the order from the input, send the notice, print the answer, and return 0."""
     order = json.load(sys.stdin)
     problem: DeliveryProblem | None = None
     try:

@@ -21,7 +21,7 @@ def _checked(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
 
 
 def _guarded(shown: Callable[[str], str]) -> Callable[[str], str]:
-    """What breaks in other people's code hides the address, and no page."""
+    """Wrap a package's function, so that an error in it hides the address instead of breaking a page."""
 
     def guarded(target: str) -> str:
         try:
@@ -52,8 +52,9 @@ GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _checked)
 KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.installed().entries)}
 
 
-def kind_of(name: str) -> ChannelKind:
-    """A channel's kind; of one whose package is not installed here, one that says so and shows no address."""
+def find_kind(name: str) -> ChannelKind:
+    """Find a kind by its name. Where its package is not installed here, return a kind that raises DeliveryProblem to
+    say so, and shows no address."""
 
     def refuse(*_: object) -> None:
         raise DeliveryProblem(f"No channel of the kind “{name}” is installed here: install the package that brings it.")

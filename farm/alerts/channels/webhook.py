@@ -16,29 +16,29 @@ from datetime import UTC, datetime
 from django.conf import settings
 from standardwebhooks import Webhook
 
-from farm.alerts.channels.addresses import LookUp, Target, read_url, target_of
+from farm.alerts.channels.addresses import LookUp, Target, parse_webhook_url, resolve_target
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem, Message
 
 CONNECT_S = 4.0
 TOTAL_S = 10.0
 AGENT = "onnxfarm-webhook/1"
-# the receiver says that it wants no more
+# by this answer a receiver says that it wants no more messages
 GONE = 410
 # answers after which trying again is worth it
 _AGAIN = (408, 409, 425, 429)
 
 
 def check(url: str) -> None:
-    """Whether it is a webhook's address. Raises DeliveryProblem."""
-    _, _, _, is_tls = read_url(url)
+    """Check the form of a webhook's address. Raises DeliveryProblem."""
+    _, _, _, is_tls = parse_webhook_url(url)
     if not is_tls and not settings.WEBHOOK_NETWORKS:
         raise DeliveryProblem("A webhook's address starts with https://.", is_permanent=True)
 
 
 def send(message: Message, url: str) -> None:
-    """Posts the payload, signed."""
+    """Post the signed payload. Raises DeliveryProblem."""
     body = json.dumps(message.payload, ensure_ascii=False, separators=(",", ":"))
-    headers = signed_headers(body, message_id=message.id, secret=message.secret)
+    headers = sign_headers(body, message_id=message.id, secret=message.secret)
     post(url, body.encode(), headers=headers)
 
 
@@ -51,11 +51,12 @@ def post(
     timeout_s: float = TOTAL_S,
     lookup: LookUp | None = None,
 ) -> None:
-    """Posts once. Raises DeliveryProblem unless the answer is 2xx.
+    """Post once. Raises DeliveryProblem unless the answer is 2xx, permanent where another try would not help.
 
-    `networks`: inner ones that it may reach; without any, those that the operator named. `lookup`: the resolver.
+    `networks`: inner ones that may be reached; for None those of ONNXFARM_WEBHOOK_NETWORKS. `lookup`: in place of the
+    resolver.
     """
-    target = target_of(url, networks=settings.WEBHOOK_NETWORKS if networks is None else networks, lookup=lookup)
+    target = resolve_target(url, networks=settings.WEBHOOK_NETWORKS if networks is None else networks, lookup=lookup)
     status = _status(target, body, headers=headers, timeout_s=timeout_s)
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
@@ -63,8 +64,8 @@ def post(
         raise DeliveryProblem(f"{target.host} rejected the message: {reason}.", is_permanent=is_permanent)
 
 
-def signed_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
-    """The headers by which a receiver knows the message, its age and its sender."""
+def sign_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
+    """Return the headers by which a receiver knows the message, its age and its sender."""
     now = datetime.now(UTC)
     return {
         "content-type": "application/json",
@@ -116,7 +117,7 @@ class _Pinned(http.client.HTTPConnection):
         self.sock = sock
 
     def cut(self) -> None:
-        """Ends the exchange from another thread: whoever reads or writes gets an error."""
+        """End the exchange from another thread: a read or a write that is waiting gets an error."""
         self.was_cut = True
         with contextlib.suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AlertQuerySet(models.QuerySet["Alert"]):
-    """Which alerts a person may see and change."""
+    """Which alerts a person may see and change. `unsettled`: those that are open or acknowledged."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
@@ -47,9 +47,13 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 class Alert(models.Model):
     """One level shift of one model, under the release that brought it; its symptoms name the series and nodes.
 
-    `node`: the one it was found on first; others join it where the cause is the same. `good`: the release it was still
-    well with; `bad`: the one it was found in, and `first_bad` what bisection found.
-    In the state `infra` without a node, the farm itself could not measure.
+    `node`: the one it was found on first; others join it where the cause is the same. `good`: the last release without
+    it; `bad`: the release it was found in; `first_bad`: what bisection found, else empty. In the state `infra` without
+    a node, the farm itself could not measure.
+
+    `release`: the requirement of the release that brought it. `began`: since when, in a few words. `nodes`: all nodes
+    that show it, the first in front. `lead`: the symptom that its sentence is about. `moved`: the packages that differ
+    between good and bad. `log` writes a row of its log.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
@@ -99,7 +103,8 @@ class Alert(models.Model):
 
     @property
     def since(self) -> str:
-        """The same as a sentence begins; empty of what was not measured, and of older releases against later ones."""
+        """Return `began` as the beginning of a sentence; empty where nothing was measured, or where an older release
+        was compared with a later one."""
         is_measured = self.node and not is_downgrade(self.good, self.bad)
         return f"{self.began[:1].upper()}{self.began[1:]}" if is_measured else ""
 
@@ -112,9 +117,8 @@ class Alert(models.Model):
         found = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(found) if name]
 
-    def by_weight(self) -> "list[Symptom]":
-        """Its changes, the one that its sentence leads with first: still there, on its first node, of the gravest kind,
-        the largest."""
+    def symptoms_by_weight(self) -> "list[Symptom]":
+        """Sort its symptoms: those still there first, then those on its first node, the gravest kind, the largest."""
 
         def weight(symptom: "Symptom") -> tuple[bool, bool, int, float]:
             is_elsewhere = symptom.node != self.node
@@ -124,7 +128,7 @@ class Alert(models.Model):
 
     @property
     def lead(self) -> "Symptom | None":
-        return next(iter(self.by_weight()), None)
+        return next(iter(self.symptoms_by_weight()), None)
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -139,7 +143,8 @@ class Alert(models.Model):
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
     def change(self, state: AlertState, **changes: object) -> bool:
-        """Follows an arrow of ALERT_ARROWS in one conditional UPDATE. False: it was not in such a state."""
+        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE. Returns
+        False where no arrow leads there from its state."""
         rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
         if not rows.update(state=state, changed_at=timezone.now(), **changes):
             return False
@@ -152,7 +157,7 @@ class Alert(models.Model):
 class Symptom(models.Model):
     """One kind of change of one series on one node, with the evidence: the comparison and the cells it rests on.
 
-    `cell`, `baseline`: their names in `run`. `positions`: where the cell stands in that run's matrix.
+    `cell`, `baseline`: the names of the cells in `run`.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="symptoms")
@@ -181,7 +186,7 @@ class Symptom(models.Model):
 
 
 class AlertEvent(models.Model):
-    """One line of an alert's log; every arrow writes one. Channels are told of some kinds."""
+    """One line of an alert's log; every change of state writes one. Some kinds are sent to channels."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="events")
     kind = models.CharField(max_length=12, choices=AlertEventKind.choices)
@@ -198,9 +203,9 @@ class AlertEvent(models.Model):
 
 
 class Investigation(Moving):
-    """A question to an alert that is answered by measuring: since when, and what undoes it. One run a step.
+    """A search for an alert's first bad release, or for what undoes the change. Each step is one run.
 
-    `steps`: what was measured so far; `answer`: what came out, in the shape of its kind.
+    `steps`: what was measured so far; `answer`: the result, whose keys depend on the kind.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")

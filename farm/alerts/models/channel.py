@@ -1,4 +1,4 @@
-"""Where to tell, and what was told: the outbox of messages."""
+"""Channels to which messages are sent, and the outbox of messages."""
 
 import base64
 import secrets
@@ -34,7 +34,7 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """Where a team is told. Its kind is an entry of farm/alerts/channels.
+    """An address to which a team's messages are sent. Its kind is an entry of farm/alerts/channels.
 
     `target` may hold secrets, and is shown as its kind says. The signing secret is derived from `salt`, so that no row
     holds it.
@@ -62,7 +62,8 @@ class Channel(models.Model):
 
     @property
     def secret(self) -> str:
-        """What signs its messages, as receivers' libraries take it; another salt, or key of the farm, makes another."""
+        """Return the secret that signs its messages, as receivers' libraries take it. A new salt, or a new secret key
+        of the farm, changes it."""
         secret = salted_hmac("farm.alerts.webhook", self.salt, algorithm="sha256").digest()
         return "whsec_" + base64.b64encode(secret).decode()
 
@@ -97,6 +98,6 @@ class Delivery(models.Model):
         return f"{self.kind} to {self.channel}"
 
     def end_try(self, state: DeliveryState, **changes: object) -> bool:
-        """sending → sent, waiting or failed, if this try is still the current one."""
+        """Move from sending to sent, waiting or failed. Returns False where another try has begun since."""
         mine = Delivery.objects.filter(pk=self.pk, state=DeliveryState.SENDING, tries=self.tries)
         return bool(mine.update(state=state, **changes))

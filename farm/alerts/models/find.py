@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 
 class FindQuerySet(models.QuerySet["Find"]):
-    """Which of them a person may see."""
+    """Which searches a person may see."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(version__model__team__in=Team.objects.visible_to(user))
 
 
 class Find(Moving):
-    """One run a block, driven by the tick. Those that were asked for together, a kind of hardware each, name the first.
+    """One race, which the tick drives: each block is a run. Races for several kinds of hardware that were asked for
+    together are rows of their own; all but the first name the first.
 
-    `question`: goal, limits and minutes, the matrix, and who races, as it was planned first. `steps`: what each run
+    `question`: goal, limits, minutes, matrix and contenders, as they were first planned. `steps`: what each run
     measured, with its rounds, settings and minutes; `asked`: the same of the current run. `answer`: the document
-    `onnxfarm.find/1`, the best so far while it goes on.
+    `onnxfarm.find/1`, the best so far while it goes on. `minutes`: of machines, so far.
     """
 
     version = models.ForeignKey("registry.Version", models.CASCADE, related_name="finds")
@@ -60,5 +61,4 @@ class Find(Moving):
 
     @property
     def minutes(self) -> float:
-        """Of machines, so far."""
         return float(sum(step["minutes"] for step in self.steps))

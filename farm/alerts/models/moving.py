@@ -4,13 +4,14 @@ from django.db import models
 
 
 class Moving(models.Model):
-    """A row with a `state`."""
+    """A row with a `state` that several workers may try to change."""
 
     class Meta:
         abstract = True
 
     def move(self, state: str, *, was: str, **changes: object) -> bool:
-        """One conditional UPDATE. False: somebody else was first."""
+        """Move from the state `was` to `state`, and write `changes` too, in one conditional UPDATE. Returns False where
+        the row was not in that state any more."""
         changes["state"] = state
         moved = type(self)._default_manager.filter(pk=self.pk, **{"state": was}).update(**changes)
         if moved:

@@ -1,4 +1,4 @@
-"""Standing orders, and what they measured."""
+"""Watches, and what they measured."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -120,13 +120,13 @@ class WatchRound(Moving):
 
     @property
     def step(self) -> str:
-        """`1.29.0 → 1.31.1`, `version 1 → version 2`."""
+        """Write what is compared, as `1.29.0 → 1.31.1` or `version 1 → version 2`."""
         what = "" if self.base_id is None else f"{VERSIONS} "
         return f"{what}{self.old} → {what}{self.new}"
 
     @property
     def sides(self) -> tuple[Runtime, Runtime] | tuple[str, str]:
-        """What is compared: two releases, or two versions by their names in a document."""
+        """Return what is compared: two releases, or two versions of the model by their names in a document."""
         if self.base is not None:
             return str(self.base), str(self.version)
         return self.watch.runtime(self.old), self.watch.runtime(self.new)

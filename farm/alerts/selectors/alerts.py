@@ -19,7 +19,7 @@ def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
 
 
 def watch(user: Anyone, watch_id: int) -> Watch:
-    """One watch. Raises Missing when there is none that the user may see."""
+    """Return a watch by its number. Raises Missing where the user may see no such watch."""
     row = watches_visible_to(user).filter(pk=watch_id).first()
     if row is None:
         raise Missing(
@@ -29,18 +29,18 @@ def watch(user: Anyone, watch_id: int) -> Watch:
 
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
-    rows = with_progress(watch.rounds.select_related("version__model", "watch")).order_by("-pk")
+    rows = add_has_begun(watch.rounds.select_related("version__model", "watch")).order_by("-pk")
     return rows.defer("version__inspection", "version__problem", "watch__matrix")
 
 
-def with_progress(rounds: QuerySet[WatchRound]) -> QuerySet[WatchRound]:
-    """The rounds with `has_begun`: a run whose blocks all wait is not measured yet."""
+def add_has_begun(rounds: QuerySet[WatchRound]) -> QuerySet[WatchRound]:
+    """Annotate rounds with `has_begun`: whether any block of the round's run was given to a node."""
     begun = Block.objects.filter(run=OuterRef("run")).exclude(state__in=(BlockState.WAITING, BlockState.QUEUED))
     return rounds.annotate(has_begun=Exists(begun))
 
 
 def rounds_judged(team: Team, *, since: datetime) -> QuerySet[WatchRound]:
-    """The rounds of a team's watches that were judged since then, the newest first."""
+    """Return the rounds of a team's watches that were judged since a moment, the newest first."""
     rows = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     related = rows.select_related("version__model", "watch").order_by("-judged_at")
     return related.defer("version__inspection", "version__problem", "watch__matrix")
@@ -56,7 +56,7 @@ def alerts_visible_to(user: Anyone) -> QuerySet[Alert]:
 
 
 def alert(user: Anyone, alert_id: int) -> Alert:
-    """One alert. Raises Missing when there is none that the user may see."""
+    """Return an alert by its number. Raises Missing where the user may see no such alert."""
     rows = alerts_visible_to(user).select_related("round__run", "round__version__model")
     rows = rows.prefetch_related("investigations__run", "events__actor")
     row = rows.filter(pk=alert_id).first()

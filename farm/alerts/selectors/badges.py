@@ -1,4 +1,4 @@
-"""How a model stands by its watches, in a few words: what its badge says."""
+"""What a model's badge says: whether its watches found something, in a few words."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording.numbers import counted
 
 KEY_SIGNS = 32
-# rounds that are looked through for the last that did not go back
+# how many rounds are searched for the last one that did not measure an older candidate
 NEWEST_ROUNDS = 20
 _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.QUIET: ("good", "{} as before"),
@@ -28,15 +28,16 @@ _TONES: dict[str, tuple[Tone, str]] = {
 
 
 class Standing(NamedTuple):
-    """`label`: the distribution that is watched; `text`: how the model stands with it."""
+    """The parts of a badge. `label`: the distribution that is watched; `text`: the result for the model."""
 
     label: str
     text: str
     tone: Tone
 
 
-def standing_of(model: Model) -> Standing:
-    """Open alerts first, else what the last judged round came to; what calls with older candidates found is neither."""
+def describe_standing(model: Model) -> Standing:
+    """Describe a model's open alerts, or else the outcome of its last judged round. Alerts and rounds of calls with a
+    candidate older than the baseline do not count."""
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
     if alerts:
@@ -53,19 +54,19 @@ def standing_of(model: Model) -> Standing:
     last = next((alert for alert in newest_first if not is_downgrade(alert.old, alert.new)), None)
     if last is None:
         return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
-    # the farm's own troubles are no news of the model
+    # where the farm could not measure, the badge says nothing bad of the model
     is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
     tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]
     return Standing(last.watch.distribution, text.format(last.new), tone)
 
 
 def badge_key(model_id: int) -> str:
-    """What an address must name to show a model's badge to anybody: only the farm can make it."""
+    """Make the key that lets anybody who has it see a model's badge. Only the farm can make it."""
     return salted_hmac("farm.alerts.badge", str(model_id), algorithm="sha256").hexdigest()[:KEY_SIGNS]
 
 
-def model_of_badge(model_id: int, key: str) -> Model:
-    """The model. Raises Missing for a wrong key as for no such model."""
+def find_badge_model(model_id: int, key: str) -> Model:
+    """Return the model of a badge. Raises Missing, the same for a wrong key as where there is no such model."""
     model = Model.objects.filter(pk=model_id).first()
     if model is None or not constant_time_compare(key, badge_key(model_id)):
         raise Missing("There is no such badge.", hint="A model's own is named at /api/v1/models/‹number›/badge.")

@@ -1,4 +1,4 @@
-"""Channels as people find them, through `visible_to`; what their kinds say of them; and how their messages fare."""
+"""The channels that a person may see, with their kinds, and how many of their messages arrived."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.channels.channel_kind import ChannelKind
-from farm.alerts.channels.table import KINDS, kind_of
+from farm.alerts.channels.table import KINDS, find_kind
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.states import DeliveryState
 from farm.base.refusals import Missing
@@ -19,7 +19,7 @@ def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
 
 
 def channel(user: Anyone, channel_id: int) -> Channel:
-    """One channel. Raises Missing when there is none that the user may see."""
+    """Return a channel by its number. Raises Missing where the user may see no such channel."""
     row = channels_visible_to(user).filter(pk=channel_id).first()
     if row is None:
         raise Missing(f"There is no channel {channel_id} that you can access.")
@@ -35,16 +35,16 @@ def kinds() -> list[ChannelKind]:
 
 
 def kind(channel: Channel) -> ChannelKind:
-    return kind_of(channel.kind)
+    return find_kind(channel.kind)
 
 
 def shown_target(channel: Channel) -> str:
-    return kind_of(channel.kind).shown(channel.target)
+    return find_kind(channel.kind).shown(channel.target)
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """What became of a channel's messages. `problem`: of the last one that failed for good."""
+class Tally:
+    """How many of a channel's messages were sent, wait, and failed for good. `problem`: why the last one failed."""
 
     sent: int = 0
     waiting: int = 0
@@ -53,8 +53,8 @@ class Fate:
     problem: str = ""
 
 
-def fates(channels: Iterable[Channel]) -> dict[int, Fate]:
-    """The fate of each of these channels' messages, by the channel's number; two queries."""
+def count_deliveries(channels: Iterable[Channel]) -> dict[int, Tally]:
+    """Count the messages of each channel that has any, by the channel's number. Two queries."""
     rows = Delivery.objects.filter(channel__in=list(channels)).order_by()
     failed = Q(state=DeliveryState.FAILED)
     counted = rows.values("channel").annotate(
@@ -68,6 +68,6 @@ def fates(channels: Iterable[Channel]) -> dict[int, Fate]:
     ids = [row["last_failed"] for row in found.values() if row["last_failed"]]
     problems = dict(Delivery.objects.filter(pk__in=ids).values_list("channel", "problem"))
     return {
-        key: Fate(row["sent"], row["waiting"], row["failed"], row["last_sent_at"], problems.get(key, ""))
+        key: Tally(row["sent"], row["waiting"], row["failed"], row["last_sent_at"], problems.get(key, ""))
         for key, row in found.items()
     }

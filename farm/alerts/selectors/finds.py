@@ -1,4 +1,4 @@
-"""Searches for the settings to ship: one that a person may see, and what its races say together."""
+"""Searches for the settings to ship: those that a person may see, and the common result of their races."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,9 @@ from farm.runs.models import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Races that were asked for at once, the first in front. `everywhere`: the setting that serves all of them."""
+class RaceSummary:
+    """The races of a search, the first in front, with their common result. `everywhere`: the setting to use on all
+    hardware, where there is one."""
 
     races: list[Find]
     sentence: str
@@ -27,7 +28,7 @@ class Together:
 
 
 def find(user: Anyone, find_id: int) -> Find:
-    """The first of those that were asked for at once. Raises Missing when there is none that the user may see."""
+    """Return the first race of the search that this race belongs to. Raises Missing where the user may not see it."""
     rows = Find.objects.visible_to(user).select_related("version__model__team", "first")
     row = rows.filter(pk=find_id).first()
     if row is None:
@@ -35,31 +36,31 @@ def find(user: Anyone, find_id: int) -> Find:
     return row.first or row
 
 
-def last_find(version_id: int) -> Find | None:
-    """The newest search of a version that has an answer."""
+def find_last_answer(version_id: int) -> Find | None:
+    """Return the newest search of a version that has an answer, or None."""
     rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
     return rows.order_by("-pk").first()
 
 
-def races_of(first: Find) -> list[Find]:
+def list_races(first: Find) -> list[Find]:
     rows = Find.objects.select_related("version__model__team", "version__artifact", "asked_by", "run")
     return [*rows.filter(pk=first.pk), *rows.filter(first=first.pk)]
 
 
 def last_run(race: Find) -> Run | None:
-    """The last run of those that are over; None where there is none, or it was removed."""
+    """Return the last run that a race has read; None where there is none, or where it was removed."""
     return Run.objects.filter(pk=race.steps[-1]["run"]).first() if race.steps else None
 
 
-def together(first: Find) -> Together:
-    races = races_of(first)
+def summarise_races(first: Find) -> RaceSummary:
+    races = list_races(first)
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):
-        return Together(races, races[0].sentence if len(races) == 1 else "")
+        return RaceSummary(races, races[0].sentence if len(races) == 1 else "")
     everywhere = find_shared_setting(answers)
     if everywhere is None:
-        return Together(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")
-    return Together(races, f"{everywhere.label} is within {percent(NEAR)} of the best on all hardware.", everywhere)
+        return RaceSummary(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")
+    return RaceSummary(races, f"{everywhere.label} is within {percent(NEAR)} of the best on all hardware.", everywhere)
 
 
 def address_of(first: Find) -> str:

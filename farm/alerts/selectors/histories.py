@@ -1,4 +1,4 @@
-"""What is known of a distribution's releases: since when, who watches them, and how their rounds ended."""
+"""The history of a distribution's releases: when each appeared, who watches them, and how their rounds ended."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Release, Watch, WatchRound
 from farm.alerts.states import RoundState
 
-# newest alerts, and watches, that are named
+# how many of the newest alerts, and how many watches, a history has
 ALERTS, WATCHES = 200, 50
 
 
@@ -34,8 +34,9 @@ class Raised(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """By version: what the index says of it, rounds by outcome, alerts whose first bad release it is, or whose bad one
-    where the first is not known; and the watches of the distribution, oldest first."""
+    """The history of a distribution. By version: `known`, what the index says of it; `outcomes`, how many rounds had
+    each outcome; `alerts`, those that it is the first bad release of, or the bad one where the first is not known.
+    `watches`: the active ones, the oldest first."""
 
     known: Mapping[str, Known]
     outcomes: Mapping[str, Mapping[str, int]]
@@ -43,8 +44,8 @@ class History:
     watches: Sequence[Watch]
 
 
-def history_of(user: Anyone, distribution: str) -> History:
-    """As far as the user may see it."""
+def read_history(user: Anyone, distribution: str) -> History:
+    """Read the history of a distribution as far as the user may see it."""
     releases = Release.objects.filter(distribution=distribution)
     rounds = WatchRound.objects.filter(
         watch__in=Watch.objects.visible_to(user), watch__distribution=distribution, base=None

@@ -1,4 +1,4 @@
-"""Why there is a run that no person asked for, what is looked into for an alert, and what its two sides differ in."""
+"""Why a run was started that no person asked for, and what the two sides of an alert's evidence differ in."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,8 @@ from farm.runs.states import RunReason
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`text`: why, in a sentence. `watch`, `alert`, `find`: the number of what it belongs to; None: it was removed."""
+    """Why a run was started. `text`: in a sentence. `watch`, `alert`, `find`: the number of the one it belongs to; all
+    are None where that was removed."""
 
     text: str
     watch: int | None = None
@@ -24,12 +25,12 @@ class Origin:
     find: int | None = None
 
 
-def origin_of(run: Run) -> Origin | None:
-    """None where a person asked for the run. One query."""
+def explain_origin(run: Run) -> Origin | None:
+    """Explain why the farm started a run; None where a person asked for it. One query."""
     if run.reason == RunReason.ASKED:
         return None
     if run.reason in (RunReason.BISECTION, RunReason.WORK_AROUND):
-        return _of_alert(run)
+        return _explain_search(run)
     if run.reason == RunReason.FIND:
         rows = Find.objects.filter(version=run.version_id).only("run", "steps").order_by("-pk")
         number = next((row.pk for row in rows if run.pk in (row.run_id, *(s["run"] for s in row.steps))), None)
@@ -43,8 +44,8 @@ def origin_of(run: Run) -> Origin | None:
     return Origin(text, watch=found.watch_id)
 
 
-def _of_alert(run: Run) -> Origin:
-    # a step that is over stands in a list of steps alone, which no index answers
+def _explain_search(run: Run) -> Origin:
+    # the run of a finished step is named in a JSON list, which no index covers
     rows = Investigation.objects.filter(alert__model=run.version.model_id).only("alert", "run", "steps").order_by("-pk")
     alert = next((row.alert_id for row in rows if run.pk in (row.run_id, *(s.get("run") for s in row.steps))), None)
     what = "the first bad release" if run.reason == RunReason.BISECTION else "a work-around"
@@ -52,8 +53,9 @@ def _of_alert(run: Run) -> Origin:
     return Origin(f"Started automatically to find {what}{of}.", alert=alert)
 
 
-def graph_changes(symptom: Symptom) -> list[str]:
-    """Sentences, in the order in which they matter; empty where no run traced both sides, or it was removed."""
+def list_graph_changes(symptom: Symptom) -> list[str]:
+    """List in sentences, the most important first, how the graphs that ran on the two sides differ. Empty where the run
+    traced neither or was removed."""
     if symptom.run is None:
         return []
     try:
@@ -66,7 +68,7 @@ def graph_changes(symptom: Symptom) -> list[str]:
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:
-    """One of them. Raises Missing when there is none that the user may see."""
+    """Return an investigation by its number. Raises Missing where the user may see no such one."""
     rows = Investigation.objects.filter(alert__in=Alert.objects.visible_to(user))
     found = rows.filter(pk=investigation_id).first()
     if found is None:

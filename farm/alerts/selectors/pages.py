@@ -1,4 +1,4 @@
-"""What only pages ask of alerts and watches: which list an alert is in, and how each watch stands."""
+"""Queries of pages alone: the lists of alerts, the long series of watches, and what each watch does now."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, IndexLook, Point, Release, Symptom, Watch, WatchRound
-from farm.alerts.selectors.alerts import alerts_visible_to, with_progress
+from farm.alerts.selectors.alerts import add_has_begun, alerts_visible_to
 from farm.alerts.states import OPEN_ALERTS, AlertState
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
@@ -25,7 +25,8 @@ ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, st
 
 
 class ReleaseRow(NamedTuple):
-    """A value of a long series: `ratio` of a release to the pinned `reference`; `outcome` of its round."""
+    """A value of a long series: the ratio of a release to the pinned `reference`, and its round's outcome. `model` and
+    `watch` are numbers, `name` is the model's."""
 
     model: int
     name: str
@@ -46,7 +47,7 @@ _POINT = (
     "series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id", "round__run",
     "round__outcome",
 )  # fmt: skip
-# the lists that alerts stand in; `open` is what somebody has to look at now
+# the lists of alerts; `open` has those that somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
 HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
@@ -67,30 +68,29 @@ def _conditions() -> dict[str, Q]:
     }
 
 
-def alerts_in(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
+def list_alerts(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
     return _light(alerts_visible_to(user).filter(_conditions()[name], _opened(since)))
 
 
 def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Without what is large and belongs to pages of their own: the evidence but for its figures, inspections,
-    matrices."""
+    """Leave out large columns that lists do not show: the evidence except for its figures, inspections, matrices."""
     figures = {name: KeyTransform(key, "comparison") for name, key in FIGURES.items()}
     symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison").annotate(**figures))
     light = rows.defer("version__inspection", "version__problem", "watch__matrix")
     return light.prefetch_related(None).prefetch_related(symptoms)
 
 
-def with_size(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-    """The alerts with what sorts them by how much changed: `largest`, of their slower latencies."""
+def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+    """Annotate alerts with `largest`, the largest slowdown of latency among their symptoms, to sort by."""
     slower = Symptom.objects.filter(alert=OuterRef("pk"), kind__in=HEADLINES).order_by().values("alert")
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
 
 
-def of_kind(kind: str) -> QuerySet[Symptom, int]:
+def alert_ids_of_kind(kind: str) -> QuerySet[Symptom, int]:
     return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
 
 
-def open_count(user: Anyone) -> int:
+def count_open_alerts(user: Anyone) -> int:
     return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
 
 
@@ -98,8 +98,8 @@ def _opened(since: datetime | None) -> Q:
     return Q() if since is None else Q(opened_at__gte=since)
 
 
-def alert_counts(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
-    """How many alerts stand in each of LISTS, in one query."""
+def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
+    """Count the alerts in each of LISTS, in one query."""
     counts = {name: Count("pk", filter=condition) for name, condition in _conditions().items() if name != "all"}
     found: dict[str, int] = Alert.objects.visible_to(user).filter(_opened(since)).aggregate(**counts, all=Count("pk"))
     return found
@@ -111,7 +111,7 @@ def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
 
 
 def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
-    """The sentences of the unsettled alerts that each of these watches has, newest first, by its number."""
+    """Return the sentences of each watch's open and acknowledged alerts, the newest first, by the watch's number."""
     rows = Alert.objects.unsettled().filter(watch__in=list(watches)).order_by("-pk").values_list("watch", "sentence")
     found: dict[int, list[str]] = {}
     for watch_id, sentence in rows:
@@ -120,9 +120,9 @@ def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
 
 
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
-    """The rounds of one cause of each watch, one for each model, by the watch's number: of what is under way, farthest
-    first, else of what was judged last. Two queries."""
-    # states stand in the alphabet as they follow each other backwards: confirming, measuring, waiting
+    """Return the rounds of each watch that have the same cause, one for each model, by the watch's number: the cause
+    that is being measured and has come farthest, or else the one that was judged last. Two queries."""
+    # sorted by name, the states are in reverse order of time: confirming, measuring, waiting
     order = (F("judged_at").desc(nulls_first=True), "state", "pk")
     first = WatchRound.objects.filter(watch=OuterRef("pk")).order_by(*order).values("key")[:1]
     keys = Watch.objects.filter(pk__in=[watch.pk for watch in watches]).annotate(key=Subquery(first))
@@ -130,55 +130,55 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     for watch_id, key in keys.order_by().values_list("pk", "key"):
         asked |= Q(watch_id=watch_id, key=key)
     found: dict[int, list[WatchRound]] = {}
-    rounds = with_progress(WatchRound.objects.filter(asked)).select_related("version__model", "watch").order_by("pk")
+    rounds = add_has_begun(WatchRound.objects.filter(asked)).select_related("version__model", "watch").order_by("pk")
     for watch_round in rounds.defer("findings", "version__inspection", "watch__matrix"):
         found.setdefault(watch_round.watch_id, []).append(watch_round)
     return found
 
 
-def looks() -> dict[str, tuple[datetime | None, str]]:
+def list_index_looks() -> dict[str, tuple[datetime | None, str]]:
     rows = IndexLook.objects.values_list("distribution", "looked_at", "problem")
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
 
 def points(watch: Watch, **which: object) -> QuerySet[Point, PointRow]:
-    """The long series of a watch as plain rows, oldest first: series, label, node, runtime, the round's new release,
-    ratio, low, high, time, round and its run."""
+    """Return the values of a watch's long series as plain rows (PointRow), the oldest first. `which`: filters."""
     return watch.points.filter(**which).order_by("pk").values_list(*_POINT)
 
 
-def points_by(watch: Watch, metric: str) -> list[PointRow]:
-    """The same of a further metric: the values that have it, with its ratio, low and high."""
+def list_points_of_metric(watch: Watch, metric: str) -> list[PointRow]:
+    """Return the values that have a further metric as plain rows, with the metric's ratio, low and high."""
     rows = watch.points.filter(metrics__has_key=metric).order_by("pk").values_list(*_POINT, "metrics")
     return [(*row[:5], *row[-1][metric], *row[8:-1]) for row in rows]
 
 
-def metrics_of(watch: Watch) -> list[str]:
+def list_metrics(watch: Watch) -> list[str]:
     newest = watch.points.order_by("-pk").values_list("metrics", flat=True).first()
     return sorted(newest or ())
 
 
-def newest_point(watch: Watch) -> tuple[int, int]:
+def count_points(watch: Watch) -> tuple[int, int]:
+    """Return how many values the watch's long series have, and the number of the newest value, 0 for none."""
     points = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
     return points["count"], points["last"] or 0
 
 
 def first_with_points(watches: Iterable[Watch]) -> Watch | None:
-    """The first of these watches that has a long series; the first one where none has; None for none."""
+    """Return the first watch that has a long series, or else the first watch; None where there are no watches."""
     found = list(watches)
     known = set(Point.objects.filter(watch__in=found).order_by().values_list("watch", flat=True).distinct())
     return next((watch for watch in found if watch.pk in known), found[0] if found else None)
 
 
-def newest_of_all() -> tuple[object, ...]:
-    """What changes whenever a long series of any watch gets a value or goes: the newest value, and how many watches."""
+def fingerprint_points() -> tuple[object, ...]:
+    """Return values that change whenever a long series gets a value or is removed, to tell whether a page is stale."""
     newest = Point.objects.order_by("-pk").values_list("pk", "at").first() or ()
     return (*newest, Watch.objects.count())
 
 
 def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueRow]:
-    """The last values of every long series of these models, oldest first, of each round the new release: model, watch,
-    its distribution and reference, series, node, label, release, ratio, low, high and outcome. One query."""
+    """Return the last `most` values of every long series of these models as plain rows (ValueRow), the oldest first. Of
+    each round only the new release counts. One query."""
     new = Concat("watch__distribution", Value("=="), "round__new")
     place = Window(
         RowNumber(), partition_by=[F("round__version__model"), F("watch"), F("series"), F("node")],
@@ -191,7 +191,7 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
 
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
-    """The last value that every long series of these watches has on each release. One query."""
+    """Return the last value of every long series of these watches on each release. One query."""
     own = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
     last = own.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
     columns = ("watch", "watch__reference", "series", "node", "label", "ratio", "low", "high", "round__outcome")
@@ -203,27 +203,27 @@ def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
     return [ReleaseRow(model, name, runtime.partition("==")[2], *rest) for model, name, runtime, *rest in rows]
 
 
-def wrong_with(watches: Iterable[Watch]) -> set[tuple[int, str]]:
-    """Models and releases whose outputs open alerts of these watches call wrong."""
+def find_wrong_outputs(watches: Iterable[Watch]) -> set[tuple[int, str]]:
+    """Find the models, by number, and releases whose outputs are wrong by open alerts of these watches."""
     rows = Symptom.objects.filter(alert__watch__in=[watch.pk for watch in watches], kind=PARITY, resolved_in="")
     return set(rows.filter(alert__state__in=OPEN_ALERTS).values_list("alert__model", "alert__bad").order_by())
 
 
 def watches_of_model(model: Model) -> list[Watch]:
-    """The watches that watch this model, by itself or by one of its labels, by name."""
+    """Return the watches of a model, which name it or one of its labels, sorted by name."""
     named = Q(watched=model)
     labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])
     return list(Watch.objects.filter(named | labelled).distinct().order_by("name", "pk"))
 
 
-def free_name(team_id: int, name: str) -> str:
-    """The name where no watch of the team has it, else with the first number that none has."""
+def find_free_name(team_id: int, name: str) -> str:
+    """Return the name, with a number behind it where a watch of the team has it already."""
     taken = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
     return next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
 
 
-def watched_among(models: Iterable[Model]) -> dict[int, int]:
-    """A watch of each of these models that has one, by the model's number. One query."""
+def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
+    """Find a watch of each model that has one: watch numbers by model number. One query."""
     rows = Watch.objects.filter(Q(watched__in=(asked := list(models))) | ~Q(label=""))
     found: dict[int, int] = {}
     for watch, team, label, named in rows.order_by("-pk").values_list("pk", "team", "label", "watched"):
@@ -238,7 +238,8 @@ def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
 
 
 def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
-    """Distributions with releases that appeared: name, how many, one of them, and when the last came."""
+    """Return the distributions that have releases since a moment: name, how many, the greatest version by its text, and
+    when the last one appeared."""
     rows = Release.objects.filter(seen_at__gte=moment, is_gone=False).values("distribution").order_by("distribution")
     found = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
     return [(row["distribution"], row["count"], row["version"], row["last"]) for row in found]

@@ -1,4 +1,4 @@
-"""What is known of a release's report card: who measured it beside an older one, what alerts say, and what is open."""
+"""A release's report card: what was measured of it beside an older release, what alerts say, and what is still open."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
 from farm.runs.states import BlockState, RunReason, RunState
 
-# newest finished runs, and rounds of watches, that are looked through; runs of each model that are read, and of all
+# how many of the newest finished runs and rounds are searched, and how many runs are read of each model and of all
 RUNS, ROUNDS, OF_A_MODEL, OF_ALL = 200, 200, 4, 100
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
 SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
@@ -39,7 +39,8 @@ NO_NODE = "no node"
 
 
 class WorkAround(NamedTuple):
-    """Session options that were measured to take a change back. `words`: what to do, in a few of them."""
+    """Session options that were measured to undo a change. `alert`, `model`: numbers; `name`: the model's; `words`:
+    what to do, in a few words."""
 
     alert: int
     model: int
@@ -50,7 +51,7 @@ class WorkAround(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """What is still being measured with the release; `run` None: it was not started yet."""
+    """A model that is still to be measured with the release. `run`: None where it has not been started."""
 
     model: int
     name: str
@@ -59,8 +60,8 @@ class OpenRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseCard:
-    """`others`: older versions that it may be compared with; `ends_at`: None where nothing is open, or nobody can tell
-    when that ends."""
+    """The report card with what belongs to it. `others`: older versions that it can be compared with. `open`: what is
+    still to be measured; `ends_at`: when that is done, None where nothing is open or where the end is not known."""
 
     card: Card
     others: Sequence[str]
@@ -84,9 +85,12 @@ class _Run(NamedTuple):
         return self.reason in SEARCHES
 
 
-def card_of(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
-    """The card as far as the user may see it, beside `against` where that was measured with it. As many queries for
-    many models as for few. Raises Missing for what is no release that is known here."""
+def read_card(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
+    """Read a release's card as far as the user may see it, compared with the version `against` where both were measured
+    together, or else with another one. The number of queries does not depend on the number of models.
+
+    Raises Missing for a release that this farm neither knows nor measured.
+    """
     new = _release(distribution, version)
     rounds = list(_rounds(user, new)[:ROUNDS])
     known = _measured_with(user, new, rounds)
@@ -131,7 +135,7 @@ def _is_known(runtime: Runtime) -> bool:
 
 
 def _rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
-    """The rounds of watches that measured the release, or will, the newest first."""
+    """Return the rounds of watches that measured the release or will measure it, the newest first."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution)
     rows = WatchRound.objects.filter(watch__in=watches, new=new.version, base=None, version__model__removed_at=None)
     return (
@@ -144,7 +148,7 @@ def _runs(user: Anyone) -> QuerySet[Run]:
 
 
 def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
-    """The newest finished runs that measured the release, by each other version that they measured beside it."""
+    """Return the newest finished runs that measured the release, by each version that they measured beside it."""
     finished = _runs(user).filter(state=RunState.FINISHED)
     found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
     newest = [pk for runs in found_by for pk in runs.order_by("-pk").values_list("pk", flat=True)[:RUNS]]
@@ -160,7 +164,8 @@ def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> 
 
 
 def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
-    """Pairs of the newest of these runs, by model and node, of a search where no other measured them. Two queries."""
+    """Return pairs of the newest runs by model and node; runs of searches only where no others measured them. Two
+    queries."""
     of_a_model: dict[int, list[_Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.is_of_search):
         of_a_model[run.model].append(run)
@@ -194,7 +199,8 @@ def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, l
 
 
 def _raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised]]:
-    """What alerts found that came between the two, and is still there, by model and node. One query."""
+    """Return by model and node what alerts found to have changed between the two releases, and is still there. One
+    query."""
     alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
@@ -209,7 +215,7 @@ def _raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised
 
 
 def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
-    """What was measured to take changes of these alerts back, the newest of each. One query."""
+    """Return the newest work-around that was found for each of these alerts. One query."""
     rows = Investigation.objects.filter(
         alert__in=alerts, kind=InvestigationKind.WORK_AROUND, state=InvestigationState.ANSWERED
     )
@@ -226,14 +232,14 @@ def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
 
 
 def _watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
-    """The models that watches of the distribution name."""
+    """Yield the numbers and names of models that watches of the distribution name."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
     rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
     yield from rows.values_list("pk", "name")[:MAX_MODELS]
 
 
 def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
-    """What is measured with the release now or will be, the oldest first."""
+    """Return what is being measured with the release or will be, the oldest first."""
     asked = _runs(user).exclude(reason__in=SEARCHES)
     newest = asked.filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
     cells = CellRow.objects.filter(run__in=list(newest), beside=None, runtime=str(new)).order_by("run")
@@ -244,7 +250,7 @@ def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[Open
 
 
 def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str, str]]:
-    """By model and node: running where a block of it was begun, else queued where one may be measured. One query."""
+    """Return by model and node: `running` where a block was begun, `queued` where one may be measured. One query."""
     models = {watched.run: watched.model for watched in runs if watched.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
     found: dict[int, dict[str, str]] = defaultdict(dict)
@@ -256,7 +262,7 @@ def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str,
 
 
 def _ends_at(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
-    """When all of it is measured, as the queue's one forecast has it."""
+    """Return when all of these runs are expected to end, by the forecast of the queue; None where that is not known."""
     expected = [None if watched.run is None else forecast.of_run(watched.run) for watched in runs]
     ends = [None if times is None else times.ends_s for times in expected]
     if not ends or None in ends:

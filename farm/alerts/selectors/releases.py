@@ -1,6 +1,6 @@
-"""Which releases exist, as far as this farm knows, and which of them a watch measures next beside each other.
+"""Which releases this farm knows, and which of them a watch measures.
 
-Of two packages that are watched together, a runtime's version names both; see `farm.rules.runtimes.pairs`.
+Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`.
 """
 
 from django.conf import settings
@@ -15,7 +15,7 @@ from farm.rules.runtimes.allowances import allowed_range
 from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, Known
 
-# rounds that say which release a model was last measured with
+# outcomes of rounds that measured their release
 _MEASURED = (
     RoundOutcome.ALERT,
     RoundOutcome.UNCONFIRMED,
@@ -23,12 +23,13 @@ _MEASURED = (
     RoundOutcome.NEWS,
     RoundOutcome.QUIET,
 )
-# baselines of unsettled alerts that are measured along, so that they can be resolved
+# how many good releases of open alerts are measured too, so that these alerts can be resolved
 MAX_BASELINES = 2
 
 
-def published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
-    """Versions in release order: what the package index offers; the farm's own table until it was asked."""
+def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
+    """List the versions that the package index offers, in release order. Until the index was asked, those of
+    `onnxruntime` are the farm's own table."""
     rows = Release.objects.filter(distribution=distribution)
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
     if not offered and not rows.exists() and distribution == "onnxruntime":
@@ -37,26 +38,27 @@ def published(distribution: str, *, with_prereleases: bool = False) -> list[str]
     return sorted(versions, key=release_order)
 
 
-def newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
-    """The newest of them, or None when none is known; beside a reference that names two packages, of both."""
-    found = published(distribution, with_prereleases=with_prereleases)
+def find_newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
+    """Return the newest published version, or None. Where the reference names two packages, the version names both."""
+    found = list_published(distribution, with_prereleases=with_prereleases)
     if not pairs.is_pair(reference) or not found:
         return found[-1] if found else None
     cores = _cores(distribution, with_prereleases=with_prereleases)
     return pairs.newest_pair(reference, owns=found, cores=cores)
 
 
-def between(distribution: str, *, good: str, bad: str) -> list[str]:
-    """The published versions among which a change between these two is looked for, and they themselves, in order."""
-    found = published(distribution)
+def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
+    """List the published versions from `good` to `bad` in release order, with these two themselves."""
+    found = list_published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
         return pairs.pairs_between(good, bad, owns=found, cores=_cores(distribution))
     return sorted({*found, good, bad}, key=release_order)
 
 
-def choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
-    """The versions that a watch may name, newest first; beside a reference that names two packages, of both."""
-    found = published(distribution, with_prereleases=with_prereleases)
+def list_choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
+    """List the versions that a watch may name, the newest first. Where its reference names two packages, each version
+    names both."""
+    found = list_published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
         cores = _cores(distribution, with_prereleases=with_prereleases)
         found = [plugins.join_pair(own, core) for own in found for core in cores]
@@ -64,19 +66,20 @@ def choices(distribution: str, *, reference: str, with_prereleases: bool = False
 
 
 def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
-    offered = published(pairs.CORE, with_prereleases=with_prereleases)
+    offered = list_published(pairs.CORE, with_prereleases=with_prereleases)
     return pairs.cores_within(allowed_range(distribution, settings.ALLOWED_PACKAGES), offered)
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:
-    """Whether the package index ever answered for the distribution, and for what stands beside it."""
+    """Whether the package index ever answered for the distribution and, where the reference names two packages, for
+    both."""
     wanted = pairs.changing_packages(distribution, reference)
     rows = Release.objects.filter(distribution__in=wanted)
     return rows.values("distribution").order_by("distribution").distinct().count() == len(wanted)
 
 
-def for_planning() -> Known:
-    """Every release that the package index was seen to offer, those that it took back, and the newest stable one."""
+def list_known_releases() -> Known:
+    """Return every release that the package index ever offered, with those that it yanked and the newest ones."""
     rows = list(Release.objects.all())
     offered = [row for row in rows if row.distribution == NEWEST.distribution and not row.is_gone]
     offered.sort(key=lambda row: release_order(row.version))
@@ -89,16 +92,14 @@ def for_planning() -> Known:
     )
 
 
-def known(distribution: str) -> list[Runtime]:
-    """Every release of it, or beside it, that the index ever had.
-
-    A yanked one is among them: a watch that is pinned to it may go on, as installers take what is pinned.
-    """
+def list_ever_offered(distribution: str) -> list[Runtime]:
+    """List every release of a distribution and of ONNX Runtime that the index ever offered, yanked ones too: a watch
+    that is pinned to one may go on, as installers take what is pinned."""
     return [row.runtime for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]
 
 
 def watched_models(watch: Watch) -> list[Model]:
-    """The watch's own models and those with its label, by name, without those that were deleted."""
+    """Return the models that the watch names and those with its label, by name, without deleted ones."""
     own = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
@@ -115,7 +116,7 @@ def newest_version(model: Model) -> Version | None:
 
 
 def last_release(watch: Watch, model: Model) -> str:
-    """The release that the model was last measured with for this watch; the reference before its first round."""
+    """Return the release that this watch last measured the model with; its reference before the first round."""
     rounds = WatchRound.objects.filter(
         watch=watch, version__model=model, state=RoundState.JUDGED, outcome__in=_MEASURED, compared__gt=0
     ).exclude(cause=Cause.CALL)
@@ -124,7 +125,7 @@ def last_release(watch: Watch, model: Model) -> str:
 
 
 def newest_release(watch: Watch) -> str | None:
-    return newest(watch.distribution, reference=watch.reference, with_prereleases=watch.with_prereleases)
+    return find_newest(watch.distribution, reference=watch.reference, with_prereleases=watch.with_prereleases)
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:

@@ -21,8 +21,9 @@ from farm.runs.models import Cell as CellRow
 from farm.runs.selectors.retention import removed_timings
 
 
-def case_of(alert: Alert) -> Case:
-    """What an alert rests on. Raises Conflict when its evidence was removed, or was never there."""
+def make_case(alert: Alert) -> Case:
+    """Collect the evidence of an alert. Raises Conflict where it compares versions of a model or where its run is gone,
+    Missing where the run has lost a cell."""
     if alert.is_of_versions:
         text = (
             f"Alert {alert.pk} compares versions of a model on one release: nothing in it is to be reported upstream."
@@ -50,8 +51,9 @@ def case_of(alert: Alert) -> Case:
 
 
 def write_zip(alert: Alert, to: IO[bytes]) -> Case:
-    """Write an alert's report. Raises Conflict, and Missing for a file that was removed from the store."""
-    case = case_of(alert)
+    """Write the zip of an alert's report to a file, and return the case. Raises Conflict and Missing as `make_case`,
+    and Missing for a file that was removed from the store."""
+    case = make_case(alert)
     symptom_run = Run.objects.filter(pk=int(case.document.run or 0)).first()
     if symptom_run is None:
         raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
@@ -69,7 +71,7 @@ def write_zip(alert: Alert, to: IO[bytes]) -> Case:
 
 
 def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
-    """The model's files and its inputs, by their names in the report."""
+    """Yield the model's files and its inputs, with their names in the report."""
     row = _row(run, case.new.id, case.old.id)
     for file in _artifact(row).bundle.files:
         yield f"{report.MODEL_FOLDER}/{file.name}", stored_path(file.sha256)
@@ -78,7 +80,7 @@ def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
 
 
 def _row(run: Run, *names: str) -> CellRow:
-    """The first of these cells that was to be measured; one that was refused has no inputs."""
+    """Return the first of these cells that has inputs, or else the first one. Raises Missing where there is none."""
     cells = CellRow.objects.filter(run=run).select_related(
         "variant__derived", "preparation__inputs", "run__version__artifact"
     )
@@ -105,17 +107,17 @@ def _cell(document: Document, name: str) -> Cell:
     return found
 
 
-def _answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:
+def _find_answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:
     rows = alert.investigations.filter(kind=kind, state=InvestigationState.ANSWERED)
     return rows.order_by("-pk").first()
 
 
 def _sentence(alert: Alert, kind: InvestigationKind) -> str:
-    answered = _answered(alert, kind)
+    answered = _find_answered(alert, kind)
     return answered.sentence if answered is not None else ""
 
 
 def _code(alert: Alert) -> str:
-    answered = _answered(alert, InvestigationKind.WORK_AROUND)
+    answered = _find_answered(alert, InvestigationKind.WORK_AROUND)
     answer = answered.answer if answered is not None else None
     return str(answer.get("code", "")) if answer and answer.get("is_found") else ""

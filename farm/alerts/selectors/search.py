@@ -15,16 +15,16 @@ from farm.registry.selectors import models_visible_to, versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.runs import shown_states
 
-# of each kind
+# of each kind of page
 MAX_HITS = 8
 MAX_TEXT = 100
 NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
-# fewer signs would find half of the registry
+# fewer digits would find half of the registry
 DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})", re.IGNORECASE)
 
 
 class Hit(NamedTuple):
-    """Something with a page. `kind`: run, alert, model, version, node or watch; `about`: what tells it from others."""
+    """A page that was found. `kind`: run, alert, model, version, node or watch; `about`: more words to recognise it."""
 
     kind: str
     name: str
@@ -32,8 +32,8 @@ class Hit(NamedTuple):
     path: str
 
 
-def find(user: Anyone, text: str) -> list[Hit]:
-    """What of the user's teams fits: a number or digest first, then parts of names; nothing for an empty text."""
+def search_everything(user: Anyone, text: str) -> list[Hit]:
+    """Find pages that the user may see by a number, a digest or a part of a name, in this order; none for no text."""
     wanted = text.replace("\x00", "").strip()[:MAX_TEXT]
     if not wanted:
         return []
@@ -56,7 +56,7 @@ def _numbered(user: Anyone, text: str) -> Iterator[Hit]:
 
 
 def _digests(user: Anyone, text: str) -> Iterator[Hit]:
-    """Versions by the digest of their bundle or of any file in it."""
+    """Find versions by the beginning of the digest of their bundle or of any file in it."""
     named = DIGEST.fullmatch(text)
     if named is None:
         return

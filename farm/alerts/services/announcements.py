@@ -1,4 +1,4 @@
-"""Telling channels: a message is a row, written in the transaction that accepts what it tells of."""
+"""Messages to channels about alerts. Each is a row, written in the transaction that accepts its cause."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,13 @@ TITLES = {
     AlertEventKind.EXPLAINED: "explained",
     AlertEventKind.INFRA: "could not measure",
 }
-# a snoozed alert is silent, but for its end
+# a snoozed alert is silent except for these
 ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
-    """Messages of an event for the alert's channels; none when its kind is not told or the alert is snoozed."""
+    """Queue a message about an event to each of the alert's channels. Returns none where events of this kind are not
+    announced, or where the alert is snoozed."""
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
         return []
@@ -39,11 +40,11 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
             payload=_payload(alert, event),
             event=event,
         )
-        for channel in channels_of(alert)
+        for channel in list_channels(alert)
     ]
 
 
-def channels_of(alert: Alert) -> Iterable[Channel]:
+def list_channels(alert: Alert) -> Iterable[Channel]:
     own = alert.watch.channels.filter(is_active=True)
     return own if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
 
@@ -58,7 +59,8 @@ def queue_message(
     payload: Mapping[str, object],
     event: AlertEvent | None = None,
 ) -> Delivery:
-    """A message to a channel; the same cause again is the same row."""
+    """Write a message to the outbox, to be sent once the transaction commits. For a cause that the channel had before,
+    return the row that is there, and send nothing."""
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(
             channel=channel,
@@ -84,7 +86,7 @@ def address_of(alert: Alert) -> str:
 def _text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
-        lines += [f"- {symptom.text}" for symptom in alert.by_weight() if not symptom.resolved_in]
+        lines += [f"- {symptom.text}" for symptom in alert.symptoms_by_weight() if not symptom.resolved_in]
         lines += [f"{alert.since}."] if alert.since else []
         lines += [f"- {investigation.sentence}" for investigation in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
@@ -118,7 +120,7 @@ def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
                 "explanation": symptom.explanation or None,
                 "run": symptom.run_id,
             }
-            for symptom in alert.by_weight()
+            for symptom in alert.symptoms_by_weight()
         ],
         "investigations": {
             investigation.kind: investigation.sentence for investigation in alert.investigations.exclude(sentence="")

@@ -1,4 +1,5 @@
-"""Noticing why to measure: a release, a version, an hour, a call. Each cause starts one round a model, and only one."""
+"""Opening the rounds of watches: for a release, a version, a schedule or a call. Each cause opens one round for each
+model, and only one. The functions for the tick return how many rounds they opened."""
 
 import secrets
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Watch, WatchRound
 from farm.alerts.selectors.releases import last_release, newest_release, newest_version, was_offered, watched_models
-from farm.alerts.services.watches import check_release, next_time
+from farm.alerts.services.watches import check_release, next_due_at
 from farm.alerts.states import Cause, RoundState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.registry.models import Model, Version
@@ -22,11 +23,11 @@ from farm.rules.runtimes.pairs import single_steps
 from farm.runs.selectors import previous_of
 
 
-def notice_releases() -> int:
-    return sum(_notice_release(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
+def open_release_rounds() -> int:
+    return sum(_open_for_release(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
 
 
-def _notice_release(watch: Watch) -> int:
+def _open_for_release(watch: Watch) -> int:
     # before the index has answered, nobody knows what it offers: the farm's own table is no evidence
     is_known = was_offered(watch.distribution, reference=watch.reference)
     new = newest_release(watch) if is_known else None
@@ -34,11 +35,11 @@ def _notice_release(watch: Watch) -> int:
         return 0
     done = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
     models = [model for model in watched_models(watch) if model.pk not in done]
-    return sum(_notice_for(watch, model, new=new) for model in models)
+    return sum(_open_next_step(watch, model, new=new) for model in models)
 
 
-def _notice_for(watch: Watch, model: Model, *, new: str) -> bool:
-    """A round for the next step on the way to the newest release; one at a time where two packages moved."""
+def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
+    """Open a round for the next step to the release `new`; where two packages changed, each is a step of its own."""
     version = newest_version(model)
     if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
         return False
@@ -55,8 +56,8 @@ def _release_key(version: str) -> str:
     return f"release:{version}"
 
 
-def notice_versions() -> int:
-    """A round for the newest version of each watched model that came since the last time."""
+def open_version_rounds() -> int:
+    """Open a round for the newest version of each watched model, where one was uploaded since the last time."""
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
         models = watched_models(watch)
@@ -72,15 +73,15 @@ def notice_versions() -> int:
         ]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             newest = [*versions][-1]
-            count += watch.on_version and _notice_version(watch, newest)
-            count += watch.compares_versions and _compare_version(watch, newest)
+            count += watch.on_version and _open_for_version(watch, newest)
+            count += watch.compares_versions and _open_beside_previous(watch, newest)
         seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
         if seen:
             Watch.objects.filter(pk=watch.pk, seen_version__lt=max(seen)).update(seen_version=max(seen))
     return count
 
 
-def _notice_version(watch: Watch, version: Version) -> bool:
+def _open_for_version(watch: Watch, version: Version) -> bool:
     new = _present(watch, version)
     if new == watch.reference:
         return False
@@ -88,7 +89,7 @@ def _notice_version(watch: Watch, version: Version) -> bool:
     return _open(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
 
 
-def _compare_version(watch: Watch, version: Version) -> bool:
+def _open_beside_previous(watch: Watch, version: Version) -> bool:
     base = previous_of(version)
     if base is None:
         return False
@@ -96,19 +97,19 @@ def _compare_version(watch: Watch, version: Version) -> bool:
     return _open(watch, version, cause=Cause.VERSION, key=key, **sides, base=base) is not None
 
 
-def notice_schedules() -> int:
-    """Rounds of the watches whose hour has come."""
+def open_scheduled_rounds() -> int:
+    """Open rounds of the watches whose scheduled time has come."""
     count = 0
     due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")
     for watch in due:
         # one conditional UPDATE: of several workers, one starts it
         mine = Watch.objects.filter(pk=watch.pk, next_at=watch.next_at)
-        if mine.update(next_at=next_time(watch.schedule)) and watch.next_at is not None:
-            count += _notice_hour(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
+        if mine.update(next_at=next_due_at(watch.schedule)) and watch.next_at is not None:
+            count += _open_for_schedule(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
     return count
 
 
-def _notice_hour(watch: Watch, *, key: str) -> int:
+def _open_for_schedule(watch: Watch, *, key: str) -> int:
     count = 0
     for model in watched_models(watch):
         version = newest_version(model)
@@ -121,11 +122,11 @@ def _notice_hour(watch: Watch, *, key: str) -> int:
 def call_watch(
     *, watch: Watch, by: User, candidate: str = "", baseline: str = "", versions: Iterable[Version] = ()
 ) -> list[WatchRound]:
-    """Measure now, because somebody or a pipeline asks: the newest release, or `candidate`, against `baseline`.
+    """Open rounds because a person or a pipeline asks for them: `candidate`, or else the newest release, is compared
+    with `baseline`, or else the pinned reference. `versions`: those to measure, or else the newest of each model.
 
-    `baseline`: the pinned reference unless named. Raises NotAllowed without the right to run in the team, Invalid for
-    an unknown release or twice the same, Conflict when no model can be measured.
-    """
+    Raises NotAllowed without the right to run in the team, Invalid for an unknown release, for the same one twice or
+    for a version that is not watched, Conflict where no model has a version that is ready."""
     if not can_write(by, team=watch.team):
         raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
     old = check_release(watch.distribution, baseline) if baseline else watch.reference
@@ -146,7 +147,7 @@ def call_watch(
 
 
 def _present(watch: Watch, version: Version) -> str:
-    """The release that the watch stands at: the newest one it follows, or the one it measured last."""
+    """Return the latest release for the watch: the newest where it follows releases, or the one it measured last."""
     measured = last_release(watch, version.model)
     newest = newest_release(watch) if watch.on_release else None
     return max((measured, newest or measured), key=release_order)
@@ -155,8 +156,8 @@ def _present(watch: Watch, version: Version) -> str:
 def _open(
     watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str, base: Version | None = None
 ) -> WatchRound | None:
-    """One waiting round; None when the cause had its round already. `base`: the version that this one is held against,
-    on the release that the watch stands at."""
+    """Open a round; None where the cause had its round already. `base`: the version to compare with, both on the latest
+    release for the watch."""
     pinned = watch.reference if base is None else _present(watch, version)
     try:
         with transaction.atomic():

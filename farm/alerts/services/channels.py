@@ -1,4 +1,4 @@
-"""Orders about channels."""
+"""Creating, changing, testing and removing channels. Every function raises NotAllowed unless `by` manages the team."""
 
 import secrets
 from datetime import timedelta
@@ -10,7 +10,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.alerts.channels.channel_kind import DeliveryProblem
-from farm.alerts.channels.table import KINDS, kind_of
+from farm.alerts.channels.table import KINDS, find_kind
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.models.channel import new_salt
 from farm.alerts.services.announcements import queue_message
@@ -27,7 +27,11 @@ HOUR = timedelta(hours=1)
 def create_channel(
     *, team: Team, by: User, name: str, kind: str, target: str, digest: str = DigestEvery.NEVER
 ) -> Channel:
-    """A new channel. Raises NotAllowed unless `by` manages the team, Invalid for an address that cannot be used."""
+    """Create a channel. `digest`: how often it gets one.
+
+    Raises Invalid for a name, kind, digest or address that cannot be used, Conflict where the name is taken or where
+    the team has MAX_CHANNELS.
+    """
     _must_manage(team, by)
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
@@ -59,14 +63,14 @@ def create_channel(
 
 
 def remove_channel(*, channel: Channel, by: User) -> None:
-    """Take a channel out with what it was told."""
+    """Delete a channel and its messages."""
     _must_manage(channel.team, by)
     record(verb="channel removed", subject=channel.name, actor=by, team=channel.team)
     channel.delete()
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
-    """Silence a channel, or let it be told again."""
+    """Turn a channel on or off."""
     _must_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])
@@ -75,9 +79,9 @@ def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
 
 
 def test_channel(*, channel: Channel, by: User) -> Delivery:
-    """A message that says nothing but that it arrived; it goes through the outbox like any other.
+    """Queue a test message, which goes through the outbox like any other.
 
-    Raises TooMany after MAX_TESTS of a team within an hour: the address may be anybody's.
+    Raises TooMany after MAX_TESTS of a team within an hour, because the address may belong to anybody.
     """
     _must_manage(channel.team, by)
     recent = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
@@ -95,10 +99,10 @@ def test_channel(*, channel: Channel, by: User) -> Delivery:
     )
 
 
-def shown_secret(*, channel: Channel, by: User) -> str:
-    """The signing secret, for whoever sets up the receiver. Raises NotAllowed unless `by` manages the team."""
+def read_secret(*, channel: Channel, by: User) -> str:
+    """Return the secret that signs the channel's messages. Raises Invalid where messages of its kind are not signed."""
     _must_manage(channel.team, by)
-    if not kind_of(channel.kind).is_signed:
+    if not find_kind(channel.kind).is_signed:
         raise Invalid(
             f"“{channel.name}” is a {channel.kind} channel, whose messages are not signed.", code="not_signed"
         )
@@ -106,12 +110,12 @@ def shown_secret(*, channel: Channel, by: User) -> str:
 
 
 def renew_secret(*, channel: Channel, by: User) -> str:
-    """Another signing secret; the old one signs nothing any more."""
+    """Replace the secret that signs the channel's messages and return the new one. Raises Invalid as `read_secret`."""
     _must_manage(channel.team, by)
     channel.salt = new_salt()
     channel.save(update_fields=["salt"])
     record(verb="channel secret renewed", subject=channel.name, actor=by, team=channel.team)
-    return shown_secret(channel=channel, by=by)
+    return read_secret(channel=channel, by=by)
 
 
 def _must_manage(team: Team, user: User) -> None:
@@ -120,7 +124,7 @@ def _must_manage(team: Team, user: User) -> None:
 
 
 def _check_target(kind: str, target: str) -> None:
-    """Whether the address has the right form. Where it leads is looked up when a message is sent, and each time."""
+    """Check the form of an address. Where it leads is looked up each time that a message is sent."""
     if len(target) > 1000:
         raise Invalid(f"The address has {len(target)} characters; at most 1000 are kept.", code="bad_target")
     try:

@@ -1,4 +1,4 @@
-"""Sending what waits in the outbox, each message by whoever takes it first; again later when it did not arrive.
+"""Sending the messages of the outbox: one sender claims each, and a message that did not arrive is tried again later.
 
 A sender that dies leaves its message as `sending`; when its time is over, another takes it with the same message id.
 """
@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
 from farm.alerts.channels.channel_kind import DeliveryProblem, Message
-from farm.alerts.channels.table import kind_of
+from farm.alerts.channels.table import find_kind
 from farm.alerts.models import Delivery
 from farm.alerts.services.messages import send_hint
 from farm.alerts.states import DeliveryState
@@ -24,12 +24,12 @@ MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
 MAX_AT_ONCE = 20
-# being sent for a team at once, so that a team whose receivers hang leaves places to the others
+# messages of a team that are sent at the same time, so that a team whose receivers hang leaves places to the others
 MAX_SENDING_PER_TEAM = 2
 
 
 def send_due_hints() -> int:
-    """Rings for messages that wait, or whose sender died; gives how many."""
+    """Ask workers to send messages that are due or whose sender died; returns how many it asked for."""
     due = list(_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     for delivery_id in due:
         send_hint(delivery_id)
@@ -37,14 +37,15 @@ def send_due_hints() -> int:
 
 
 def deliver(delivery_id: int) -> bool:
-    """Sends one message if nobody else does; False when it was not ours to send, or did not arrive."""
+    """Claim a message and send it. Returns False where another sender has it or it is not due, or where it did not
+    arrive; then it is tried again later, up to MAX_TRIES times."""
     delivery = _claimed(delivery_id)
     if delivery is None:
         return False
     try:
         channel = delivery.channel
         message = Message(delivery.message_id, delivery.subject, delivery.text, delivery.payload, channel.secret)
-        kind_of(channel.kind).send(message, channel.target)
+        find_kind(channel.kind).send(message, channel.target)
     except DeliveryProblem as problem:
         _put_back(delivery, problem)
         return False
@@ -56,7 +57,7 @@ def deliver(delivery_id: int) -> bool:
 
 
 def _due() -> QuerySet[Delivery]:
-    """Messages whose time has come, of channels to which nothing is on its way, of teams that have a place left."""
+    """Return the messages that are due, of channels to which nothing is being sent, of teams with a place left."""
     # the clock that wrote `due_at`: a database's may be coarser, and find what is due now still to come
     now = timezone.now()
     sending = Delivery.objects.filter(state=DeliveryState.SENDING, due_at__gt=now)
@@ -69,7 +70,7 @@ def _due() -> QuerySet[Delivery]:
 
 
 def _claimed(delivery_id: int) -> Delivery | None:
-    """One conditional UPDATE decides who sends it."""
+    """Claim a message by one conditional UPDATE; None where that fails."""
     mine = _due().filter(pk=delivery_id)
     changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}
     if not mine.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
@@ -78,7 +79,7 @@ def _claimed(delivery_id: int) -> Delivery | None:
 
 
 def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:
-    """Later, or never: a problem that stays, or too many tries."""
+    """Put a message off to a later try, or give it up after a permanent problem or MAX_TRIES."""
     text = str(problem)[:500]
     if problem.is_permanent or delivery.tries >= MAX_TRIES:
         delivery.end_try(DeliveryState.FAILED, problem=text)

@@ -16,11 +16,11 @@ from farm.rules.comparing.margins import false_alarms
 from farm.rules.wording.numbers import counted
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
-# newest A/A pairs that count, and how many there have to be before they say more than the rule's own level
+# how many of the newest A/A pairs count, and from how many on they replace the rule's own level
 HISTORY = 2000
-# so few alerts by chance alone are not counted
-MIN_SHOWN = 0.005
 ENOUGH_PAIRS = 100
+# fewer expected alerts than this are written as "fewer than"
+MIN_SHOWN = 0.005
 
 
 class OpenedAlert(TypedDict):
@@ -32,7 +32,7 @@ class OpenedAlert(TypedDict):
 
 
 class Digest(TypedDict):
-    """What a digest tells; webhooks carry it as it is."""
+    """The content of a digest, as webhooks carry it. `rounds`: how many had each outcome."""
 
     since: str
     rounds: dict[str, int]
@@ -46,7 +46,7 @@ class Digest(TypedDict):
 
 
 def send_due_digests() -> int:
-    """Queues the digests whose time has come; gives how many."""
+    """Queue the digests that are due; returns how many."""
     count = 0
     for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
         length = LENGTHS.get(DigestEvery(channel.digest))
@@ -66,11 +66,12 @@ def first_digest_at(digest: str) -> datetime | None:
     return None if length is None else timezone.now() + length
 
 
-def digest_of(team: Team, *, since: datetime) -> Digest:
-    """What a digest tells: rounds by outcome, comparisons, alerts, and how many false ones so many would raise."""
+def make_digest(team: Team, *, since: datetime) -> Digest:
+    """Collect a team's digest since a moment: rounds by outcome, comparisons, alerts, and how many false alerts so many
+    comparisons would raise."""
     rounds = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
-    rate, pairs = false_alarm_rate(team)
+    rate, pairs = estimate_false_alarm_rate(team)
     alerts = Alert.objects.filter(team=team, opened_at__gte=since)
     return {
         "since": since.isoformat(),
@@ -78,17 +79,18 @@ def digest_of(team: Team, *, since: datetime) -> Digest:
         "comparisons": compared,
         "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
-        "invalid": _called_invalid(team, since=since),
+        "invalid": _count_invalid(team, since=since),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,
         "null_pairs": pairs,
     }
 
 
-def false_alarm_rate(team: Team) -> tuple[float, int]:
-    """How often an A/A pair of the team's nodes is called slower or faster, and how many pairs say so.
+def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
+    """Return the share of A/A pairs of the team's nodes that were judged slower or faster, and the number of pairs.
 
-    With few pairs, the upper end of what they allow or the rule's own level, whichever is larger.
+    With fewer than ENOUGH_PAIRS it is the rule's own level, 1 %; where no pair was judged so, the upper end of the
+    share's interval.
     """
     verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:HISTORY])
     found = false_alarms(verdicts)
@@ -97,13 +99,13 @@ def false_alarm_rate(team: Team) -> tuple[float, int]:
     return found.rate or found.high, found.comparisons
 
 
-def _called_invalid(team: Team, *, since: datetime) -> int:
+def _count_invalid(team: Team, *, since: datetime) -> int:
     events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
     return events.filter(at__gte=since).values("alert").distinct().count()
 
 
-def sentence_of(digest: Digest) -> str:
-    """A digest in one line."""
+def describe_digest(digest: Digest) -> str:
+    """Write a digest in one line."""
     expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (
@@ -115,8 +117,8 @@ def sentence_of(digest: Digest) -> str:
 
 
 def _queue(channel: Channel, *, since: datetime) -> None:
-    digest = digest_of(channel.team, since=since)
-    line = sentence_of(digest)
+    digest = make_digest(channel.team, since=since)
+    line = describe_digest(digest)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in digest["rounds"].items() if count) or "none"
     lines = [line, "", f"Rounds: {outcomes}.", *(f"- {entry['sentence']} {entry['url']}" for entry in digest["opened"])]
     queue_message(

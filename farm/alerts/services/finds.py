@@ -1,7 +1,7 @@
-"""Searches for the settings to ship, on the farm's nodes: a race for each kind of hardware, one run a block.
+"""Searches for the settings to ship, on the farm's nodes: a race for each kind of hardware, a run for each block.
 
-A race is built anew from its row in each tick, and told what its runs measured: what is not in the database is not
-known. A run that measured nothing because its node went is measured again.
+Each tick rebuilds a race from its row and from what its runs measured; nothing else is kept between ticks. A run that
+measured nothing because its node was lost is measured again.
 """
 
 import logging
@@ -17,8 +17,8 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Find
-from farm.alerts.selectors.finds import races_of
-from farm.alerts.selectors.releases import for_planning
+from farm.alerts.selectors.finds import list_races
+from farm.alerts.selectors.releases import list_known_releases
 from farm.alerts.states import OPEN_FINDS, FindState
 from farm.base.refusals import Invalid, NotAllowed, Refusal
 from farm.contract.document import Document
@@ -36,7 +36,7 @@ from farm.rules.runtimes.releases import Known
 from farm.rules.searches import contenders, found
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
-from farm.rules.searches.search import Experiment, Measured
+from farm.rules.searches.search import Experiment, Measured, SearchProblem
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.selectors.minutes import minutes_of_run
@@ -44,17 +44,18 @@ from farm.runs.services import cancel_run, plan_run, start_run
 from farm.runs.states import RunOutcome, RunReason, RunState
 
 MAX_KINDS = 16
-# of a run whose nodes were lost before they measured anything
+# for one block whose node is lost each time before it measured anything
 MAX_TRIES = 3
-# refusals that pass by themselves
+# refusals after which the next tick tries again
 PASSING = ("too_many_runs", "not_inspected")
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is looked for. `space`: a matrix whose points compete; None: the usual space of the providers, all of which
-    has the axes and settings of `beside`. `hardware`: a race each, of tags or `node:NAME`; empty: wherever it runs."""
+    """What is looked for. `minutes`: of machine time for each race. `space`: a matrix whose points compete; for None it
+    is the usual space of `providers`, with the axes and settings of `beside`. `hardware`: tags or `node:NAME`, with a
+    race for each; empty for one race on any hardware."""
 
     goal: Goal = "latency"
     limits: Limits = field(default_factory=Limits)
@@ -65,18 +66,18 @@ class Question:
     hardware: Sequence[str] = ()
 
 
-def ask_find(*, version: Version, by: User, question: Question) -> Find:
-    """Starts a search, and gives its first race.
+def start_find(*, version: Version, by: User, question: Question) -> Find:
+    """Start a search: write a row for each race, which the tick then measures, and return the first.
 
-    Raises NotAllowed without the right to run in the model's team, Invalid for a question that cannot be meant or a
-    space without two settings that run on some hardware, and what planning raises.
+    Raises NotAllowed without the right to run in the model's team, Invalid for a wrong question or where fewer than two
+    settings of the space run on some hardware, and what planning raises.
     """
     team = version.model.team
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     _check(question)
-    known = for_planning()
-    made = [_planned(version, hardware, question, known) for hardware in question.hardware or ("",)]
+    known = list_known_releases()
+    made = [_plan_race(version, hardware, question, known) for hardware in question.hardware or ("",)]
     with transaction.atomic():
         first: Find | None = None
         for hardware, plain in zip(question.hardware or ("",), made, strict=True):
@@ -95,8 +96,8 @@ def _check(question: Question) -> None:
         raise Invalid(f"Name up to {MAX_KINDS} kinds of hardware, each once.", code="hardware")
 
 
-def _planned(version: Version, hardware: str, question: Question, known: Known) -> dict[str, object]:
-    """The question of one race, as its row keeps it. Raises Invalid."""
+def _plan_race(version: Version, hardware: str, question: Question, known: Known) -> dict[str, object]:
+    """Return the question of one race, as its row keeps it. Raises Invalid."""
     space = _space(version, hardware, question)
     plan = plan_run(version=version, matrix=space, known=known, with_null_pair=False)
     racing, refused = contenders.split_contenders(plan, space, question.goal)
@@ -137,7 +138,7 @@ def _space(version: Version, hardware: str, question: Question) -> Matrix:
 
 
 def _cores(version: Version, hardware: str) -> int:
-    """Of the smallest node that is of this hardware, its threads in pairs."""
+    """Return how many physical cores the smallest node of this hardware has, taken as half of its threads."""
     offers = node_offers(team=version.model.team, uploader=version.uploaded_by)
     chosen = [offer for offer in offers if hardware in ("", f"node:{offer.name}", *offer.tags)]
     return max(1, min((offer.cores or 1 for offer in chosen), default=1) // 2)
@@ -147,7 +148,7 @@ def _cores(version: Version, hardware: str) -> int:
 
 
 def advance_finds() -> int:
-    """Takes every open race one step further where it can; gives how many moved."""
+    """Take every open race one step further where that is possible; returns how many moved."""
     moved = 0
     related = ("version__model__team", "version__artifact", "asked_by", "run")
     for row in Find.objects.filter(state__in=OPEN_FINDS).select_related(*related).order_by("pk"):
@@ -160,11 +161,14 @@ def advance_finds() -> int:
 
 
 def _advance(row: Find) -> bool:
-    if row.state == FindState.MEASURING:
-        if row.run is not None and row.run.state != RunState.FINISHED:
-            return False
-        return _record(row)
-    race = race_of(row)
+    if row.state == FindState.MEASURING and row.run is not None and row.run.state != RunState.FINISHED:
+        return False
+    try:
+        if row.state == FindState.MEASURING:
+            return _record(row)
+        race = rebuild_race(row)
+    except SearchProblem as problem:
+        return _end(row, FindState.FAILED, sentence=f"{problem} {row.sentence}"[:2000])
     if (experiment := race.next()) is None:
         return _answer(row, race, FindState.ANSWERED)
     try:
@@ -173,9 +177,12 @@ def _advance(row: Find) -> bool:
         return refusal.code not in PASSING and _answer(row, race, FindState.FAILED, why=str(refusal))
 
 
-def race_of(row: Find) -> Race:
-    """The race as far as its steps have come."""
-    asked, steps, known = row.question, row.steps, for_planning()
+def rebuild_race(row: Find) -> Race:
+    """Rebuild a race from its row and its runs. Raises SearchProblem where one of these runs was removed."""
+    asked, steps, known = row.question, row.steps, list_known_releases()
+    rows = Run.objects.in_bulk([step["run"] for step in steps])
+    if any(step["run"] not in rows for step in steps):
+        raise SearchProblem("A run that this search rests on was removed.")
     matrix = parse(asked["matrix"], allowed=settings.ALLOWED_PACKAGES)
     racing = [
         Contender(each["digest"], values, each["label"])
@@ -183,7 +190,7 @@ def race_of(row: Find) -> Race:
     ]
 
     def left() -> float:
-        # as it was when the step that is recorded was asked for
+        # as it was when the next step to record was ordered
         spent: float = sum(step["minutes"] for step in steps[: len(race.blocks)])
         return 1.0 - spent / float(asked["minutes"])
 
@@ -195,12 +202,12 @@ def race_of(row: Find) -> Race:
 
     race = Race(matrix, racing, asked["goal"], Limits(**asked["limits"]), asked["room"], fits, left)
     for step in steps:
-        race.record(Measured(matrix, runs.document(Run.objects.get(pk=step["run"])), lambda name: {}))
+        race.record(Measured(matrix, runs.document(rows[step["run"]]), lambda name: {}))
     return race
 
 
 def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
-    """waiting → measuring. Raises Refusal."""
+    """Start a run: waiting → measuring. Raises Refusal."""
     if row.asked_by is None:
         raise NotAllowed("Whoever asked for this is no longer here.")
     rounds: Any = experiment.asked["rounds"]
@@ -210,7 +217,7 @@ def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
             matrix=experiment.matrix,
             requested_by=row.asked_by,
             reason=RunReason.FIND,
-            known=for_planning(),
+            known=list_known_releases(),
             reshape=partial(contenders.compare_every_pair, rounds=rounds, left_s=left_s),
         )
         asked = {**experiment.asked, "title": experiment.title, "tries": (row.asked or {}).get("tries", 0)}
@@ -220,7 +227,8 @@ def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
 
 
 def _record(row: Find) -> bool:
-    """measuring → waiting, with what the run measured; one that measured nothing as its node went runs again."""
+    """Keep what the run measured: measuring → waiting. A run that measured nothing because its node was lost is
+    measured again."""
     run, asked = row.run, row.asked or {}
     if run is None:
         return _end(row, FindState.FAILED, sentence="Its run was deleted.")
@@ -232,23 +240,24 @@ def _record(row: Find) -> bool:
         return row.move(FindState.WAITING, was=FindState.MEASURING, run=None, asked={**asked, "tries": tries})
     moved = row.move(FindState.WAITING, was=FindState.MEASURING, steps=[*row.steps, step], run=None, asked=None)
     if moved:
-        Find.objects.filter(pk=row.pk).update(**_told(row, race_of(row)))
+        Find.objects.filter(pk=row.pk).update(**_answer_columns(row, rebuild_race(row)))
     return moved
 
 
 def _was_lost(document: Document) -> bool:
-    """Whether nothing was measured, for reasons that another try does not have."""
+    """Whether nothing was measured, for reasons that may not recur."""
     codes = {cell.reason.code for cell in document.cells if cell.reason is not None}
     is_done = any(cell.status is CellStatus.DONE for cell in document.cells)
     return not is_done and bool(codes & {ReasonCode.NODE_LOST, ReasonCode.INTERNAL})
 
 
 def cancel_find(*, find: Find, by: User) -> Find:
-    """Stops the races that go on; what is known stays. Raises NotAllowed without the right to run in the team."""
+    """Cancel the open races of a search and their runs. The best answers so far stay. Raises NotAllowed without the
+    right to run in the team."""
     team = find.version.model.team
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view this search but not change it; ask an admin of team “{team.name}”.")
-    for row in races_of(find):
+    for row in list_races(find):
         if not row.is_open:
             continue
         if row.run is not None:
@@ -259,8 +268,11 @@ def cancel_find(*, find: Find, by: User) -> Find:
 
 
 def _stop(row: Find, run: Run | None) -> bool:
-    """Ends a race with what it knows, the block that was interrupted included."""
-    race = race_of(row)
+    """End a race with the best answer so far, with what the interrupted block measured."""
+    try:
+        race = rebuild_race(row)
+    except SearchProblem as problem:
+        return _end(row, FindState.CANCELLED, sentence=f"{problem} {row.sentence}"[:2000])
     if run is not None:
         race.record_interrupted(runs.document(run))
         step = {**(row.asked or {}), "run": run.pk, "minutes": minutes_of_run(run), "is_stopped": True}
@@ -271,7 +283,7 @@ def _stop(row: Find, run: Run | None) -> bool:
 # what is known
 
 
-def _told(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
+def _answer_columns(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
     name = str(row.version.artifact.main)
     refused = [LeftSetting.model_validate(left) for left in row.question["refused"]]
     asked = found.Asked(
@@ -282,10 +294,10 @@ def _told(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
 
 
 def _answer(row: Find, race: Race, state: FindState, *, why: str = "") -> bool:
-    told = _told(row, race, is_stopped=state == FindState.CANCELLED)
+    columns = _answer_columns(row, race, is_stopped=state == FindState.CANCELLED)
     if why:
-        told["sentence"] = f"{why} {told['sentence']}"[:2000]
-    return _end(row, state, steps=row.steps, **told)
+        columns["sentence"] = f"{why} {columns['sentence']}"[:2000]
+    return _end(row, state, steps=row.steps, **columns)
 
 
 def _end(row: Find, state: FindState, **changes: Any) -> bool:

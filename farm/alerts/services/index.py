@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
-from farm.alerts.selectors.releases import for_planning
+from farm.alerts.selectors.releases import list_known_releases
 from farm.base.downloads import DownloadError
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
@@ -33,24 +33,25 @@ from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
-# what the index said is believed so long where somebody asks for a release that nobody knows
+# where somebody asks for an unknown release, the index is asked again after this time
 BELIEVED_S = 600
 log = logging.getLogger(__name__)
 
-# of a look by itself, and of one that somebody's request waits for
+# of the tick, and of a request that waits for the index
 TIMEOUT_S, REQUEST_TIMEOUT_S = 90.0, 15.0
 _ADDRESS = re.compile(r"\S+://\S+")
 
 
 class IndexProblem(Exception):
-    """The index could not be asked. The message is one sentence without the index's address."""
+    """Why the index could not be asked, in one sentence without the index's address."""
 
 
-def look_if_due() -> int:
-    """Asks the index when INDEX_POLL_S have passed since the last time; gives how many releases are new.
+def look_for_due_releases() -> int:
+    """Ask the index for each watched package that was not asked for within INDEX_POLL_S; returns how many releases are
+    new.
 
-    For watches that wait for no release too: a pipeline that calls one names releases that the farm has to know. For
-    `onnxruntime` whatever is watched, as its newest release is what is measured where none is named.
+    Packages of watches that wait for no release are among them, because a pipeline that calls such a watch names
+    releases that the farm has to know. So is `onnxruntime`, whose newest release is measured where none is named.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
@@ -66,16 +67,17 @@ def look_if_due() -> int:
     return sum(look_for_releases(key) for key in keys if _is_my_turn(key, every_s=every_s))
 
 
-def known_for(declared: Declared) -> Known:
-    """What is known for planning a matrix. Raises Invalid where it cannot be read."""
+def find_releases_for_matrix(declared: Declared) -> Known:
+    """Find the releases to plan a matrix with, as `find_releases`. Raises Invalid where the matrix cannot be read."""
     matrix = read_matrix(declared)
     values = [*matrix.axes.get("runtime", ()), *(rule.get("runtime") for rule in matrix.include)]
-    return ask_for(value for value in values if isinstance(value, Runtime))
+    return find_releases(value for value in values if isinstance(value, Runtime))
 
 
-def ask_for(runtimes: Iterable[Runtime]) -> Known:
-    """What is known of releases; where nobody knows one of these, the index is asked, once in ten minutes."""
-    known = for_planning()
+def find_releases(runtimes: Iterable[Runtime]) -> Known:
+    """Return all known releases. Where one of `runtimes` is unknown, the index is asked first, at most once in
+    BELIEVED_S. `silence` of the result says why it could not be asked."""
+    known = list_known_releases()
     unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=known.releases)]
     wanted = sorted({key for asked in unknown for key in _keys_of(asked)})
     if not wanted or settings.INDEX_POLL_S <= 0:
@@ -85,11 +87,11 @@ def ask_for(runtimes: Iterable[Runtime]) -> Known:
         if _is_my_turn(distribution, every_s=BELIEVED_S) or _is_being_asked(distribution):
             look_for_releases(distribution, timeout_s=REQUEST_TIMEOUT_S)
     problems = IndexLook.objects.filter(distribution__in=wanted).exclude(problem="").values_list("problem", flat=True)
-    return for_planning().model_copy(update={"silence": " ".join(problems)})
+    return list_known_releases().model_copy(update={"silence": " ".join(problems)})
 
 
 def _keys_of(runtime: Runtime) -> Sequence[str]:
-    """What is asked for a release: its package at the usual index, or at the one that it names."""
+    """Return what to ask the index for about a release: its packages, or its package at the index that it names."""
     name = indexes.split_index(runtime.version)[1]
     if not name:
         return pairs.changing_packages(runtime.distribution, runtime.version)
@@ -97,16 +99,16 @@ def _keys_of(runtime: Runtime) -> Sequence[str]:
 
 
 def _forget_all_but(names: Iterable[str]) -> None:
-    """Releases of indexes that an admin removed are offered no more."""
+    """Mark the releases of indexes that an admin removed as gone."""
     rows = Release.objects.filter(is_gone=False, version__contains="at.")
     gone = [row.pk for row in rows if indexes.split_index(row.version)[1] not in {"", *names}]
     Release.objects.filter(pk__in=gone).update(is_gone=True)
 
 
 def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
-    """Asks the index now; gives how many releases are new. What went wrong is kept for the pages.
+    """Ask the index now and keep its releases; returns how many are new. What went wrong is kept for the pages.
 
-    `distribution`: a package, with `@NAME` at the index of this name.
+    `distribution`: a package, followed by `@NAME` for the index of that name.
     """
     package, _, name = distribution.partition("@")
     try:
@@ -114,7 +116,7 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
             offered, problem = _offered_at(name, package, timeout_s=timeout_s)
             count = keep_releases(package, offered, index=name)
         else:
-            found = listing(distribution, timeout_s=timeout_s)
+            found = list_offered(distribution, timeout_s=timeout_s)
             count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
     except IndexProblem as raised:
         count, problem = 0, str(raised)
@@ -127,7 +129,7 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
 
 
 def _is_my_turn(distribution: str, *, every_s: float) -> bool:
-    """One conditional UPDATE: of several workers, one asks."""
+    """Claim the look by one conditional UPDATE, so that one of several workers asks."""
     IndexLook.objects.get_or_create(distribution=distribution)
     is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))
     mine = IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now(), is_being_asked=True)
@@ -140,11 +142,9 @@ def _is_being_asked(distribution: str) -> bool:
     return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 
 
-def listing(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
-    """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem.
-
-    Of the build for browsers those on npm.
-    """
+def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
+    """List the versions that have a file for this Python and platform, with pre-releases, and the yanked ones. For the
+    build for browsers, list those on npm. Raises IndexProblem."""
     if distribution == web.DISTRIBUTION:
         return _on_npm()
     command = [sys.executable, *PIP_WORDS, distribution]
@@ -185,7 +185,8 @@ def _on_npm() -> Listing:
 def keep_releases(
     distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({}), index: str = ""
 ) -> int:
-    """Notes what an index offers now, what not any more, and what it yanked with its reason; gives how many are new."""
+    """Keep what an index offers now, what it no longer offers, and what it yanked by its reason; returns how many are
+    new. `index`: its name, empty for the usual one."""
     now = set(versions)
     with transaction.atomic():
         rows = Release.objects.filter(distribution=distribution)
@@ -210,7 +211,7 @@ def keep_releases(
 
 
 def _essential(text: str) -> str:
-    """The last line by which pip says what was wrong, without addresses, which may hold passwords."""
+    """Return the last line in which pip says what was wrong, without addresses, which may hold passwords."""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("ERROR")] or text.splitlines()[-1:]
     reason = _ADDRESS.sub("(address)", lines[-1].removeprefix("ERROR:").strip()) if lines else "pip said nothing"
     return reason[:300].rstrip(".") + "."

@@ -1,4 +1,4 @@
-"""Questions to an alert that are answered by measuring more, one run a step, driven by the tick.
+"""Searches about an alert that the tick drives; each step is one run.
 
 since_when   farm.rules.searches.since_when over the published releases between the good and the bad one
 work_around  farm.rules.searches.work_around over session options, in one block with both
@@ -19,7 +19,7 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
-from farm.alerts.selectors.releases import between
+from farm.alerts.selectors.releases import list_between
 from farm.alerts.services import measurements
 from farm.alerts.services.announcements import announce
 from farm.alerts.services.measurements import CannotMeasure
@@ -50,16 +50,17 @@ log = logging.getLogger(__name__)
 NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
-def work_around_search(investigation: Investigation) -> WorkAround:
-    """The search before its first step."""
+def make_work_around_search(investigation: Investigation) -> WorkAround:
+    """Make the search for a work-around, before its first step."""
     watch = investigation.alert.watch
     old, new = watch.runtime(investigation.alert.good), watch.runtime(investigation.alert.bad)
     return WorkAround(lambda: _place(investigation), old=old, new=new, names=lambda: _names(investigation))
 
 
 def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
-    """The matrix of the run that showed the change; the cell's point, on its node; how many candidates fit a block."""
-    run = measurements.run_of(investigation)
+    """Return the matrix of the run that showed the change, the cell's point on its node, and how many candidates fit a
+    block. Raises CannotMeasure."""
+    run = measurements.get_run(investigation)
     matrix = measurements.matrix_to_search(run)
     try:
         point = point_at(matrix, measurements.positions_of(run, [investigation.symptom.cell])[0])
@@ -71,17 +72,17 @@ def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
 
 
 def _names(investigation: Investigation) -> list[str]:
-    """Names that were given, then those of the library, by the operator types that changed most."""
+    """Return the names that were given, then those of the library, ranked by the operators that changed most."""
     comparison = investigation.symptom.comparison
     changed = ordered_operators(Comparison.model_validate(comparison)) if comparison is not None else []
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
     given = (investigation.asked or {}).get("given", [])
-    return list(dict.fromkeys([*given, *switches.rank_names(library_names(), words=words)]))
+    return list(dict.fromkeys([*given, *switches.rank_names(read_optimizer_names(), words=words)]))
 
 
 @functools.cache
-def library_names() -> tuple[str, ...]:
-    """Names read off the ONNX Runtime that is installed beside the farm; none where there is no such library."""
+def read_optimizer_names() -> tuple[str, ...]:
+    """Read the names of optimizers off the ONNX Runtime that is installed beside the farm; none where there is none."""
     spec = find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         return ()
@@ -94,13 +95,14 @@ def library_names() -> tuple[str, ...]:
     return ()
 
 
-def bisection_search(investigation: Investigation) -> SinceWhen:
-    """The search before its first step. Raises SearchProblem when the question itself is wrong."""
+def make_bisection_search(investigation: Investigation) -> SinceWhen:
+    """Make the search for the first bad release, before its first step. Raises SearchProblem where the two releases are
+    in the wrong order or not published."""
     alert, symptom, asked = investigation.alert, investigation.symptom, investigation.asked or {}
     good, bad = str(asked.get("good") or alert.good), str(asked.get("bad") or alert.bad)
     search = SinceWhen(
         lambda: _point(investigation, good=good, bad=bad),
-        between(alert.distribution, good=good, bad=bad),
+        list_between(alert.distribution, good=good, bad=bad),
         good=alert.watch.runtime(good),
         bad=alert.watch.runtime(bad),
         sought=SoughtKind(alert.watch.rule, symptom.kind, symptom.series, symptom.size),
@@ -111,7 +113,7 @@ def bisection_search(investigation: Investigation) -> SinceWhen:
 
 
 def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
-    run = measurements.run_of(investigation)
+    run = measurements.get_run(investigation)
     runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
     positions = measurements.positions_of(run, [investigation.symptom.cell])
     hardware = [f"node:{investigation.symptom.node}"]
@@ -119,9 +121,9 @@ def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
-    """What every new alert is asked, unless it was asked before.
+    """Start the searches that every new alert gets, those that it has not had yet, and return them.
 
-    Since when is no question where a pipeline called the watch with a candidate older than the good release.
+    There is no bisection where a pipeline called the watch with a candidate older than the good release.
     """
     symptom = leading_symptom(alert)
     if symptom is None or not alert.node or alert.is_of_versions:
@@ -137,8 +139,9 @@ def order_investigations(alert: Alert) -> list[Investigation]:
 
 
 def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
-    """Bisects again, between other releases if they are named. Raises Invalid for an unknown or wrongly ordered pair,
-    Conflict while the same question is open, NotAllowed without the right to run."""
+    """Start another bisection, between other releases where they are named. Raises Invalid for an unknown or wrongly
+    ordered pair, Conflict while a bisection is open or where no run is left to repeat, NotAllowed without the right to
+    run."""
     symptom = _must_ask(alert, by)
     distribution = alert.distribution
     bounds = {
@@ -160,7 +163,8 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
 
 
 def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
-    """Tries session options again; `optimizers` are tried before those that are found in the runtime's library."""
+    """Start another search for a work-around. `optimizers` are tried before those found in the runtime's library.
+    Raises Invalid for a wrong name, Conflict and NotAllowed as `ask_since_when`."""
     symptom = _must_ask(alert, by)
     names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
     if any(len(name) > 64 or not name.replace("_", "").isalnum() for name in names) or len(names) > 200:
@@ -169,12 +173,12 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
 
 
 def leading_symptom(alert: Alert) -> Symptom | None:
-    rows = [row for row in alert.by_weight() if not row.resolved_in]
+    rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 
 
 def advance_investigations() -> int:
-    """Takes every open investigation one step further where it can; gives how many moved."""
+    """Take every open investigation one step further where that is possible; returns how many moved."""
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
     rows = Investigation.objects.filter(state__in=OPEN_INVESTIGATIONS).select_related(*related, "run").order_by("pk")
@@ -192,25 +196,25 @@ def advance_investigations() -> int:
 
 
 class _Kind(NamedTuple):
-    """What an investigation's kind has: its search before the first step, and why its runs are there."""
+    """What depends on an investigation's kind: how its search is made, and the reason of its runs."""
 
-    search_of: Callable[[Investigation], Search[Any, Answer]]
+    make_search: Callable[[Investigation], Search[Any, Answer]]
     reason: RunReason
 
 
 _KINDS = {
-    InvestigationKind.SINCE_WHEN: _Kind(bisection_search, RunReason.BISECTION),
-    InvestigationKind.WORK_AROUND: _Kind(work_around_search, RunReason.WORK_AROUND),
+    InvestigationKind.SINCE_WHEN: _Kind(make_bisection_search, RunReason.BISECTION),
+    InvestigationKind.WORK_AROUND: _Kind(make_work_around_search, RunReason.WORK_AROUND),
 }
 
 
 def _advance(investigation: Investigation) -> bool:
-    """One step of a search that is kept in a row: a finished run is read, or the next one is started."""
+    """Take one step of a search: read a finished run, or start the next one."""
     is_measuring = investigation.state == InvestigationState.MEASURING
     if is_measuring and investigation.run is not None and investigation.run.state != RunState.FINISHED:
         return False
     try:
-        search = _KINDS[InvestigationKind(investigation.kind)].search_of(investigation)
+        search = _KINDS[InvestigationKind(investigation.kind)].make_search(investigation)
         if is_measuring:
             return _record(investigation, search)
         for step in investigation.steps:
@@ -227,12 +231,12 @@ def _advance(investigation: Investigation) -> bool:
 
 
 def _record(investigation: Investigation, search: Search[Any, Answer]) -> bool:
-    """measuring → waiting, unless what is undecided can go on."""
+    """Keep what the run measured: measuring → waiting, unless an undecided run can measure more rounds."""
     run, measured, minutes = investigation.run, None, 0.0
     if run is not None:
-        measured, minutes = measurements.measured(run), measurements.minutes_of(run)
+        measured, minutes = measurements.read_measured(run), measurements.count_minutes(run)
     outcome = search.read(investigation.asked or {}, measured)
-    if run is not None and search.is_undecided(outcome) and measurements.go_on(investigation.alert.watch, run):
+    if run is not None and search.is_undecided(outcome) and measurements.measure_more(investigation.alert.watch, run):
         return True
     step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
     steps = [*investigation.steps, step]
@@ -240,7 +244,7 @@ def _record(investigation: Investigation, search: Search[Any, Answer]) -> bool:
 
 
 def _start(investigation: Investigation, experiment: Experiment) -> bool:
-    """waiting → measuring. Raises CannotMeasure."""
+    """Start a run: waiting → measuring. Raises CannotMeasure."""
     asked = {**(investigation.asked or {}), **experiment.asked}
     reason = _KINDS[InvestigationKind(investigation.kind)].reason
     with transaction.atomic():
@@ -258,7 +262,7 @@ def _end(
     sentence: str,
     answer: Mapping[str, object] | None = None,
 ) -> bool:
-    """The last step; the alert is told when nothing else is being looked into."""
+    """End a search, and explain its alert once none of the alert's searches is open."""
     found = answer or {}
     with transaction.atomic():
         moved = investigation.move(
@@ -277,7 +281,7 @@ def _end(
 
 
 def _explain(alert_id: int) -> None:
-    """Says what came out, once after each time that the alert was news."""
+    """Announce what the searches found, once after each time that the alert was opened, reopened or widened."""
     alert = Alert.objects.select_for_update(of=("self",)).select_related("watch", "team", "model", "version")
     row = alert.get(pk=alert_id)
     rows = row.investigations.all()

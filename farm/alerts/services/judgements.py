@@ -1,6 +1,6 @@
-"""Rounds of watches, a step a tick: measured, judged by the rule, confirmed in a fresh block, turned into alerts.
+"""Rounds of watches, one step each tick: measured, judged by the rule, confirmed in a fresh block, turned into alerts.
 
-Long series: each watched cell as a ratio to the pinned reference that stood in the same block.
+A long series has each watched cell as a ratio to the pinned reference, which was measured in the same block.
 """
 
 import logging
@@ -33,7 +33,8 @@ MAX_TRIES = 200
 
 
 def keep_points(watch_round: WatchRound, document: Document) -> int:
-    """A point for every release of the round that was compared with the reference; gives how many."""
+    """Add a point to each long series for every release of the round that was compared with the reference; returns how
+    many points it kept. A round that compares versions adds none."""
     watch = watch_round.watch
     if watch_round.base_id is not None:
         return 0
@@ -67,7 +68,8 @@ def keep_points(watch_round: WatchRound, document: Document) -> int:
 
 
 class _Stage(NamedTuple):
-    """An open state: whose runs are read in it, and the run that is started in it, with the state that follows."""
+    """What happens in an open state: `runs`, the columns of the runs to read, and `starts`, the column of the run to
+    start, for `reason`, after which the round is in the state `then`."""
 
     runs: tuple[str, ...]
     reason: RunReason = RunReason.WATCH
@@ -83,14 +85,14 @@ _STAGES = {
 
 
 def advance_rounds() -> int:
-    """Takes every open round one step further where it can; gives how many moved."""
+    """Take every open round one step further where that is possible; returns how many moved."""
     related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0
     for watch_round in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):
         try:
             moved += _advance(watch_round)
         except Exception:
-            # one round that breaks keeps no other from its step
+            # an error in one round must not stop the others
             log.exception("round %s broke in the state %s", watch_round.pk, watch_round.state)
     return moved
 
@@ -103,10 +105,10 @@ def _advance(watch_round: WatchRound) -> bool:
         return _settle(watch_round, RoundAnswer(Judgement(infra=(lost,))))
     if runs and runs[-1].state != RunState.FINISHED:
         return False
-    search = _search_of(watch_round)
+    search = _make_search(watch_round)
     for run in runs:
-        search.record(measurements.measured(run))
-    if runs and search.is_undecided(search.measured[-1]) and measurements.extend(watch_round, runs[-1]):
+        search.record(measurements.read_measured(run))
+    if runs and search.is_undecided(search.measured[-1]) and measurements.extend_round(watch_round, runs[-1]):
         return True
     try:
         experiment = search.next()
@@ -118,7 +120,7 @@ def _advance(watch_round: WatchRound) -> bool:
 
 
 def _put_off(watch_round: WatchRound, problem: CannotMeasure) -> bool:
-    """The next tick tries again, where that may help."""
+    """Leave the round to the next tick where that may help, at most MAX_TRIES times; else settle it."""
     tries = watch_round.tries + 1
     if problem.is_temporary and tries < MAX_TRIES:
         WatchRound.objects.filter(pk=watch_round.pk).update(tries=tries, sentence=str(problem)[:2000])
@@ -126,7 +128,7 @@ def _put_off(watch_round: WatchRound, problem: CannotMeasure) -> bool:
     return _settle(watch_round, RoundAnswer(Judgement(infra=(str(problem),))))
 
 
-def _search_of(watch_round: WatchRound) -> Watching:
+def _make_search(watch_round: WatchRound) -> Watching:
     watch = watch_round.watch
     is_confirming = watch_round.state == RoundState.CONFIRMING
     return Watching(
@@ -138,7 +140,7 @@ def _search_of(watch_round: WatchRound) -> Watching:
 
 
 def _matrix(watch_round: WatchRound) -> Matrix:
-    """Old and new in the same blocks as the pinned reference; two versions on it."""
+    """Return the watch's matrix, with old and new beside the pinned reference or with two versions on it."""
     matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
     if watch_round.base is not None:
         named = f"{watch_round.base.model.name}@{watch_round.base.number}"
@@ -150,7 +152,8 @@ def _matrix(watch_round: WatchRound) -> Matrix:
 
 
 def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
-    """To the state that follows. Raises CannotMeasure; False when somebody else was first."""
+    """Start the stage's run and move to its next state. Returns False where another worker was first. Raises
+    CannotMeasure."""
     with transaction.atomic():
         run = measurements.start(watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason)
         findings = [asdict(finding) for finding in found]
@@ -162,7 +165,8 @@ def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, fo
 
 
 def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
-    """The round's last step, with everything that follows from it, in one transaction. False: somebody was first."""
+    """End a round, and keep points, alerts and log in the same transaction. Returns False where another worker was
+    first."""
     with transaction.atomic():
         moved = watch_round.move(
             RoundState.JUDGED,
@@ -179,5 +183,5 @@ def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
             openings.raise_alerts(watch_round, answer.document, answer)
             if watch_round.base_id is None:
                 openings.resolve_alerts(watch_round, answer.document)
-        openings.note_pipeline(watch_round, answer.judgement)
+        openings.update_infra_alert(watch_round, answer.judgement)
     return True

@@ -1,4 +1,4 @@
-"""The farm as the bench of searches: their experiments are runs on behalf of a watch."""
+"""Runs on behalf of a watch, by which the farm measures the experiments of its searches."""
 
 import logging
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from django.db import transaction
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Investigation, Watch, WatchRound
-from farm.alerts.selectors.releases import known
+from farm.alerts.selectors.releases import list_ever_offered
 from farm.base.refusals import Refusal
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
@@ -26,48 +26,50 @@ from farm.runs.states import RunOutcome, RunReason, RunState
 
 log = logging.getLogger(__name__)
 
-# refusals that pass by themselves
+# refusals after which a later tick tries again
 PASSING = ("too_many_runs", "not_inspected")
 MORE_ROUNDS = 8
 
 
 class CannotMeasure(Exception):
-    """A run of the farm's own could not be started. The message is one sentence; `is_temporary`: try later."""
+    """Why a run on behalf of a watch cannot be started, in one sentence. `is_temporary`: a later try may succeed."""
 
     def __init__(self, text: str, *, is_temporary: bool = False) -> None:
         super().__init__(text)
         self.is_temporary = is_temporary
 
 
-def extend(watch_round: WatchRound, run: Run) -> bool:
-    """Lets the run's undecided blocks go on, once; False when they cannot or did so before."""
+def extend_round(watch_round: WatchRound, run: Run) -> bool:
+    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch. Returns False where that
+    was done before, or where no block can go on."""
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
-        return bool(is_first) and _go_on(watch_round.watch, run, MORE_ROUNDS)
+        return bool(is_first) and _order_rounds(watch_round.watch, run, MORE_ROUNDS)
 
 
 def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
-    """A run on behalf of whoever made the watch, and why. Raises CannotMeasure."""
-    by = runner_of(watch)
+    """Start a run in the name of the watch's creator. Raises CannotMeasure."""
+    by = find_runner(watch)
     if by is None:
         raise CannotMeasure(
             f"The creator of watch “{watch.name}” can no longer start runs in team “{watch.team.name}”: change it."
         )
     try:
-        offered = Known(releases=tuple(known(watch.distribution)))
+        offered = Known(releases=tuple(list_ever_offered(watch.distribution)))
         return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, known=offered)
     except Refusal as refusal:
         raise CannotMeasure(str(refusal), is_temporary=refusal.code in PASSING) from refusal
 
 
-def go_on(watch: Watch, run: Run) -> bool:
-    """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
+def measure_more(watch: Watch, run: Run) -> bool:
+    """Order all rounds up to the last look of the run's undecided blocks. Returns False where they have them already,
+    or where no block can go on."""
     measured = max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
-    return measured < PLANNED_LOOKS[-1] and _go_on(watch, run, PLANNED_LOOKS[-1] - measured)
+    return measured < PLANNED_LOOKS[-1] and _order_rounds(watch, run, PLANNED_LOOKS[-1] - measured)
 
 
-def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
-    by = runner_of(watch)
+def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
+    by = find_runner(watch)
     if by is None or run.outcome == RunOutcome.CANCELLED:
         return False
     try:
@@ -79,44 +81,44 @@ def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
     return True
 
 
-def runner_of(watch: Watch) -> User | None:
+def find_runner(watch: Watch) -> User | None:
     by = watch.created_by
     return by if by is not None and by.is_active and can_write(by, team=watch.team) else None
 
 
-def run_of(investigation: Investigation) -> Run:
-    """The run that showed what is looked into. Raises CannotMeasure."""
+def get_run(investigation: Investigation) -> Run:
+    """Return the run that showed the change. Raises CannotMeasure where it was deleted."""
     if investigation.symptom.run is None:
         raise CannotMeasure("The run that showed the change was deleted, so it cannot be measured again.")
     return investigation.symptom.run
 
 
-def minutes_of(run: Run) -> float:
-    """How long a run took from its start to its end."""
+def count_minutes(run: Run) -> float:
+    """Return how many minutes a run took from its start to its end, 0 where it has not ended."""
     if run.started_at is None or run.finished_at is None:
         return 0.0
     return (run.finished_at - run.started_at).total_seconds() / 60.0
 
 
-def measured(run: Run) -> Measured:
-    """A run as a search reads it."""
+def read_measured(run: Run) -> Measured:
+    """Read what a run measured, as a search takes it."""
     document = runs.document(run)
     reviewed = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
     names = {cell.node for cell in document.cells}
-    return Measured(parsed(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
+    return Measured(parse_matrix(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
 
 
-def parsed(run: Run) -> Matrix:
+def parse_matrix(run: Run) -> Matrix:
     return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
 
 
 def matrix_to_search(run: Run) -> Matrix:
-    """A run's matrix without verdicts on operators, which a fresh block gave and no step of a search reads."""
-    return replace(parsed(run), operators=None)
+    """Return a run's matrix without verdicts on operators, which no step of a search reads."""
+    return replace(parse_matrix(run), operators=None)
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
-    """Where these arms' or refused cells' points stand in the run's matrix."""
+    """Return the positions in the run's matrix of these arms or refused cells."""
     arms = Arm.objects.filter(named(run, *names)).select_related("cell")
     cells = {arm.cell_id: arm.cell for arm in arms}
     cells |= {cell.pk: cell for cell in run.cells.filter(name__in=names)}

@@ -1,4 +1,4 @@
-"""Hints to the worker that tells channels. The rows are the outbox: a hint that is lost is sent again by the tick."""
+"""Hints to the worker that sends messages. The rows are the outbox: the tick repeats a hint that was lost."""
 
 import logging
 
@@ -17,8 +17,8 @@ def hint_delivery(delivery_id: int) -> None:
 
 
 def send_hint(delivery_id: int) -> None:
-    """Ring now. A broker that is away costs time, never the message."""
+    """Ask a worker to send a message now. Where the broker is away, the tick asks again later."""
     try:
         current_app.send_task(DELIVER, args=[delivery_id], queue=DELIVERY_QUEUE, retry=False)
     except (OperationalError, OSError) as problem:
-        log.warning("could not ring for delivery %s, the tick will: %s", delivery_id, problem)
+        log.warning("could not ask for delivery %s, the tick will: %s", delivery_id, problem)

@@ -1,10 +1,9 @@
-"""Turning findings into alerts: one for each level shift of a model, whatever measures it again.
+"""Turning findings into alerts: one for each level shift of a model, however often it is measured.
 
-A level shift is known by the release that brought it. A finding that spans the release of a shift of the same series is
-that shift, seen again; one that lies after it is another. What several nodes show of one cause, which is an operator or
-a kind of change, is one alert with each node's figure. All that is told of a finding is of one run: that which
-confirmed it, else the round's own.
-"""
+A level shift is identified by the release that brought it. A finding whose two releases enclose that of a known shift
+of the same series is that shift, seen again; a finding between later releases is another one. Where several nodes show
+the same cause, an operator or a kind of change, they share one alert, with a figure for each node. All evidence of a
+finding is of one run: the one that confirmed it, else the round's own."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -33,13 +32,14 @@ from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed
 from farm.runs.models import Run
 
-# so many nodes are named in an alert's sentence; its page has all
+# how many nodes an alert's sentence names; its page names all
 MAX_NODES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding, and the run that shows it with its document. `first`: that of the round, which asked for hardware."""
+    """A finding, and the run that shows it with its document. `first`: the document of the round's first run. `node`:
+    empty where it is not known. `cell`: the candidate of the finding."""
 
     finding: Finding
     run: Run | None
@@ -60,14 +60,15 @@ class Shown:
 
     @property
     def hardware(self) -> str:
-        """As it was asked for: a fresh block asks for the very node."""
+        """Return the hardware that the round asked for, because a fresh block asks for one node."""
         place = self.finding.series, self.finding.node
         cells = (cell for cell in self.first.cells if (cell_pairs.series_of(cell), cell.node) == place)
         return next(cells, self.cell).hardware
 
 
 def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswer) -> list[Alert]:
-    """Opens, widens or reopens alerts for what was found. Call inside the transaction that judges the round."""
+    """Open, widen or reopen alerts for the findings of a round, and return those that it opened or widened. Call this
+    in the transaction that judges the round."""
     again = answer.again or document
     findings = [
         Shown(finding, watch_round.confirming, again, document)
@@ -94,7 +95,8 @@ def _worst(shown: Collection[Shown]) -> Shown:
 
 
 def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
-    """Whether the finding is a level shift that has its alert; then that alert is told of it."""
+    """Whether the finding is a level shift that has its alert; then it is noted in that alert's log, which is opened
+    again where it was closed."""
     finding = shown.finding
     rows = Symptom.objects.filter(
         alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
@@ -104,22 +106,22 @@ def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
         alert = symptom.alert
         if not _spans(watch_round, alert):
             continue
-        # what was laid to a machine is news when it is measured, and confirmed, once more
+        # an alert closed as infrastructure is opened again where the change is measured and confirmed once more
         is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
         if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
-            _come_back(watch_round, alert, symptom, shown)
+            _reopen(watch_round, alert, symptom, shown)
         else:
             alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=watch_round.pk)
         return True
-    return _came_back_later(watch_round, shown, rows=list(rows.select_related("alert")))
+    return _reopen_resolved(watch_round, shown, rows=list(rows.select_related("alert")))
 
 
 def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     """Whether the release that brought the alert's shift may lie between the round's two releases.
 
-    It is one release once bisection has named it; until then any between the alert's two. A call whose candidate is the
-    older side and one whose candidate is the newer side find different shifts, unless they call the same release bad.
-    """
+    It is one release once bisection has found it; until then it may be any between the alert's two. A call whose
+    candidate is the older release and one whose candidate is the newer find different shifts, unless the same release
+    is the bad one in both."""
     if is_downgrade(watch_round.old, watch_round.new) != is_downgrade(alert.good, alert.bad):
         return watch_round.new == alert.bad
     early, late = sorted((release_order(watch_round.old), release_order(watch_round.new)))
@@ -129,19 +131,19 @@ def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     return early < last and late > first
 
 
-def _came_back_later(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Symptom]) -> bool:
-    """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
+def _reopen_resolved(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Symptom]) -> bool:
+    """Reopen the newest alert whose shift was resolved in a release before this pair; False where there is none."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
     back = [row for row in resolved if release_order(row.resolved_in) <= release_order(watch_round.old)]
     back = [row for row in back if not is_downgrade(row.alert.good, row.alert.bad)]
     if not back or is_downgrade(watch_round.old, watch_round.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
-    _come_back(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, shown)
+    _reopen(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, shown)
     return True
 
 
-def _come_back(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: Shown) -> None:
+def _reopen(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: Shown) -> None:
     Symptom.objects.filter(pk=symptom.pk).update(**_evidence(shown))
     alert.change(AlertState.OPEN, resolved_in="")
     text = f"Recurred in {watch_round.new}: {shown.finding.text}"
@@ -149,9 +151,9 @@ def _come_back(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: S
 
 
 def _widen(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> tuple[Alert, bool]:
-    """The alert that a node's findings belong to, with them, and whether it is new."""
+    """Add a node's findings to the alert that they belong to, or to a new one; returns it and whether it is new."""
     opening = _worst(found)
-    alert, is_new = _alert_of(watch_round, found, node=node), False
+    alert, is_new = _find_alert(watch_round, found, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
             watch=watch_round.watch,
@@ -176,8 +178,8 @@ def _widen(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> tup
     return alert, is_new
 
 
-def _alert_of(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> Alert | None:
-    """That of the same release in which the node stands already, else an unsettled one of the same cause."""
+def _find_alert(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> Alert | None:
+    """Find the alert about the same release that has the node already, else an unsettled one of the same cause."""
     distribution = watch_round.distribution
     rows = Alert.objects.filter(
         watch=watch_round.watch, model=watch_round.version.model, distribution=distribution, bad=watch_round.new
@@ -206,8 +208,8 @@ def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str
 
 
 def _write_sentence(alert: Alert) -> None:
-    """The alert's sentence: that of what leads, with each further node's figure behind it."""
-    rows = [row for row in alert.by_weight() if not row.resolved_in]
+    """Update the alert's sentence: that of its leading symptom, followed by a figure for each further node."""
+    rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     gravest = {row.node: row for row in reversed(rows)}
     first = gravest.pop(alert.node, None)
     if first is None:
@@ -233,7 +235,7 @@ def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: boo
 
 
 def _evidence(shown: Shown) -> dict[str, object]:
-    """What a symptom keeps of a finding."""
+    """Return the columns of a symptom that keep a finding."""
     finding, comparison = shown.finding, shown.comparison
     return {
         "label": cell_pairs.series_label(shown.cell)[:300],
@@ -249,14 +251,15 @@ def _evidence(shown: Shown) -> dict[str, object]:
 
 
 def _explanation(finding: Finding, comparison: Comparison | None) -> str:
-    """Which operator the change of latency comes from; other kinds say it in their own text."""
+    """Say which operator a change of latency comes from; empty for other kinds, whose own text says it."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
     return (explanation(comparison) or largest_change(comparison))[:500]
 
 
-def note_pipeline(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
-    """Says that the farm could not measure, once for a release and model, and that it can again."""
+def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
+    """Raise the alert that the farm could not measure, one for each release and model, and return it. Where it could
+    measure, resolve such alerts of the model and return None."""
     about = {
         "watch": watch_round.watch,
         "model": watch_round.version.model,
@@ -266,7 +269,7 @@ def note_pipeline(watch_round: WatchRound, judgement: Judgement) -> Alert | None
     mine = Alert.objects.filter(**about).select_related("watch", "team")
     what = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
-        # also when the new release fails: that was measured
+        # also where the new release fails, because a failure is a measurement
         for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
                 text = f"{alert.model.name} is being measured again with {what}."
@@ -289,14 +292,15 @@ def note_pipeline(watch_round: WatchRound, judgement: Judgement) -> Alert | None
 
 
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
-    """Resolves what this round shows to be well again. Call inside the transaction that judges the round."""
+    """Resolve the alerts whose changes this round shows to be gone, and return them. Wakes alerts that are snoozed
+    until this release. Call this in the transaction that judges the round."""
     mine = {"watch": watch_round.watch, "model": watch_round.version.model, "distribution": watch_round.distribution}
     rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
     for alert in rows.select_related("watch", "team", "model", "version"):
         if _is_later(watch_round, alert):
             _wake(watch_round, alert)
-            if _is_well(watch_round, alert, document):
+            if _resolve_if_gone(watch_round, alert, document):
                 resolved.append(alert)
     return resolved
 
@@ -306,8 +310,8 @@ def _is_later(watch_round: WatchRound, alert: Alert) -> bool:
     return is_later_release or (watch_round.version.number > alert.version.number and watch_round.new == alert.bad)
 
 
-def _is_well(watch_round: WatchRound, alert: Alert, document: Document) -> bool:
-    """Marks symptoms that are gone on their nodes; resolves the alert when none is left."""
+def _resolve_if_gone(watch_round: WatchRound, alert: Alert, document: Document) -> bool:
+    """Mark the symptoms that are gone on their nodes, and resolve the alert where none is left."""
     old, new = watch_round.watch.runtime(alert.good), watch_round.watch.runtime(watch_round.new)
     for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
         there = [cell for cell in document.cells if cell.node in (node, None)]
@@ -327,7 +331,7 @@ def _is_well(watch_round: WatchRound, alert: Alert, document: Document) -> bool:
 
 
 def _wake(watch_round: WatchRound, alert: Alert) -> None:
-    """An alert that was snoozed until a release wakes when that one, or a later one, was measured."""
+    """Wake an alert that is snoozed until a release, where that one or a later one was measured."""
     if not alert.snoozed_for or release_order(watch_round.new) < release_order(alert.snoozed_for):
         return
     if Alert.objects.filter(pk=alert.pk, snoozed_for=alert.snoozed_for).update(snoozed_for="", snoozed_until=None):
@@ -337,7 +341,7 @@ def _wake(watch_round: WatchRound, alert: Alert) -> None:
 
 
 def wake_due_alerts() -> int:
-    """Wakes alerts whose date has come; gives how many."""
+    """Wake the alerts that were snoozed until a date that has come; returns how many."""
     due = Q(state__in=OPEN_ALERTS, snoozed_until__lte=timezone.now())
     count = 0
     for alert in Alert.objects.filter(due).select_related("watch", "team", "model", "version"):

@@ -1,4 +1,8 @@
-"""What people do with alerts. Every order is one arrow, logged with who gave it."""
+"""What people do with alerts. Each change of state is logged with the person who made it.
+
+Every function raises NotAllowed unless `by` may change the team's alerts. Those that change the state raise Conflict
+where ALERT_ARROWS has no arrow from the present one.
+"""
 
 from datetime import datetime
 
@@ -17,7 +21,8 @@ MAX_NOTE = 4000
 
 
 def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None = None) -> Alert:
-    """open → acknowledged: somebody looks at it. Raises Conflict unless it is open."""
+    """Acknowledge an open alert and assign it to `assignee`, or else to `by`. Raises Conflict unless it is open,
+    Invalid for an assignee who may not change it."""
     _must_write(alert, by)
     who = assignee or by
     if not can_write(who, team=alert.team):
@@ -28,7 +33,8 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
 
 
 def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
-    """Gives it to somebody of the team; an open alert is acknowledged by that. Raises Conflict for a closed one."""
+    """Assign an alert to a person, which acknowledges an open one. Raises Conflict for a closed alert, Invalid for a
+    person who may not change it."""
     if alert.state == AlertState.OPEN:
         return acknowledge(alert=alert, by=by, assignee=assignee)
     _must_write(alert, by)
@@ -43,16 +49,16 @@ def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
     return alert
 
 
-def call_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
-    """→ invalid: it is no change. The reason is kept and counted in the digest. Raises Invalid without one."""
+def mark_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
+    """Close an alert as a false positive, which digests count. Raises Invalid without a reason."""
     _must_write(alert, by)
     reason = _reason(reason)
     text = f"Marked as a false positive by {by.username}: {reason}"
     return _move(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
 
 
-def call_infra(*, alert: Alert, by: User, reason: str) -> Alert:
-    """→ infra: the farm or a machine was to blame. Raises Invalid without a reason."""
+def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
+    """Close an alert as a fault of the farm or of a machine. Raises Invalid without a reason."""
     _must_write(alert, by)
     reason = _reason(reason)
     text = f"Marked as an infrastructure issue by {by.username}: {reason}"
@@ -60,15 +66,15 @@ def call_infra(*, alert: Alert, by: User, reason: str) -> Alert:
 
 
 def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
-    """→ open again."""
+    """Open a closed or acknowledged alert again. Raises Conflict where it is open."""
     _must_write(alert, by)
     text = f"Reopened by {by.username}." + (f" {note}" if note else "")
     return _move(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
 
 
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
-    """Hear nothing of it until a date, or until a release is measured. Raises Invalid for neither or one in the past,
-    Conflict for an alert that is closed."""
+    """Announce nothing of an alert until a date, or until a release or a later one is measured. Raises Invalid unless
+    one of them is given and lies ahead, Conflict for a closed alert."""
     _must_write(alert, by)
     if alert.state not in OPEN_ALERTS:
         raise Conflict(f"Alert {alert.pk} is {alert.state}: it cannot be snoozed.", code="closed")
@@ -92,7 +98,7 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
 
 
 def add_note(*, alert: Alert, by: User, note: str) -> Alert:
-    """Keeps a note beside the alert and in its log."""
+    """Keep a note with the alert and in its log. Raises Invalid for an empty note, or one longer than MAX_NOTE."""
     _must_write(alert, by)
     with transaction.atomic():
         Alert.objects.filter(pk=alert.pk).update(note=_note(note))

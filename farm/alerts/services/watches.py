@@ -1,4 +1,4 @@
-"""Orders about watches."""
+"""Creating, changing and removing watches."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -33,13 +33,13 @@ from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
 MAX_WATCHES = 200
-# what may be changed later, and is checked like at the start
+# what may be changed later, with the same checks as at the start
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")
 CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
 
 
 class Changes(TypedDict, total=False):
-    """What is left out stays, or is as the model has it."""
+    """Settings of a watch that can be changed. One that is left out keeps its value, or its default in a new watch."""
 
     matrix: Declared
     rule: Mapping[str, object] | Rule | None
@@ -53,8 +53,8 @@ class Changes(TypedDict, total=False):
     channels: Iterable[Channel]
 
 
-class How(Changes, total=False):
-    """What stays as it was made, beside what may be changed."""
+class WatchSettings(Changes, total=False):
+    """All settings of a watch: those that can be changed, and two that stay as they were made."""
 
     label: str
     distribution: str
@@ -66,12 +66,12 @@ def create_watch(
     by: User,
     name: str,
     watched: Iterable[Model] = (),
-    **how: Unpack[How],
+    **how: Unpack[WatchSettings],
 ) -> Watch:
-    """A standing order; `reference` is needed.
+    """Create a watch, for which `reference` has to be given.
 
-    Raises NotAllowed without the right to run in the team, Invalid for what cannot be meant, Conflict for a name that
-    is taken.
+    Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
+    taken or where the team has MAX_WATCHES.
     """
     _must_write(team, by)
     name = _name(team, name)
@@ -99,7 +99,7 @@ def create_watch(
 
 
 def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
-    """Change what a watch does: any of CHANGEABLE, and `channels`. Raises as `create_watch` does."""
+    """Change any of CHANGEABLE, and `channels`, of a watch. Raises NotAllowed and Invalid as `create_watch`."""
     _must_write(watch.team, by)
     channels = changes.pop("channels", None)
     columns = _read(changes, distribution=watch.distribution)
@@ -114,21 +114,22 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
 
 
 def remove_watch(*, watch: Watch, by: User) -> None:
-    """Remove a watch with its rounds and alerts; its runs stay."""
+    """Delete a watch with its rounds and alerts; its runs stay. Raises NotAllowed without the right to run there."""
     _must_write(watch.team, by)
     record(verb="watch removed", subject=watch.name, actor=by, team=watch.team)
     watch.delete()
 
 
 def check_release(distribution: str, version: str) -> str:
-    """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one.
+    """Return the version of a release in its normal form. Raises Invalid, which names the nearest release, where it is
+    not known or was yanked.
 
-    Of a plug-in's package it may name the ONNX Runtime beside it, `0.2.0+onnxruntime==1.30.0`; one of other people gets
-    the newest of its range.
+    For a plug-in's package it may name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`. The version returned
+    always names one where the package needs it: the newest that its range allows, for packages of other people.
     """
     asked = version.strip().removeprefix(f"{distribution}==")
     runtime = _runtime(distribution, asked)
-    known = index.ask_for([runtime])
+    known = index.find_releases([runtime])
     sentence = releases.unknown_sentence(runtime, extra=known.releases, yanked=known.yanked)
     if sentence is not None:
         raise Invalid(f"{sentence} {known.silence}".strip(), code="unknown_runtime")
@@ -146,8 +147,9 @@ def _runtime(distribution: str, asked: str) -> Runtime:
         raise Invalid(str(problem), code="unknown_runtime") from problem
 
 
-def next_time(schedule: str, *, after: datetime | None = None) -> datetime | None:
-    """When a schedule is due next, UTC; None for no schedule."""
+def next_due_at(schedule: str, *, after: datetime | None = None) -> datetime | None:
+    """Return the next time of a schedule (five fields of cron) after a moment, or else after now; None for an empty
+    schedule."""
     if not schedule:
         return None
     found: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
@@ -189,13 +191,13 @@ def _check_distribution(distribution: str) -> None:
 
 
 def _read(given: Changes, *, distribution: str) -> dict[str, object]:
-    """Settings as columns."""
+    """Check settings and return the columns that keep them. Raises Invalid."""
     if unknown := next((key for key in given if key not in CHANGEABLE), None):
         raise Invalid(choice_sentence("setting of a watch", unknown, CHANGEABLE), code="unknown_setting")
     columns: dict[str, object] = {key: bool(value) for key, value in given.items() if key in FLAGS}
     if "matrix" in given:
         declared = _matrix(given["matrix"])
-        # said once, by the watch itself
+        # whether pre-releases count is a column of the watch
         columns["matrix"] = replace(declared, pre=False).as_plain()
         columns |= {"with_prereleases": True} if declared.pre else {}
     if "rule" in given:
@@ -204,12 +206,12 @@ def _read(given: Changes, *, distribution: str) -> dict[str, object]:
         columns["reference"] = check_release(distribution, given["reference"])
     if "schedule" in given:
         schedule = _schedule(given["schedule"] or "")
-        columns |= {"schedule": schedule, "next_at": next_time(schedule)}
+        columns |= {"schedule": schedule, "next_at": next_due_at(schedule)}
     return columns
 
 
 def _matrix(declared: Declared) -> Matrix:
-    """A matrix without the runtime axis; the default one without its runtimes for None."""
+    """Check a watch's matrix, which has no runtime axis; for None it is the default one without its runtimes."""
     if declared is None:
         plain = matrices.default_matrix().as_plain()
         plain["matrix"].pop("runtime", None)
@@ -251,7 +253,7 @@ def _schedule(text: str) -> str:
     if not text:
         return ""
     try:
-        croniter(text).get_next()  # which some never come to: 31 April
+        croniter(text).get_next()  # raises for a day that never comes, as 31 April
     except (CroniterError, ValueError):
         text_is_bad = True
     else:

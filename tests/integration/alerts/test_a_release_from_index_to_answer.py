@@ -6,9 +6,9 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
-from farm.alerts.selectors.badges import standing_of
-from farm.alerts.selectors.origins import origin_of
-from farm.alerts.selectors.release_cards import card_of
+from farm.alerts.selectors.badges import describe_standing
+from farm.alerts.selectors.origins import explain_origin
+from farm.alerts.selectors.release_cards import read_card
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome, RoundState
 from farm.contract.cells import CellSpec
@@ -87,14 +87,14 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained"]
     assert_every_run_says_why(one, alert)
     # a release that the bisection alone measured has a place on its card
-    (row,) = card_of(watch.created_by, "onnxruntime", "1.30.0").card.rows
+    (row,) = read_card(watch.created_by, "onnxruntime", "1.30.0").card.rows
     assert (row.at("bench-1").sign.word, row.at("bench-1").text) == ("equal", OF_SEARCH)
 
 
 def assert_every_run_says_why(one: WatchRound, alert: Alert) -> None:
     assert one.run is not None
     assert (one.run.reason, one.confirming.reason) == ("watch", "confirmation")
-    why = {run.reason: origin_of(run) for run in Run.objects.all()}
+    why = {run.reason: explain_origin(run) for run in Run.objects.all()}
     assert set(why) == {"watch", "confirmation", "bisection", "work-around"}
     assert [getattr(why[reason], "watch", None) for reason in ("watch", "confirmation")] == [one.watch_id] * 2
     assert [getattr(why[reason], "alert", None) for reason in ("bisection", "work-around")] == [alert.pk] * 2
@@ -211,7 +211,7 @@ def test_a_fresh_block_that_never_tells_leaves_the_round_undecided(watch: Watch,
     assert (one.outcome, Alert.objects.count()) == (RoundOutcome.UNDECIDED, 0)
     assert one.sentence.startswith("Undecided: ONNX Runtime 1.30.0 runs encoder ")
     assert Event.objects.filter(run=one.confirming, kind="more_rounds").count() == 1
-    assert standing_of(one.version.model)[1:] == ("1.30.0 undecided", "unsure")
+    assert describe_standing(one.version.model)[1:] == ("1.30.0 undecided", "unsure")
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import Team, User
 from farm.alerts.channels import webhook
-from farm.alerts.channels.addresses import is_allowed, read_url, target_of
+from farm.alerts.channels.addresses import is_allowed, parse_webhook_url, resolve_target
 from farm.alerts.channels.channel_kind import DeliveryProblem
 from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
 from farm.alerts.services import channels, deliveries, digests, triage
@@ -41,7 +41,7 @@ def make_channel(team: Team, by: User, target: str, kind: str = "webhook", **how
 @pytest.mark.django_db
 def test_a_test_message_arrives_signed_with_the_channels_secret(team: Team, owner: User, receiver: Receiver) -> None:
     channel = make_channel(team, owner, receiver.url)
-    receiver.secret = channels.shown_secret(channel=channel, by=owner)
+    receiver.secret = channels.read_secret(channel=channel, by=owner)
     delivery = channels.test_channel(channel=channel, by=owner)
     assert deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
@@ -54,7 +54,7 @@ def test_a_test_message_arrives_signed_with_the_channels_secret(team: Team, owne
 @pytest.mark.django_db
 def test_a_renewed_secret_signs_instead_of_the_old_one(team: Team, owner: User, receiver: Receiver) -> None:
     channel = make_channel(team, owner, receiver.url)
-    old = channels.shown_secret(channel=channel, by=owner)
+    old = channels.read_secret(channel=channel, by=owner)
     receiver.secret = channels.renew_secret(channel=channel, by=owner)
     assert receiver.secret != old
     deliveries.deliver(channels.test_channel(channel=channel, by=owner).pk)
@@ -146,15 +146,15 @@ def test_a_named_network_is_allowed_and_no_other() -> None:
 
 def test_plain_http_is_for_the_named_networks_and_not_for_the_internet() -> None:
     with pytest.raises(DeliveryProblem, match="starts with https://") as problem:
-        target_of("http://1.1.1.1/hook", networks=LOOPBACK)
+        resolve_target("http://1.1.1.1/hook", networks=LOOPBACK)
     assert problem.value.is_permanent
-    assert not target_of("http://127.0.0.1/hook", networks=LOOPBACK).is_tls
+    assert not resolve_target("http://127.0.0.1/hook", networks=LOOPBACK).is_tls
 
 
 def test_every_address_of_a_name_has_to_be_allowed() -> None:
     answers = [(0, 0, 0, "", ("1.1.1.1", 443)), (0, 0, 0, "", ("10.0.0.1", 443))]
     with pytest.raises(DeliveryProblem, match="inside a network") as problem:
-        target_of("https://example.org/", lookup=lambda *_, **__: answers)
+        resolve_target("https://example.org/", lookup=lambda *_, **__: answers)
     assert problem.value.is_permanent
 
 
@@ -179,7 +179,7 @@ def test_a_name_is_looked_up_once_and_its_answer_is_what_is_connected_to() -> No
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(DeliveryProblem):
-        read_url(url)
+        parse_webhook_url(url)
 
 
 @pytest.mark.django_db
@@ -204,7 +204,7 @@ def test_only_admins_make_channels_and_see_secrets(team: Team, owner: User, memb
         make_channel(team, member, receiver.url)
     channel = make_channel(team, owner, receiver.url)
     with pytest.raises(NotAllowed):
-        channels.shown_secret(channel=channel, by=member)
+        channels.read_secret(channel=channel, by=member)
 
 
 @pytest.mark.django_db
@@ -254,10 +254,10 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
 def test_a_digest_counts_what_was_called_invalid_since_the_last_one(watch: Watch, version: Version, owner: User):
     for number, days in enumerate((9, 2, 1)):
         alert = bare_alert(watch, version, bad=f"1.3{number}.0", opened_at=timezone.now() - timedelta(days=30))
-        triage.call_invalid(alert=alert, by=owner, reason="the machine was throttled")
+        triage.mark_invalid(alert=alert, by=owner, reason="the machine was throttled")
         AlertEvent.objects.filter(alert=alert).update(at=timezone.now() - timedelta(days=days))
-    told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
+    told = digests.make_digest(watch.team, since=timezone.now() - timedelta(days=7))
     assert (told["invalid"], told["opened"]) == (2, [])
     triage.reopen(alert=alert, by=owner)
-    told = digests.digest_of(watch.team, since=timezone.now() - timedelta(days=7))
-    assert "0 new alerts, 1 open, 1 marked as false positives." in digests.sentence_of(told)
+    told = digests.make_digest(watch.team, since=timezone.now() - timedelta(days=7))
+    assert "0 new alerts, 1 open, 1 marked as false positives." in digests.describe_digest(told)

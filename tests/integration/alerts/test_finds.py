@@ -102,6 +102,23 @@ def test_cancelling_keeps_the_best_so_far(client: Client, version: Version, lab:
     assert again["sentence"] == stopped["sentence"]
 
 
+def test_a_search_whose_run_was_removed_ends_with_its_last_answer(client: Client, version: Version, lab: Lab) -> None:
+    numbers = [asked(client, version)["id"] for _ in range(2)]
+    finds.advance_finds()
+    make_ready()
+    for run in Run.objects.all():
+        lab.measure(run)
+    finds.advance_finds()
+    before = [read(client, number)["races"][0]["answer"] for number in numbers]
+    Run.objects.all().delete()
+    (cancelled,) = client.post(f"/api/v1/finds/{numbers[0]}/cancel").json()["races"]
+    finds.advance_finds()
+    (failed,) = read(client, numbers[1])["races"]
+    assert [cancelled["state"], failed["state"]] == ["cancelled", "failed"]
+    assert [cancelled["answer"], failed["answer"]] == before
+    assert cancelled["sentence"] == f"A run that this search rests on was removed. {before[0]['sentence']}"
+
+
 def test_a_run_that_somebody_cancels_ends_its_race_with_what_is_known(
     client: Client, version: Version, lab: Lab, member: User
 ) -> None:

@@ -20,7 +20,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import Team, User
 from farm.alerts.channels import apprise
-from farm.alerts.channels.apprise import PARAMETERS, checked_address
+from farm.alerts.channels.apprise import PARAMETERS, build_address
 from farm.alerts.channels.channel_kind import DeliveryProblem
 from farm.alerts.channels.pins import Pins
 from farm.alerts.services import channels, deliveries
@@ -107,7 +107,7 @@ def test_other_schemes_and_odd_signs_are_refused(address: str) -> None:
 
 def test_apprise_reads_nothing_but_what_was_read_before_it() -> None:
     """Values that look like parameters stay values; redirects, discovery and certificates are ours to say."""
-    address = checked_address("matrixs://a:b@chat.example/#room?version=3%26discovery%3Dyes&mode=off")
+    address = build_address("matrixs://a:b@chat.example/#room?version=3%26discovery%3Dyes&mode=off")
     assert address.partition("?")[0] == "matrixs://a:b@chat.example/#room"
     assert "version=3%26discovery%3Dyes&" in address
     assert address.endswith("&redirect=no&verify=yes&discovery=no&e2ee=no")
@@ -228,10 +228,10 @@ def test_a_name_that_answers_otherwise_the_second_time_leads_nowhere_else() -> N
     for _ in range(3):
         [(family, kind, _, _, where)] = pins.getaddrinfo("chat.example", 443, 0, socket.SOCK_STREAM)
         assert (family, kind, where) == (socket.AF_INET, socket.SOCK_STREAM, ("1.1.1.1", 443))
-    pins.judge("socket.connect", (None, ("1.1.1.1", 443)))
+    pins.check_event("socket.connect", (None, ("1.1.1.1", 443)))
     for elsewhere in ("169.254.169.254", "10.0.0.1", "::ffff:169.254.169.254"):
         with pytest.raises(PermissionError):
-            pins.judge("socket.connect", (None, (elsewhere, 443)))
+            pins.check_event("socket.connect", (None, (elsewhere, 443)))
 
 
 def test_a_refused_name_is_told_as_the_reason() -> None:
@@ -244,7 +244,7 @@ def test_a_refused_name_is_told_as_the_reason() -> None:
 ESCAPES = """
 import os, socket, subprocess, sys
 from farm.alerts.channels.pins import Pins
-Pins().take_over()
+Pins().pin_process()
 def there(): socket.create_connection(("127.0.0.1", {port}), 2)
 def raw(): socket.socket().connect(("127.0.0.1", {port}))
 def quick(): socket.socket().connect_ex(("127.0.0.1", {port}))

@@ -5,7 +5,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, Watch, WatchRound
-from farm.alerts.selectors.badges import standing_of
+from farm.alerts.selectors.badges import describe_standing
 from farm.alerts.services import triage
 from farm.alerts.services.causes import call_watch
 from farm.alerts.services.investigations import ask_since_when
@@ -61,7 +61,7 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     alert = Alert.objects.get()
     assert kinds(alert) == ["opened", "seen_again"]
     # the model stands where it stood: nobody has gone back yet
-    assert standing_of(alert.model).text == "no result yet"
+    assert describe_standing(alert.model).text == "no result yet"
     with pytest.raises(Invalid, match="cannot be bisected"):
         ask_since_when(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):
@@ -96,11 +96,11 @@ def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_i
 ) -> None:
     lab = Lab(node, checks=failing_on("1.27.0"))
     call(watch, member, lab, candidate="1.27.0")
-    triage.call_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
+    triage.mark_infra(alert=Alert.objects.get(), by=member, reason="the disk was full")
     call(watch, member, lab, candidate="1.27.0")
     alert = Alert.objects.get()
     assert (alert.state, kinds(alert)) == (AlertState.OPEN, ["opened", "infra", "reopened"])
-    triage.call_invalid(alert=alert, by=member, reason="it never ran there")
+    triage.mark_invalid(alert=alert, by=member, reason="it never ran there")
     call(watch, member, lab, candidate="1.27.0")
     alert.refresh_from_db()
     assert (alert.state, kinds(alert)[3:]) == (AlertState.INVALID, ["invalid", "seen_again"])

@@ -10,7 +10,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Symptom, Watch
-from farm.alerts.selectors.origins import graph_changes
+from farm.alerts.selectors.origins import list_graph_changes
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry import storage
@@ -81,12 +81,12 @@ def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client,
     assert symptom.size == told.ratio == pytest.approx(1.24, abs=0.03)
     assert (symptom.comparison, symptom.explanation) == (told.model_dump(mode="json"), sentences.explanation(told))
     assert "**Why.** SkipLayerNormalization: 2 nodes, " in client.get(f"/api/v1/alerts/{alert.pk}/issue.md").text
-    assert graph_changes(symptom)
+    assert list_graph_changes(symptom)
     # what follows measures no operators again
     measured = Run.objects.filter(matrix__operators=True).values_list("reason", flat=True)
     assert list(measured) == [RunReason.CONFIRMATION]
     Run.objects.filter(reason="confirmation").delete()
-    assert graph_changes(Symptom.objects.get(pk=symptom.pk)) == []
+    assert list_graph_changes(Symptom.objects.get(pk=symptom.pk)) == []
 
 
 def test_a_report_without_evidence_or_files_is_refused_in_a_sentence(client: Client, alert: Alert) -> None:

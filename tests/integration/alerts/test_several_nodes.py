@@ -8,7 +8,7 @@ from dashboard.reading import alerts as listing
 from dashboard.views import alert as reading
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, WatchRound
-from farm.alerts.selectors.badges import standing_of
+from farm.alerts.selectors.badges import describe_standing
 from farm.alerts.services import announcements
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -131,6 +131,6 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     assert alert.began == began == alert.since.lower() == row[8].text
     assert f"{alert.since}." in text
     assert f"{alert.since}." in page.replace("\N{NO-BREAK SPACE}", " ")
-    assert standing_of(version.model).text == f"slower {began}"
+    assert describe_standing(version.model).text == f"slower {began}"
     if not first_bad:
         assert not any("since" in said.lower() for said in (text, page, row[8].text))

@@ -7,7 +7,7 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, IndexLook, Watch, WatchRound
-from farm.alerts.selectors.releases import choices
+from farm.alerts.selectors.releases import list_choices
 from farm.alerts.services import index
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import RoundOutcome
@@ -111,9 +111,9 @@ def test_both_packages_are_asked_for_and_nothing_is_measured_before_both_answere
             raise index.IndexProblem("The package index did not answer for onnxruntime within 90 s.")
         return Listing(offered=("0.2.0", "0.3.0"))
 
-    monkeypatch.setattr(index, "listing", listing)
+    monkeypatch.setattr(index, "list_offered", listing)
     make_watch(version, member, distribution=GGML, reference="0.2.0")
-    index.look_if_due()
+    index.look_for_due_releases()
     lab.live()
     assert asked == ["onnxruntime", GGML]
     assert rounds() == []
@@ -133,7 +133,7 @@ def test_releases_on_a_package_index_of_both_packages_are_heard_of(
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
         make_watch(version, member, distribution=GGML, reference="0.2.0+onnxruntime==1.29.0")
         lab = Lab(node, p50_ms=slow_with(core="1.30.0"))
-        index.look_if_due()
+        index.look_for_due_releases()
         lab.live()
         assert rounds() == []
         packages.offer("onnxruntime", ["1.30.0"])
@@ -146,7 +146,7 @@ def test_releases_on_a_package_index_of_both_packages_are_heard_of(
 def test_a_reference_without_an_onnx_runtime_stands_on_the_newest_of_the_range(watch: Watch, member: User) -> None:
     other = make_watch(watch.watched.get().versions.get(), member, name="other", distribution=GGML, reference="0.2.0")
     assert other.reference == pair("0.2.0", "1.30.0")
-    assert choices(GGML, reference=other.reference) == [pair("0.2.0", "1.29.0")]
+    assert list_choices(GGML, reference=other.reference) == [pair("0.2.0", "1.29.0")]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release, Watch
-from farm.alerts.selectors.releases import published as known_to_the_farm
+from farm.alerts.selectors.releases import list_published as known_to_the_farm
 from farm.alerts.services.index import look_for_releases
 from farm.contract.cells import Runtime
 from farm.registry.models import Version

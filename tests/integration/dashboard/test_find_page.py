@@ -29,7 +29,7 @@ def lab(team: Team, owner: User) -> Lab:
 
 
 def ask(version: Version, by: User, **how: object) -> Find:
-    return finds.ask_find(version=version, by=by, question=finds.Question(space=SPACE, **how))
+    return finds.start_find(version=version, by=by, question=finds.Question(space=SPACE, **how))
 
 
 def test_the_form_on_a_model_s_page_starts_a_search_whose_page_is_shown(

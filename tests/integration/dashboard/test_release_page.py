@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
-from farm.alerts.selectors.release_cards import card_of
+from farm.alerts.selectors.release_cards import read_card
 from farm.alerts.states import AlertState
 from farm.fleet.models import Node
 from farm.registry.models import Version
@@ -68,7 +68,7 @@ def test_a_model_is_running_only_where_a_block_of_it_was_begun(
     block = rows.begin_run(rows.make_version(team, owner, name="decoder"), owner, matrix=pinned("bench-2")).blocks.get()
 
     def found() -> list[str]:
-        (decoder,) = (row for row in card_of(owner, "onnxruntime", "1.31.1").card.rows if row.name == "decoder")
+        (decoder,) = (row for row in read_card(owner, "onnxruntime", "1.31.1").card.rows if row.name == "decoder")
         return [decoder.at(name).sign.word for name in ("bench-1", "bench-2")]
 
     assert found() == ["not measured", "queued"]

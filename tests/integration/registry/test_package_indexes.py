@@ -10,7 +10,7 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, User
 from farm.accounts.states import Scope
 from farm.alerts.models import IndexLook, Release
-from farm.alerts.selectors.releases import for_planning, published
+from farm.alerts.selectors.releases import list_known_releases, list_published
 from farm.alerts.services import index as looks
 from farm.alerts.services.watches import check_release
 from farm.base.refusals import Conflict, Invalid, NotAllowed
@@ -111,17 +111,17 @@ def test_its_builds_are_offered_by_name_to_whoever_asks_for_early_ones(
 ) -> None:
     Release.objects.create(distribution="onnxruntime", version="1.32.0")
     IndexLook.objects.create(distribution="onnxruntime", looked_at="2100-01-01T00:00Z")
-    assert looks.look_if_due() == 1
-    known = for_planning()
+    assert looks.look_for_due_releases() == 1
+    known = list_known_releases()
     assert (known.newest.version, known.newest_pre) == ("1.32.0", Runtime.of(f"onnxruntime=={BUILD}"))
-    assert published("onnxruntime") == ["1.32.0"]
-    assert published("onnxruntime", with_prereleases=True) == ["1.32.0", BUILD]
+    assert list_published("onnxruntime") == ["1.32.0"]
+    assert list_published("onnxruntime", with_prereleases=True) == ["1.32.0", BUILD]
     # what the usual index says next is about its own releases
     looks.keep_releases("onnxruntime", ["1.32.0"])
-    assert BUILD in published("onnxruntime", with_prereleases=True)
+    assert BUILD in list_published("onnxruntime", with_prereleases=True)
     remove_index(by=admin, name="nightly")
-    looks.look_if_due()
-    assert published("onnxruntime", with_prereleases=True) == ["1.32.0"]
+    looks.look_for_due_releases()
+    assert list_published("onnxruntime", with_prereleases=True) == ["1.32.0"]
 
 
 def test_a_build_that_nobody_knows_is_asked_for_at_its_index(nightly: PackageIndex, feed: Feed) -> None:
@@ -147,7 +147,7 @@ def test_a_file_whose_bytes_changed_is_offered_no_more_and_that_is_said(nightly:
     assert look() == (
         "The index nightly has other bytes than before under the name onnxruntime-1.33.0.dev20261120-py3-none-any.whl."
     )
-    assert published("onnxruntime", with_prereleases=True) == ["1.33.0.dev20261121+at.nightly"]
+    assert list_published("onnxruntime", with_prereleases=True) == ["1.33.0.dev20261121+at.nightly"]
     assert nightly.wheels.get(version=BUILD).sha256 == "a" * 64
 
 
@@ -158,7 +158,7 @@ def test_an_index_that_does_not_answer_takes_nothing_back(
     look()
     feed.answers["/onnxruntime/"] = answer
     assert "The index nightly gives no releases of onnxruntime" in look()
-    assert published("onnxruntime", with_prereleases=True) == [BUILD]
+    assert list_published("onnxruntime", with_prereleases=True) == [BUILD]
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_an_order_names_the_files_by_their_digest_to_nodes_that_can_install_them
 ) -> None:
     look()
     matrix = {"matrix": {"runtime": [BUILD], "batch": [1]}}
-    run = start_run(version=version, matrix=matrix, requested_by=admin, known=for_planning())
+    run = start_run(version=version, matrix=matrix, requested_by=admin, known=list_known_releases())
     prepare_all(version.model.team)
     release_ready_blocks()
     block = first_block(run)

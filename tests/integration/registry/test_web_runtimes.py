@@ -219,16 +219,16 @@ def test_no_file_but_those_of_a_fetched_release_is_handed_out(registry: Registry
 
 def test_npms_list_gives_the_releases_that_browsers_load_and_dated_builds_before_them(registry: Registry) -> None:
     assert index.look_for_releases(web.DISTRIBUTION) == 2
-    assert releases.published(web.DISTRIBUTION) == [VERSION]
-    assert releases.published(web.DISTRIBUTION, with_prereleases=True) == [VERSION, BUILD]
-    assert releases.for_planning().yanked == {Runtime.of("onnxruntime-web==1.29.0"): "slow on Arm"}
+    assert releases.list_published(web.DISTRIBUTION) == [VERSION]
+    assert releases.list_published(web.DISTRIBUTION, with_prereleases=True) == [VERSION, BUILD]
+    assert releases.list_known_releases().yanked == {Runtime.of("onnxruntime-web==1.29.0"): "slow on Arm"}
 
 
 @pytest.mark.parametrize("offered", [None, ["1.30.0"], "1.30.0"])
 def test_a_list_that_is_none_is_said_with_its_setting(registry: Registry, offered: object) -> None:
     registry.offered = offered
     with pytest.raises(index.IndexProblem, match="lists no releases of onnxruntime-web; check ONNXFARM_NPM_REGISTRY"):
-        index.listing(web.DISTRIBUTION)
+        index.list_offered(web.DISTRIBUTION)
 
 
 @pytest.mark.parametrize(("why", "said"), [(True, "deprecated"), ("no  more", "no more"), (None, ""), ("", "")])

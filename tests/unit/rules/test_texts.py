@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from farm.alerts.channels.apprise import as_words
+from farm.alerts.channels.apprise import defuse
 from farm.config.logs import WithoutSecrets
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
@@ -105,7 +105,7 @@ def test_code_spans_hold_whatever_they_are_given() -> None:
 
 
 def test_a_nodes_words_call_nobody_in_a_chat() -> None:
-    assert as_words("<!channel> @everyone <https://evil.example|the farm>") == (
+    assert defuse("<!channel> @everyone <https://evil.example|the farm>") == (
         "‹!channel› @\u2060everyone ‹https://evil.example|the farm›"
     )
 
