@@ -137,6 +137,39 @@ def test_a_refused_mailbox_says_so_once_and_asks_no_more() -> None:
     assert said == ["Who are you?"]
 
 
+def test_a_mailbox_outlasts_a_mistake_of_its_own() -> None:
+    answers: list[Offer | Exception] = [ZeroDivisionError("a thermometer without a scale"), OFFER]
+
+    def fetch() -> Offer | None:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    box = mailbox.Mailbox(fetch, on_refused=lambda sentence: None)
+    assert box.take(60.0) == OFFER
+    box.close()
+
+
+def test_a_mailbox_that_is_closed_while_an_offer_comes_ends_its_thread() -> None:
+    polled = threading.Event()
+    closed = threading.Event()
+
+    def fetch() -> Offer | None:
+        polled.set()
+        closed.wait(60)
+        return OFFER
+
+    box = mailbox.Mailbox(fetch, on_refused=lambda sentence: None)
+    assert box.take(0.0) is None
+    assert polled.wait(60)
+    box.close()
+    closed.set()
+    assert box.take(60.0) == OFFER
+    box._thread.join(60)
+    assert not box._thread.is_alive()
+
+
 def test_a_report_is_kept_until_it_is_answered(tmp_path: Path) -> None:
     box = outbox(tmp_path, farm.UnavailableError("away"), Reply(go_on=False))
     assert box.send(REPORT, is_cancelled=lambda: False).go_on is False

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 10.0
 # an empty answer sooner than this was no long poll: pause before the next one
-SOONEST_EMPTY_S = 1.0
+MIN_POLL_S = 1.0
 
 
 def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
@@ -52,13 +52,19 @@ class Mailbox:
         except queue.Empty:
             return None
         # it may have been asked for again just before this offer came; a second poll would begin
-        self._wanted.clear()
+        self._stop_wanting()
         return offer
 
     def close(self) -> None:
         """Stops polling. A poll in flight is left behind: the farm rings again for a block that nobody claimed."""
         self._closed.set()
         self._wanted.set()
+
+    def _stop_wanting(self) -> None:
+        self._wanted.clear()
+        if self._closed.is_set():
+            # close() wakes the thread only once, and it must not miss that
+            self._wanted.set()
 
     def _poll(self) -> None:
         failures = 0
@@ -72,16 +78,20 @@ class Mailbox:
             except gateway.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 return
-            except gateway.GatewayError as problem:  # also a proxy that answers 404 while the farm is replaced
+            except Exception as problem:  # without this thread the node would never hear of a block again
                 failures += 1
                 pause = pause_after(failures)
-                logger.warning("The farm is not responding (%s); retrying in %.1f s.", problem, pause)
+                if isinstance(problem, gateway.GatewayError):
+                    # also a proxy that answers 404 while the farm is replaced
+                    logger.warning("The farm is not responding (%s); retrying in %.1f s.", problem, pause)
+                else:
+                    logger.exception("The farm could not be asked for a message; retrying in %.1f s.", pause)
                 self._closed.wait(pause)
                 continue
             failures = 0
             if offer is not None:
-                self._wanted.clear()
+                self._stop_wanting()
                 self._offers.put(offer)
             # nothing came at once: a proxy or an old farm does not hold the poll, and is not to be flooded
-            elif time.monotonic() - started < SOONEST_EMPTY_S:
-                self._closed.wait(pause_after(1) + SOONEST_EMPTY_S)
+            elif time.monotonic() - started < MIN_POLL_S:
+                self._closed.wait(pause_after(1) + MIN_POLL_S)
