@@ -72,11 +72,11 @@ def enroll(
     print(f"Fingerprint: {identity.fingerprint}")
     if tested is not None:
         print(f"Self-test: {tested.sentence}")
+    command = shlex.join(["onnxfarm", "node", "start", *(["--home", str(folder)] if home is not None else [])])
     if enrolled.health == "pending":
-        print("Ask an admin of the farm to compare it and approve the node. Start it then, or now:", end=" ")
+        print(f"Ask an admin of the farm to compare it and approve the node. Start it then, or now: {command}")
     else:
-        print("Start it with:", end=" ")
-    print(shlex.join(["onnxfarm", "node", "start", *(["--home", str(folder)] if home is not None else [])]))
+        print(f"Start it with: {command}")
 
 
 @app.command()
