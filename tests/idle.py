@@ -17,10 +17,10 @@ class IdleEquipment:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
 
-    def facts(self) -> Facts:
+    def read_facts(self) -> Facts:
         return self._facts
 
-    def runtimes(self) -> tuple[Runtime, ...]:
+    def list_runtimes(self) -> tuple[Runtime, ...]:
         return ()
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
@@ -32,7 +32,7 @@ class IdleEquipment:
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return Abilities(tags={short: "made up"}, providers=(providers.resolve(short).name,))
 
-    def temperature_c(self) -> float | None:
+    def read_temperature_c(self) -> float | None:
         return None
 
     def apply_limits(self, settings: messages.NodeSettings) -> None:

@@ -61,7 +61,7 @@ def _enrol(home: NodeHome, *, url: str, code: str) -> None:
     deadline = time.monotonic() + FARM_STARTS_S
     while True:
         try:
-            enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.machine_name(), facts=known)
+            enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.make_node_name(), facts=known)
             return
         except gateway.UnavailableError:
             if time.monotonic() > deadline:

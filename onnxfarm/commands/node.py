@@ -62,7 +62,7 @@ def enroll(
         tested = None if joining.is_enrolled else selftest.run_on_agent_runtime(folder)
         join = enrolment.enrol if name else enrolment.enrol_by_host_name
         identity, enrolled = join(
-            joining, url=url, code=token, name=name or main.machine_name(), facts=known, self_test=tested
+            joining, url=url, code=token, name=name or main.make_node_name(), facts=known, self_test=tested
         )
     except (enrolment.AlreadyEnrolledError, gateway.RejectedError, gateway.LeaseLostError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
@@ -139,7 +139,7 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
     with require_extra("node"):
         from worker.agent.installation.runtimes import RuntimeStore
-    installed = RuntimeStore(_folder(home) / "runtimes").installed()
+    installed = RuntimeStore(_folder(home) / "runtimes").list_installed()
     if as_json:
         plain: list[dict[str, object]] = []
         for runtime in installed:

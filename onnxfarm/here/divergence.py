@@ -83,7 +83,7 @@ def find_divergence(
             candidate=candidate,
             search=first_divergence,
             against=against,
-            reference=str(divergence.make_side(against)) if against is not None else describe_unoptimised(),
+            reference=str(divergence.describe_side(against)) if against is not None else describe_unoptimised(),
             out=out,
             work_dir=work,
             variant=variant,

@@ -33,7 +33,7 @@ from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.outputs import print_lines, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
-from worker.agent.abilities.probes import machine_tags
+from worker.agent.abilities.probes import list_machine_tags
 from worker.agent.installation.environment import JudgeFile
 from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
@@ -109,9 +109,9 @@ class Workbench:
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(
             id=facts.hostname,
-            tags=frozenset(machine_tags(facts)),
+            tags=frozenset(list_machine_tags(facts)),
             cores=facts.logical_cores,
-            loads=RuntimeStore(run.home.runtimes).loads(),
+            loads=RuntimeStore(run.home.runtimes).list_loads(),
         )
         found = planner.plan(
             matrix,

@@ -91,7 +91,7 @@ class FakeNode:
         moment = int(time.time())
         signature = signatures.sign(self._private, messages.make_secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
-        self.gateway.use_secret(self.gateway.secret(request).secret)
+        self.gateway.use_secret(self.gateway.request_secret(request).secret)
 
     def hello(self) -> messages.Welcome:
         """Says what it is and can do."""
@@ -103,7 +103,7 @@ class FakeNode:
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
         """Takes the next block and reports it to its end; gives the block, None where none was offered in time."""
-        offer = self.gateway.message(wait_s=wait_s)
+        offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:
             return None
         block, attempt = parse_offer(offer)

@@ -81,7 +81,7 @@ def shortened_windows(windows: Mapping[str, Any] = SHORT) -> Iterator[None]:
     another test's.
     """
     with (
-        mock.patch.object(orders, "runner_budget", return_value=dict(windows)),
+        mock.patch.object(orders, "make_budget_part", return_value=dict(windows)),
         mock.patch.object(orders, "TRACE_S", 0.05),
         mock.patch.object(plans, "PROMISE_FACTOR", 100.0),
     ):

@@ -38,7 +38,7 @@ from worker.agent.installation import installer
 from worker.agent.machine.affinity import choose_core
 from worker.agent.measurement.checks import make_runner_order
 from worker.agent.measurement.interleaving import Launch, interleave_processes
-from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.orders import make_budget_part
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Answer, Launcher
 from worker.runner.interleaving import TURN_NS
@@ -159,7 +159,7 @@ class Subject:
         c_loop = [str(self.loop), *c_words]
         c_in_python = [*python, _C_IN_PYTHON, str(self.loop.with_suffix(".so")), *c_words]
         bare = [*python, _BARE, str(self.model), str(self.inputs), *times]
-        order = {**make_runner_order(self.arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": self.core}
+        order = {**make_runner_order(self.arm, "sample"), "budget": make_budget_part(Budget.QUICK), "core": self.core}
         ways: dict[str, Launch] = {
             "ours": lambda folder, started: self.launcher.launch(
                 self.arm, {**order, "turns": folder}, work_dir=self.arm.scratch, on_started=started

@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
-    windows = orders.runner_budget(Budget.QUICK) if given.whole else blocks.SHORT
+    windows = orders.make_budget_part(Budget.QUICK) if given.whole else blocks.SHORT
     with tempfile.TemporaryDirectory() as name, blocks.shortened_windows(windows), gate:
         folder = Path(name).resolve()
         runner = slowed_runner(folder, change=given.change)

@@ -138,7 +138,7 @@ def _order(bench: Workbench, number: int, path: Path, release: str) -> ArmOrder:
 def _trace(launcher: Launcher, arm: PreparedArm, folder: Path) -> Line:
     profiled = traces.profile_arm(launcher, arm, trace_round=0)
     mapper = traces.Mapper(work_dir=folder)
-    mapper.learn([profiled])
+    mapper.read_graphs([profiled])
     report = traces.make_report(profiled, mapper, store=lambda *_: None)
     traces.delete_files(profiled)
     if report.reason is not None:

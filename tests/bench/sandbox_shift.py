@@ -34,7 +34,7 @@ from worker.agent.connection.lease import LeaseKeeper
 from worker.agent.machine.affinity import choose_core
 from worker.agent.measurement.checks import make_runner_order
 from worker.agent.measurement.interleaving import Launch, interleave_processes
-from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.orders import make_budget_part
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Answer, Launcher
 
@@ -66,7 +66,7 @@ def main() -> None:
 
 def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Random, stage: Path) -> dict[str, Any]:
     """The ratio inside / outside of one model, with its interval."""
-    order = {**make_runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": choose_core()}
+    order = {**make_runner_order(arm, "sample"), "budget": make_budget_part(Budget.QUICK), "core": choose_core()}
     ways: dict[str, Launch] = {
         "inside": lambda folder, started: inside(launcher, arm, {**order, "turns": folder}, started),
         "outside": lambda folder, started: outside(arm, {**order, "turns": folder}, stage=stage),

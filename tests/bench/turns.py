@@ -27,7 +27,7 @@ from worker.agent.installation.stages import stage_runner
 from worker.agent.machine.affinity import choose_core
 from worker.agent.measurement.checks import make_runner_order
 from worker.agent.measurement.interleaving import measure_in_turns
-from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.orders import make_budget_part
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Answer, Launcher
 from worker.runner.interleaving import TURN_NS
@@ -90,7 +90,7 @@ def measure_shift(
 
 def order_of(arm: PreparedArm, *, core: int | None) -> dict[str, Any]:
     """A quick sample's order."""
-    return {**make_runner_order(arm, "sample"), "budget": runner_budget(Budget.QUICK), "core": core}
+    return {**make_runner_order(arm, "sample"), "budget": make_budget_part(Budget.QUICK), "core": core}
 
 
 def sample_of(answer: Answer) -> dict[str, Any]:

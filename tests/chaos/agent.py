@@ -94,7 +94,7 @@ def main() -> None:
     equipment = MadeUpEquipment(name)
     while not home.is_enrolled:
         try:
-            enrolment.enrol(home, url=url, code=code, name=name, facts=equipment.facts())
+            enrolment.enrol(home, url=url, code=code, name=name, facts=equipment.read_facts())
         except GatewayError as problem:
             sys.stderr.write(f"{problem}\n")
             time.sleep(0.5)

@@ -53,10 +53,10 @@ def test_a_node_hears_what_the_farm_rings_on_each_of_its_queues(socket: Path, ad
     line.listen_to(QUEUES)
     for queue in QUEUES:
         ring(socket, queue)
-        offer = line.message(wait_s=25)
+        offer = line.receive_message(wait_s=25)
         assert offer.queue == queue
         assert offer.message["headers"]["task"] == MEASURE_TASK
-    assert line.message(wait_s=1) is None
+    assert line.receive_message(wait_s=1) is None
     line.close()
 
 
@@ -95,12 +95,12 @@ def test_a_nodes_user_may_do_nothing_else(address: str, words: tuple[str, ...]) 
 def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> None:
     line = BrokerConnection(address)
     line.listen_to(QUEUES)
-    assert line.message(wait_s=1) is None
+    assert line.receive_message(wait_s=1) is None
     assert lines.close_line("7")
     with pytest.raises(gateway.GatewayError):
-        line.message(wait_s=1)
+        line.receive_message(wait_s=1)
     with pytest.raises(gateway.GatewayError, match="direct_line NODE"):
-        line.message(wait_s=1)
+        line.receive_message(wait_s=1)
     line.close()
     assert not lines.close_line("7")
 
@@ -110,7 +110,7 @@ def test_a_new_secret_ends_the_old_one(address: str) -> None:
     line = BrokerConnection(address)
     line.listen_to(QUEUES)
     with pytest.raises(gateway.GatewayError, match="refuses this node's user"):
-        line.message(wait_s=1)
+        line.receive_message(wait_s=1)
     line.close()
 
 
@@ -118,14 +118,14 @@ def test_a_broker_that_is_away_is_a_reason_to_ask_again(tmp_path: Path) -> None:
     line = BrokerConnection(f"unix://someone:secret@{tmp_path}/nothing.sock")
     line.listen_to(QUEUES)
     with pytest.raises(gateway.UnavailableError, match="the broker is not reachable"):
-        line.message(wait_s=1)
+        line.receive_message(wait_s=1)
     line.close()
 
 
 def test_a_node_without_queues_waits_without_asking(address: str) -> None:
     line = BrokerConnection(address)
     line.listen_to(())
-    assert line.message(wait_s=1) is None
+    assert line.receive_message(wait_s=1) is None
 
 
 @pytest.mark.parametrize("url", ["", "farm.lan", "https://farm.lan", "redis://farm.lan:6379/0"])

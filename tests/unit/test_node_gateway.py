@@ -54,11 +54,11 @@ def test_a_cut_line_is_unavailable() -> None:
         raise httpx2.ReadError("cut")
 
     with pytest.raises(farm.UnavailableError, match="cut"):
-        gateway(cut).message(wait_s=1)
+        gateway(cut).receive_message(wait_s=1)
 
 
 def test_no_message_is_none() -> None:
-    assert gateway(lambda request: httpx2.Response(204)).message(wait_s=1) is None
+    assert gateway(lambda request: httpx2.Response(204)).receive_message(wait_s=1) is None
 
 
 def test_requests_carry_the_secret_of_the_day_and_the_attempts_token() -> None:
@@ -91,7 +91,7 @@ def restored(known: str, asked: list[str]) -> Answer:
 def test_a_secret_that_a_restored_farm_does_not_know_is_renewed_and_the_request_sent_again() -> None:
     asked: list[str] = []
     node = gateway(restored("ofn_2", asked))
-    node.renew_by(lambda: node.use_secret("ofn_2"))
+    node.set_renewal(lambda: node.use_secret("ofn_2"))
     assert node.heartbeat("b", attempt=1, token="t").lease_s == 9.0
     assert asked == ["ofn_1", "ofn_2"]
 
@@ -99,7 +99,7 @@ def test_a_secret_that_a_restored_farm_does_not_know_is_renewed_and_the_request_
 def test_a_farm_that_refuses_the_new_secret_too_is_not_asked_a_third_time() -> None:
     asked: list[str] = []
     node = gateway(restored("ofn_9", asked))
-    node.renew_by(lambda: node.use_secret("ofn_2"))
+    node.set_renewal(lambda: node.use_secret("ofn_2"))
     with pytest.raises(farm.NodeUnknownError, match="opens nothing"):
         node.heartbeat("b", attempt=1, token="t")
     assert asked == ["ofn_1", "ofn_2"]
@@ -111,7 +111,7 @@ def test_a_node_whose_key_is_refused_hears_the_first_refusal(refusal: farm.Gatew
         raise refusal
 
     node = gateway(restored("ofn_2", []))
-    node.renew_by(renew)
+    node.set_renewal(renew)
     with pytest.raises(farm.NodeUnknownError, match="opens nothing"):
         node.heartbeat("b", attempt=1, token="t")
 
@@ -121,7 +121,7 @@ def test_a_farm_that_is_away_while_a_secret_is_renewed_is_asked_again_later() ->
         raise farm.UnavailableError("The farm is away.")
 
     node = gateway(restored("ofn_2", []))
-    node.renew_by(renew)
+    node.set_renewal(renew)
     with pytest.raises(farm.UnavailableError):
         node.heartbeat("b", attempt=1, token="t")
 
@@ -131,18 +131,22 @@ def test_a_disk_that_keeps_no_new_secret_is_a_reason_to_try_later() -> None:
         raise OSError(28, "No space left on device")
 
     node = gateway(restored("ofn_2", []))
-    node.renew_by(renew)
+    node.set_renewal(renew)
     with pytest.raises(farm.UnavailableError, match="No space left"):
         node.heartbeat("b", attempt=1, token="t")
 
 
 def test_a_file_that_is_not_this_nodes_is_refused_before_its_first_byte() -> None:
     with pytest.raises(farm.RejectedError, match="not of a block"):
-        list(gateway(says(404, detail="This file is not of a block of yours.", code="missing")).file("a", token="t"))
+        list(
+            gateway(says(404, detail="This file is not of a block of yours.", code="missing")).stream_file(
+                "a", token="t"
+            )
+        )
 
 
 def test_a_file_comes_whole() -> None:
-    assert b"".join(gateway(lambda request: httpx2.Response(200, content=b"abc")).file("a", token="t")) == b"abc"
+    assert b"".join(gateway(lambda request: httpx2.Response(200, content=b"abc")).stream_file("a", token="t")) == b"abc"
 
 
 @pytest.mark.parametrize("url", ["farm.example", "ftp://farm.example", "", "http://"])

@@ -78,15 +78,15 @@ def test_hellos_go_on_after_the_disk_was_full(tmp_path: Path) -> None:
 
     def on_welcome(welcome: Welcome) -> None:
         welcomes.append(welcome)
-        presence.send_now()
+        presence.request_hello()
         if len(welcomes) == 1:
             raise OSError(28, "No space left on device")
         stop.set()
 
     presence._renew_secret = lambda: None  # type: ignore[method-assign]
-    presence.hello = lambda **_: Welcome(health="active")  # type: ignore[method-assign]
-    presence.send_now()
-    presence.keep(stop=stop, on_welcome=on_welcome, on_refused=lambda sentence: None)
+    presence.say_hello = lambda **_: Welcome(health="active")  # type: ignore[method-assign]
+    presence.request_hello()
+    presence.run(stop=stop, on_welcome=on_welcome, on_refused=lambda sentence: None)
     assert len(welcomes) == 2
 
 
@@ -245,19 +245,19 @@ def test_a_link_planted_as_the_lock_is_not_followed(tmp_path: Path, monkeypatch:
 
 def test_a_folder_without_a_node_says_how_to_join(tmp_path: Path) -> None:
     with pytest.raises(NotEnrolledError, match="onnxfarm node enroll"):
-        NodeHome(tmp_path).identity()
+        NodeHome(tmp_path).load_identity()
 
 
 def test_a_garbled_identity_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "node.json").write_text('{"url": 1}')
     with pytest.raises(NotEnrolledError, match="cannot be read; move it away"):
-        NodeHome(tmp_path).identity()
+        NodeHome(tmp_path).load_identity()
 
 
 def test_secrets_and_keys_are_their_owners_alone(tmp_path: Path) -> None:
     home = NodeHome(tmp_path / "node")
-    home.keep_identity(Identity(url="https://f", node_id="1", name="n", private_key="k", fingerprint="f"))
-    home.keep_secret(grant(days=90))
+    home.store_identity(Identity(url="https://f", node_id="1", name="n", private_key="k", fingerprint="f"))
+    home.store_secret(grant(days=90))
     assert [path.stat().st_mode & 0o777 for path in sorted(home.folder.iterdir())] == [0o600, 0o600]
 
 
@@ -268,19 +268,19 @@ def grant(*, days: float) -> SecretGrant:
 
 def test_an_expired_secret_is_no_secret(tmp_path: Path) -> None:
     home = NodeHome(tmp_path)
-    home.keep_secret(grant(days=-1))
-    assert home.secret() is None
+    home.store_secret(grant(days=-1))
+    assert home.load_secret() is None
 
 
 def test_a_secret_is_renewed_when_three_quarters_of_its_life_are_over() -> None:
-    assert not enrolment.is_due(grant(days=30))
-    assert enrolment.is_due(grant(days=20))
+    assert not enrolment.is_renewal_due(grant(days=30))
+    assert enrolment.is_renewal_due(grant(days=20))
 
 
 def test_enrolling_twice_is_refused_before_the_farm_is_asked(tmp_path: Path) -> None:
     from tests.integration.small_agent import FACTS
 
     home = NodeHome(tmp_path)
-    home.keep_identity(Identity(url="https://f", node_id="1", name="lab", private_key="k", fingerprint="f"))
+    home.store_identity(Identity(url="https://f", node_id="1", name="lab", private_key="k", fingerprint="f"))
     with pytest.raises(enrolment.AlreadyEnrolledError, match="is node 'lab' of https://f already"):
         enrolment.enrol(home, url="https://f", code="ofe_12345678", name="lab", facts=FACTS)

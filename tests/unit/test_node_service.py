@@ -9,7 +9,7 @@ from farm.contract.reports import Facts
 from onnxfarm.here import service
 from onnxfarm.problems import Usage
 from worker.agent.abilities import probes
-from worker.agent.main import machine_name
+from worker.agent.main import make_node_name
 
 HOME = Path("/srv/node one")
 COMMAND = ["/opt/farm/bin/onnxfarm", "node", "start"]
@@ -43,13 +43,13 @@ def test_a_system_without_a_known_service_manager_is_told_what_to_do() -> None:
 
 @pytest.mark.parametrize(("arch", "tag"), [("x86_64", "x86"), ("AMD64", "x86"), ("aarch64", "arm"), ("arm64", "arm")])
 def test_an_architecture_proves_its_tag_and_no_other(arch: str, tag: str) -> None:
-    found = probes.machine_tags(Facts(hostname="h", os="o", arch=arch))
+    found = probes.list_machine_tags(Facts(hostname="h", os="o", arch=arch))
     assert found == {tag: f"architecture {arch}"}
 
 
 def test_instruction_sets_are_tags_with_their_evidence() -> None:
     facts = Facts(hostname="h", os="o", arch="riscv64", instruction_sets=("rvv",))
-    assert probes.machine_tags(facts) == {"rvv": "the processor lists rvv"}
+    assert probes.list_machine_tags(facts) == {"rvv": "the processor lists rvv"}
 
 
 def test_what_probes_found_is_kept_for_the_next_start(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_a_garbled_note_of_earlier_probes_claims_nothing(tmp_path: Path, text: s
     ("host", "name"), [("lab-3.example.org", "lab-3"), ("büro", "b-ro"), ("", "node"), ("-x", "node")]
 )
 def test_a_machines_name_is_one_that_a_farm_takes(host: str, name: str) -> None:
-    assert machine_name(host) == name
+    assert make_node_name(host) == name

@@ -53,9 +53,9 @@ class Equipment(Protocol):
     @property
     def measure(self) -> measure_task.Execute: ...
 
-    def facts(self) -> Facts: ...
+    def read_facts(self) -> Facts: ...
 
-    def runtimes(self) -> tuple[Installed, ...]: ...
+    def list_runtimes(self) -> tuple[Installed, ...]: ...
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
@@ -65,7 +65,7 @@ class Equipment(Protocol):
 
     def apply_limits(self, settings: messages.NodeSettings) -> None: ...
 
-    def temperature_c(self) -> float | None: ...
+    def read_temperature_c(self) -> float | None: ...
 
 
 class Agent:
@@ -82,7 +82,7 @@ class Agent:
         line: BrokerConnection | None = None,
     ) -> None:
         self._home = home
-        self._identity = home.identity()
+        self._identity = home.load_identity()
         self._gateway = gateway
         # the broker itself in place of the long poll, on the farm's own network
         self._line = line
@@ -100,63 +100,63 @@ class Agent:
             outbox=self._outbox,
             execute=self._equipment.measure,
             stop=self._stop,
-            on_refused=self.refused,
-            on_wait=self._waits_for,
+            on_refused=self.stop_after_refusal,
+            on_wait=self._report_wait,
         )
         self._presence = Presence(
             home,
             self._gateway,
             self._identity,
-            facts=self._equipment.facts,
-            runtimes=self._equipment.runtimes,
+            facts=self._equipment.read_facts,
+            runtimes=self._equipment.list_runtimes,
             block=lambda: self._measurer.block,
             log_tail=tail.text,
         )
         self._worker: WorkController | None = None
 
     def run(self) -> int:
-        """Works until SIGTERM, SIGINT or a refusal; gives the exit status."""
+        """Works until SIGTERM, SIGINT, SIGHUP or a refusal. Returns the exit status, EXIT_OK or EXIT_REFUSED."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        host_lock.introduce(self._identity.name)
+        host_lock.set_process_name(self._identity.name)
         self._in_background("probe", self._probe)
-        self._gateway.renew_by(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
+        self._gateway.set_renewal(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
         try:
             enrolment.wait_for_approval(self._home, self._gateway, self._identity, stop=self._stop)
         except enrolment.StoppedError:
             return EXIT_OK
         except farm.GatewayError as problem:
-            self.refused(str(problem))
+            self.stop_after_refusal(str(problem))
             return EXIT_REFUSED
         logger.info("%s is approved and works for %s.", self._identity.name, self._identity.url)
         self._in_background("spool", self._flush)
         self._in_background("presence", self._keep_present)
         self._consume()
         self._stop.set()
-        self._presence.send_now()
+        self._presence.request_hello()
         self._leave()
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
-    def refused(self, sentence: str) -> None:
-        """The farm does not know this node any more: the agent ends."""
+    def stop_after_refusal(self, sentence: str) -> None:
+        """Ends the agent, because the farm does not know this node any more. `sentence` is what the farm says."""
         if not self._refusal:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
         self._refusal = sentence
         self._end()
 
-    def _waits_for(self, sentence: str) -> None:
-        """Another measurement has the machine, or none any more: the farm is told once."""
+    def _report_wait(self, sentence: str) -> None:
+        """Tells the farm once what this node waits for; an empty sentence says that it waits no more."""
         if sentence != self._presence.waits_for:
             self._presence.waits_for = sentence
-            self._presence.send_now()
+            self._presence.request_hello()
 
     def _consume(self) -> None:
-        """The Celery worker's life; it ends itself with SystemExit when it was told to stop."""
-        mailbox = Mailbox(self._poll, on_refused=self.refused)
+        """Runs the Celery worker, which ends itself with SystemExit when it was told to stop."""
+        mailbox = Mailbox(self._poll, on_refused=self.stop_after_refusal)
         app = make_app(
             gateway_url=self._gateway.url, queues=(name_node_queue(self._identity.node_id),), mailbox=mailbox
         )
-        measure_task.register(app, self._measurer)
+        measure_task.register_measure_task(app, self._measurer)
         signals.setup_logging.connect(_leave_logging_alone, weak=False)
         signals.worker_ready.connect(self._on_ready, weak=False)
         signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
@@ -175,7 +175,7 @@ class Agent:
 
     def _poll(self) -> messages.Offer | None:
         limit = self._presence.settings.max_temperature_c
-        heat = None if limit is None else self._equipment.temperature_c()
+        heat = None if limit is None else self._equipment.read_temperature_c()
         if limit is not None and heat is not None and heat > limit:
             logger.warning(
                 "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.", heat, limit
@@ -183,23 +183,23 @@ class Agent:
             self._stop.wait(COOL_S)
             return None
         wait_s = min(self._presence.settings.wait_s, messages.MAX_WAIT_S)
-        return (self._line or self._gateway).message(wait_s=wait_s)
+        return (self._line or self._gateway).receive_message(wait_s=wait_s)
 
     def _probe(self) -> None:
-        """The abilities to start with; then, once the node has nothing to do, what else may run here."""
+        """Proves the abilities to start with, and once the node has nothing to do, what else may run here."""
         found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
-        self._presence.send_now()
+        self._presence.request_hello()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
             if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
                 with self._trying:
                     self._presence.abilities |= self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
-                self._presence.send_now()
+                self._presence.request_hello()
                 return
 
     def _try(self, trial: messages.Trial) -> None:
-        """A provider that the farm asks to be tried: what it proves is claimed, and what not is said."""
+        """Tries a provider that the farm asks for, claims what it proves, and tells the farm why it proves nothing."""
         with self._trying:
-            self._waits_for(f"installing {trial.provider} to try it")
+            self._report_wait(f"installing {trial.provider} to try it")
             problem = ""
             try:
                 self._presence.abilities |= self._equipment.try_provider(trial.provider, is_cancelled=self._stop.is_set)
@@ -210,8 +210,8 @@ class Agent:
                 problem = f"It could not be tried: {reason!r}"
             logger.info("%s was tried: %s", trial.provider, problem or "it executes")
             self._presence.tried = messages.Tried(id=trial.id, problem=problem[:1000])
-            self._waits_for("")
-            self._presence.send_now()
+            self._report_wait("")
+            self._presence.request_hello()
 
     def _flush(self) -> None:
         with contextlib.suppress(farm.NodeUnknownError):  # the poll hears the same and ends the agent
@@ -220,13 +220,13 @@ class Agent:
                 logger.info("%d reports of an earlier start were answered.", answered)
 
     def _keep_present(self) -> None:
-        self._presence.send_now()
-        self._presence.keep(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.refused)
+        self._presence.request_hello()
+        self._presence.run(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.stop_after_refusal)
 
     def _on_welcome(self, welcome: messages.Welcome) -> None:
-        """Consumes what the farm names from now on; the node's own queue always."""
+        """Applies the farm's answer to a hello: its limits, its trial and the queues to consume beside its own."""
         if welcome.health == "retired":
-            self.refused(welcome.sentence or "This node was removed from the farm.")
+            self.stop_after_refusal(welcome.sentence or "This node was removed from the farm.")
             return
         self._equipment.apply_limits(welcome.settings)
         if welcome.trial is not None and welcome.trial.id not in self._tried and self._presence.abilities.tags:
@@ -242,13 +242,13 @@ class Agent:
             # also while it may take no block: whoever started a paused or drained node need not wait for its hours
             if welcome.queues and not self._is_ready:
                 self._is_ready = True
-                self._measurer.rest()
+                self._measurer.restart_idle_time()
             write_privately(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: object) -> None:
         # Celery's own answer to SIGHUP is to start itself again with another command line
         signal.signal(signal.SIGHUP, self._on_signal)
-        self._presence.send_now()
+        self._presence.request_hello()
 
     def _on_shutting_down(self, **_: object) -> None:
         self._stop.set()
@@ -258,11 +258,11 @@ class Agent:
 
     def _end(self) -> None:
         self._stop.set()
-        self._presence.send_now()
+        self._presence.request_hello()
         worker_state.should_stop = EXIT_OK
 
     def _leave(self) -> None:
-        """A goodbye, so that the farm need not wait for silence; not worth waiting long for."""
+        """Says goodbye for GOODBYE_S at most, so that the farm need not wait for silence."""
         (self._home.folder / "ready").unlink(missing_ok=True)
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()
@@ -270,7 +270,7 @@ class Agent:
 
     def _say_goodbye(self) -> None:
         with contextlib.suppress(farm.GatewayError):
-            self._presence.hello(is_leaving=True)
+            self._presence.say_hello(is_leaving=True)
 
     def _in_background(self, name: str, body: Callable[[], None]) -> None:
         threading.Thread(target=body, name=name, daemon=True).start()

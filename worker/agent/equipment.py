@@ -38,7 +38,11 @@ TRIAL_PATIENCE_S = 600.0
 
 
 class NodeEquipment:
-    """The equipment of one node home. Blocks are measured one at a time."""
+    """The equipment of one node home, which measures one block at a time.
+
+    `search` answers where outputs part. `probe_first`: short names of providers to prove before the first block.
+    `allowed` and `indexes`: packages and indexes beyond the known ones that its owner lets it install from.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,10 @@ class NodeEquipment:
         is_cancelled: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        """Measures the block of a lease and reports it; `say` is told what is being done."""
+        """Measures the block of a lease, and gives each of its reports to `report`.
+
+        `say` is called with what is being done, in words.
+        """
         self._lease, self._lease_say = lease, say
         environment = NodeEnvironment(
             runtimes=self._runtimes,
@@ -93,36 +100,39 @@ class NodeEquipment:
         finally:
             self._lease, self._lease_say = None, lambda text: None
 
-    def facts(self) -> Facts:
+    def read_facts(self) -> Facts:
         return facts.read_facts(busy_window_s=0)
 
-    def temperature_c(self) -> float | None:
-        return facts.temperature_c()
+    def read_temperature_c(self) -> float | None:
+        return facts.read_temperature_c()
 
-    def runtimes(self) -> tuple[Installed, ...]:
-        return self._runtimes.installed()
+    def list_runtimes(self) -> tuple[Installed, ...]:
+        return self._runtimes.list_installed()
 
     def apply_limits(self, settings: messages.NodeSettings) -> None:
         self._cache.limit_bytes = settings.cache_bytes
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """What has to be known before the first block: the self-test, the processor, the CPU provider, what was asked.
+        """Runs the self-test and the probes that come before the first block, and returns what they have proven.
 
-        A machine that fails the self-test claims nothing.
+        These are the processor's tags, the CPU provider and `probe_first`. A machine that fails the self-test claims
+        nothing.
         """
-        tested = self.self_test(is_cancelled=is_cancelled)
+        tested = self.run_self_test(is_cancelled=is_cancelled)
         if not tested.passed:
             logger.error("The self-test failed, so this node accepts no blocks: %s", tested.sentence)
             return probes.Abilities(self_test=tested)
-        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.load_stored(self._home.folder)
+        found = probes.Abilities(tags=probes.list_machine_tags(self.read_facts())) | probes.load_stored(
+            self._home.folder
+        )
         for short in ("cpu", *self._probe_first):
             with host_lock.try_to_hold_machine(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
-                found |= self._probed(short, is_cancelled=is_cancelled)
+                found |= self._probe_or_log(short, is_cancelled=is_cancelled)
         return found | probes.Abilities(self_test=tested)
 
-    def self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """The golden model, on the ONNX Runtime beside this agent or on the plain one."""
+    def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
+        """Runs the golden model on the agent's own ONNX Runtime, or on the plain one, which is installed for it."""
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
             installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
@@ -138,38 +148,41 @@ class NodeEquipment:
             shutil.rmtree(folder, ignore_errors=True)
 
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Tries what may well run here, while the node has nothing to do. Installs what it needs."""
+        """Tries the providers that may well run here and are not in `known`, and returns `known` with what they prove.
+
+        It installs the runtimes that it needs, and waits for the machine while others measure.
+        """
         found = known
-        for short in probes.list_probable_providers(self.facts()):
+        for short in probes.list_probable_providers(self.read_facts()):
             if short not in found.tags and not is_cancelled():
                 with host_lock.try_to_hold_machine(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):
-                    found |= self._probed(short, is_cancelled=is_cancelled)
+                    found |= self._probe_or_log(short, is_cancelled=is_cancelled)
         return found
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """What a trial of a provider proves. Installs what carries it, once the machine shows signs of it.
+        """Tries a provider by its short name and returns what that proves. Installs the runtime that carries it.
 
-        Raises NotProvenError.
+        Raises NotProvenError where the provider is unknown, does not look like being here, or does not execute.
         """
         entry = providers.find(short)
         if entry is None or not providers.can_be_probed(entry):
             raise probes.NotProvenError(f"This agent knows no build of {short} to try: upgrade it.")
-        if entry.signs is not None and not probes.shows_signs(entry.signs, self.facts()):
+        if entry.signs is not None and not probes.shows_signs(entry.signs, self.read_facts()):
             raise probes.NotProvenError(
                 f"Nothing was installed, as nothing here looks like it: it takes {entry.needs}."
             )
         with host_lock.try_to_hold_machine(patience_s=TRIAL_PATIENCE_S, is_cancelled=is_cancelled):
-            return self._tried(short, is_cancelled=is_cancelled)
+            return self._probe_provider(short, is_cancelled=is_cancelled)
 
-    def _probed(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """The same of what is tried unasked: what is not proven is said in the log."""
+    def _probe_or_log(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """Probes a provider that nobody asked for; what is not proven is logged, and nothing is claimed."""
         try:
-            return self._tried(short, is_cancelled=is_cancelled)
+            return self._probe_provider(short, is_cancelled=is_cancelled)
         except probes.NotProvenError as problem:
             logger.warning("%s could not be probed: %s", short, problem)
             return probes.Abilities()
 
-    def _tried(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+    def _probe_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         folder = Path(tempfile.mkdtemp(prefix=f"probe-{short}-", dir=self._work))
         try:
             own = None if short in probes.BUILDS else probes.find_agent_runtime()
@@ -190,14 +203,14 @@ class NodeEquipment:
         self._lease_say(text)
 
     def _fetch(self, sha256: str, target: Path) -> None:
-        """Writes a file of the current block; tries again while the farm is away. Raises FetchError."""
+        """Downloads a file of the current block to `target`; tries again while the farm is away. Raises FetchError."""
         lease = self._lease
         if lease is None:
             raise FetchError("no block is leased to this node now")
         for tries in range(1, FETCH_TRIES + 1):
             try:
                 with target.open("wb") as file:
-                    for piece in self._gateway.file(sha256, token=lease.token):
+                    for piece in self._gateway.stream_file(sha256, token=lease.token):
                         file.write(piece)
                 return
             except farm.UnavailableError as problem:
@@ -216,7 +229,7 @@ class NodeEquipment:
         return self._store(f"{kind}/{arm}", media_type, content)
 
     def _store(self, place: str, media_type: str, content: bytes | None) -> str | None:
-        """Sends a file of the current block; one that cannot be stored is a warning."""
+        """Sends a file of the current block and returns its digest; where that fails, it logs why and returns None."""
         if self._lease is None:
             return None
         if content is None:
@@ -224,7 +237,7 @@ class NodeEquipment:
             return None
         order, token = self._lease.order, self._lease.token
         try:
-            return self._gateway.put(
+            return self._gateway.store_file(
                 f"{order.block}/{place}", content, attempt=order.attempt, token=token, media_type=media_type
             )
         except farm.GatewayError as problem:

@@ -30,7 +30,7 @@ _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 def execute_block(
     order: BlockOrder, *, report: SendReport, environment: NodeEnvironment, is_cancelled: Callable[[], bool]
 ) -> None:
-    """Measure a block and report everything about it, an EndReport last.
+    """Measures a block and gives everything about it to `report`, an EndReport last.
 
     `report` may raise to end the block early (a lost lease); what is running then is ended first.
     """
@@ -108,7 +108,7 @@ class _Block:
         # what was installed and fetched until now is in no plan
         self._pace.begin()
         self._check(ready)
-        with self._pace.tracing(len(self._alive)):
+        with self._pace.time_traces(len(self._alive)):
             self._trace_first()
         self._evaluate()
         reply = self._measure_rounds()
@@ -136,7 +136,7 @@ class _Block:
         if self._environment.search is None:
             text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
             raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-        asked = divergence.Asked(
+        asked = divergence.BlockQuestions(
             ready=ready,
             refused=refused,
             launcher=self._launcher,
@@ -184,13 +184,13 @@ class _Block:
 
     def _report_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
-        self._mapper.learn([trace for trace in profiled if trace.reply is not None])
+        self._mapper.read_graphs([trace for trace in profiled if trace.reply is not None])
         has_edges = self._round_traces is not None
         for trace in profiled:
             store = self._environment.store_trace
             self._report(traces.make_report(trace, self._mapper, store=store, has_edges=has_edges))
             if self._round_traces is not None:
-                self._round_traces.learn(trace, self._mapper.origins(trace))
+                self._round_traces.remember_nodes(trace, self._mapper.map_origins(trace))
             traces.delete_files(trace)
 
     def _measure_rounds(self) -> Reply:
@@ -208,7 +208,7 @@ class _Block:
         for number in range(first, first + self._order.max_rounds):
             if not self._alive:
                 break
-            with self._pace.measuring():
+            with self._pace.time_round():
                 taken = tuple(self._measure_round(number, sampler))
             reply = self._report(RoundReport(round=number, samples=taken, is_last=not self._pace.has_room_for_a_round))
             self._has_rounds = True
@@ -218,8 +218,8 @@ class _Block:
 
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
-        self._launcher.forget_last()
-        order = schedule.round_order(list(self._alive), round_number=number, seed=sampler.seed)
+        self._launcher.forget_last_process()
+        order = schedule.order_arms(list(self._alive), round_number=number, seed=sampler.seed)
         arms = [self._alive[arm] for arm in order]
         self._say(arms[0], f"round {number + 1}")
         taken = []
@@ -239,7 +239,7 @@ class _Block:
         alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
         # the farm names those first whose change it opens with
-        arms = arms[: self._pace.traceable(len(arms), rounds=reply.trace_rounds)]
+        arms = arms[: self._pace.count_traceable_arms(len(arms), rounds=reply.trace_rounds)]
         for trace_round in range(1, reply.trace_rounds + 1):
             if not self._pace.has_room_for_traces(len(arms)):
                 break
@@ -258,7 +258,7 @@ class _Block:
         with self._launcher_for(self._order.runner_timeout_s + total_s) as launcher:
             for arm in distinct.values():
                 self._say(arm, f"sustained for {total_s / 60:.3g} min")
-                found = sustained.run_curve(launcher, arm, total_s=total_s)
+                found = sustained.measure_curve(launcher, arm, total_s=total_s)
                 self._stop_if_over()
                 self._report(found)
 

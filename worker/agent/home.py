@@ -46,7 +46,7 @@ def default_folder() -> Path:
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Replaces a file in one step; only its owner may read it."""
+    """Writes a file that only its owner may read, and puts it in the old one's place in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -75,26 +75,26 @@ class NodeHome:
         return self.folder / "agent.log"
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """An agent has the folder for itself, from before it is approved until it ends, however it ends.
+    def hold(self) -> Iterator[None]:
+        """Holds the folder for this process alone inside the `with`; a process that dies lets it go.
 
-        Raises AlreadyRunningError while another has it.
+        Raises AlreadyRunningError while another agent holds it.
         """
         with (self.folder / RUNNING).open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise AlreadyRunningError(
-                    f"An agent of {self.folder} runs already (process {self.running() or 'unknown'}); end it first, or "
-                    f"choose another folder with --home."
+                    f"An agent of {self.folder} runs already (process {self.find_running_agent() or 'unknown'}); "
+                    "end it first, or choose another folder with --home."
                 ) from None
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
             yield
 
-    def running(self) -> int | None:
-        """The process of the agent that has the folder; None when none has."""
+    def find_running_agent(self) -> int | None:
+        """Returns the process id of the agent that holds the folder; None when none does."""
         try:
             with (self.folder / RUNNING).open("r") as file:
                 try:
@@ -109,8 +109,8 @@ class NodeHome:
     def is_enrolled(self) -> bool:
         return (self.folder / "node.json").exists()
 
-    def identity(self) -> Identity:
-        """Who this node is. Raises NotEnrolledError."""
+    def load_identity(self) -> Identity:
+        """Reads who this node is. Raises NotEnrolledError where there is no such file, or none that can be read."""
         path = self.folder / "node.json"
         try:
             return Identity.model_validate_json(path.read_text())
@@ -121,16 +121,16 @@ class NodeHome:
         except ValidationError as problem:
             raise NotEnrolledError(f"{path} cannot be read; move it away and enrol again.") from problem
 
-    def keep_identity(self, identity: Identity) -> None:
+    def store_identity(self, identity: Identity) -> None:
         write_privately(self.folder / "node.json", identity.model_dump_json(indent=2))
 
-    def secret(self) -> SecretGrant | None:
-        """The stored secret while it is valid, else None: another is asked for."""
+    def load_secret(self) -> SecretGrant | None:
+        """Reads the stored secret; None where there is none, or none that is valid still."""
         try:
             grant = SecretGrant.model_validate_json((self.folder / "secret.json").read_text())
         except (FileNotFoundError, ValidationError):
             return None
         return grant if grant.expires_at > datetime.now(UTC) else None
 
-    def keep_secret(self, grant: SecretGrant) -> None:
+    def store_secret(self, grant: SecretGrant) -> None:
         write_privately(self.folder / "secret.json", grant.model_dump_json())

@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFARM_NODE_ALLOWED_INDEXES"
 
 
-def machine_name(host: str | None = None) -> str:
-    """This machine's name as a farm takes it."""
+def make_node_name(host: str | None = None) -> str:
+    """Makes a node name that a farm accepts out of a host name, or of this machine's own where none is given."""
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
         return f"node-{name}"
@@ -46,7 +46,7 @@ def start(
     allowed: Sequence[str] = (),
     indexes: Sequence[str] = (),
 ) -> int:
-    """Runs the agent of a home folder until it is stopped; gives the exit status.
+    """Runs the agent of a home folder until it is stopped, and returns the exit status.
 
     `search` answers where the outputs of two runtimes part (farm.rules.quality.looks). `url` overrides the address that
     the node was enrolled at; `probe_first` are providers to prove before the first block, and after `idle_probe_s`
@@ -57,7 +57,7 @@ def start(
     """
     make_private(folder)
     home = NodeHome(folder)
-    identity = home.identity()
+    identity = home.load_identity()
     packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))
     named = [*indexes, *os.environ.get(INDEXES_VARIABLE, "").replace(",", " ").split()]
     allowed_indexes = [read_name(name) for name in named]
@@ -67,7 +67,7 @@ def start(
     broker = os.environ.pop(VARIABLE, "")
     line = BrokerConnection(broker) if broker else None
     with (
-        home.held(),
+        home.hold(),
         farm.Gateway(url or identity.url) as gateway,
         contextlib.closing(line) if line else contextlib.nullcontext(),
     ):
@@ -83,5 +83,6 @@ def start(
 
 
 def continue_without_sandbox() -> None:
-    """The farm sends a node where none holds its owner's models only, and its own self-test is no stranger's."""
+    """Lets models run without a sandbox where this machine has none, and logs that as a warning."""
+    # such a node is sent its owner's models alone, and its own self-test is no stranger's
     unconfined.accept_unconfined(lambda why: logger.warning("Models run with all rights of this agent. %s", why))

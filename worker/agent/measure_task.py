@@ -19,7 +19,7 @@ from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
 
-# a block whose machine stays taken this long is left to the next ring
+# a block whose machine stays taken for so many seconds is left to the farm's next offer
 LOCK_PATIENCE_S = 5.0
 CLAIM_TRIES = 5
 
@@ -42,9 +42,10 @@ class BlockDroppedError(RuntimeError):
 
 
 class Measurer:
-    """Measures one block at a time; `block` names the current one.
+    """Measures one block at a time; `block` names the current one, and is None between blocks.
 
-    `on_wait` is told who has the machine meanwhile, and an empty text once nobody has.
+    `on_refused` is called when the farm does not know this node any more. `on_wait` is called with a sentence about who
+    has the machine meanwhile, and with an empty one once nobody has.
     """
 
     def __init__(
@@ -77,11 +78,15 @@ class Measurer:
         """Seconds since the last block ended, 0 while one is measured."""
         return 0.0 if self.block else time.monotonic() - self._free_since
 
-    def rest(self) -> None:
+    def restart_idle_time(self) -> None:
         self._free_since = time.monotonic()
 
     def measure(self, block: str, attempt: int) -> None:
-        """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
+        """Holds the machine, claims the block and measures it.
+
+        It returns without an error when the block is another node's, or when another program has the machine for longer
+        than `lock_patience_s`.
+        """
         try:
             with host_lock.hold_machine(
                 patience_s=self._lock_patience_s,
@@ -111,7 +116,10 @@ class Measurer:
         try:
             with LeaseKeeper(self._gateway, lease) as keeper:
                 self._execute(
-                    lease, report=self._reporter(lease, keeper), is_cancelled=self._cancelled(keeper), say=keeper.say
+                    lease,
+                    report=self._reporter(lease, keeper),
+                    is_cancelled=self._cancelled(keeper),
+                    say=keeper.set_activity,
                 )
         except (GivenUpError, BlockDroppedError) as problem:
             logger.warning("Block %s ended early: %s", order.block, problem)
@@ -151,14 +159,14 @@ class Measurer:
                 why = str(problem)
             except (farm.LeaseLostError, farm.RejectedError) as problem:
                 why = str(problem)
-            keeper.lose(why)
+            keeper.give_up(why)
             raise BlockDroppedError(why)
 
         return report
 
 
-def register(app: Celery, measurer: Measurer) -> None:
-    """Makes the app take blocks. The task has no result and no retry: the database rings again."""
+def register_measure_task(app: Celery, measurer: Measurer) -> None:
+    """Adds the task that measures a block to the app. It has no result and no retry: the farm offers a block again."""
 
     @app.task(name=MEASURE_TASK, ignore_result=True)  # type: ignore[untyped-decorator]
     def measure_block(*, block: str, attempt: int, **_: object) -> None:

@@ -12,7 +12,7 @@ from farm.contract.cells import Budget
 from farm.gateway import tab
 from tests.unit.worker.test_vectors import assert_alike
 from tests.vectors import SUBJECTS, read
-from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.orders import make_budget_part
 from worker.runner.order import BudgetOrder
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -75,4 +75,4 @@ def test_the_browser_finds_what_the_vectors_say(page: Page, subject: str) -> Non
 @pytest.mark.parametrize("budget", Budget)
 def test_the_browser_s_budgets_are_those_of_every_node(page: Page, budget: Budget) -> None:
     found: dict[str, Any] = page.evaluate("async (name) => (await import('./windows.js')).budgetOf(name)", budget.value)
-    assert found == vars(BudgetOrder(**runner_budget(budget)))
+    assert found == vars(BudgetOrder(**make_budget_part(budget)))

@@ -56,9 +56,9 @@ def test_a_block_is_measured_as_long_as_the_farm_goes_on_with_the_times_that_wer
 def test_a_fetched_file_is_what_was_put_there_and_others_are_missing() -> None:
     with FakeFarm() as farm, joined(farm) as node:
         ref = farm.add_file(b"weights")
-        assert b"".join(node.gateway.file(ref.sha256, token="fake-token")) == b"weights"
+        assert b"".join(node.gateway.stream_file(ref.sha256, token="fake-token")) == b"weights"
         with pytest.raises(RejectedError, match="No order of this farm names"):
-            list(node.gateway.file("0" * 64, token="fake-token"))
+            list(node.gateway.stream_file("0" * 64, token="fake-token"))
 
 
 def test_a_farm_refuses_a_node_that_did_not_sign_in_or_signs_with_another_key() -> None:

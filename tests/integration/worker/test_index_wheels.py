@@ -163,7 +163,7 @@ def test_what_is_not_the_file_that_was_listed_is_not_installed(
     with pytest.raises(RuntimeUnavailableError, match=words) as refused:
         store.provide(RUNTIME, files=[spoil(feed, wheel)])
     assert refused.value.reason.code == ReasonCode.RUNTIME_INSTALL_FAILED
-    assert store.installed() == ()
+    assert store.list_installed() == ()
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_a_release_that_fails_on_the_ladder_is_installed_and_nothing_is_known_of
     make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": LADDER.format(body=body)})
     store = RuntimeStore(tmp_path / "runtimes")
     assert store.provide(runtime("onnxruntime", "1.99.0")).loads is None
-    assert store.loads() == {}
+    assert store.list_loads() == {}
 
 
 @needs_walls
@@ -125,7 +125,7 @@ def test_what_a_release_loads_is_kept_with_it(tmp_path: Path, offered: Path) -> 
     body = "assert model[-1] < (15 if b'Binarizer' in model else 31) and model[1] < 17"
     make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": LADDER.format(body=body)})
     RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
-    learnt = RuntimeStore(tmp_path / "runtimes").loads()
+    learnt = RuntimeStore(tmp_path / "runtimes").list_loads()
     assert learnt == {"onnxruntime==1.99.0": Loads(opset=30, ir=16, ml=14)}
 
 
@@ -198,7 +198,7 @@ def test_a_marker_that_a_package_brought_makes_no_runtime_of_another_one(tmp_pat
     (place / "bin").mkdir(parents=True)
     (place / "bin" / "python").touch()
     (place / "onnxfarm.json").write_text(json.dumps(marker))
-    assert RuntimeStore(tmp_path / "runtimes").installed() == ()
+    assert RuntimeStore(tmp_path / "runtimes").list_installed() == ()
 
 
 def test_the_folder_that_somebody_works_in_names_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,11 +98,11 @@ def test_energy_of_an_inference_is_power_times_its_time(bench: Workbench, rapl: 
         order, environment=bench.environment, folder=tmp_path / "block", is_cancelled=lambda: False
     )
     assert not refused
-    meter = energy.processor_meter(rapl)
+    meter = energy.open_processor_meter(rapl)
     with Launcher(
         stage=bench.environment.stage, timeout_s=60, memory_bytes=None, is_cancelled=lambda: False
     ) as launcher:
-        curve = sustained.run_curve(launcher, ready[0], total_s=3.0, find_meter=lambda cell: meter)
+        curve = sustained.measure_curve(launcher, ready[0], total_s=3.0, find_meter=lambda cell: meter)
         (found,) = checks(bench.execute([arm])).values()
         again = sustained.add_energy(found, launcher, ready[0], find_meter=lambda cell: meter)
     for point in curve.points:

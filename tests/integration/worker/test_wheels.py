@@ -101,4 +101,4 @@ def test_a_file_that_is_no_wheel_inside_ends_with_the_installers_words(tmp_path:
     ],
 )  # fmt: skip
 def test_a_wheel_says_which_interpreters_it_is_for(tag: str, pythons: tuple[int, int] | None) -> None:
-    assert wheels.supported_python_range(Path(f"onnxruntime-1.33.0-{tag}-any.whl")) == pythons
+    assert wheels.find_supported_pythons(Path(f"onnxruntime-1.33.0-{tag}-any.whl")) == pythons

@@ -147,7 +147,7 @@ def estimates(durations: Iterable[float]) -> Iterator[tuple[BlockProgress, float
     schedule = BlockSchedule(promised_s, least=block.min_rounds, clock=lambda: now)
     rounds: list[float] = []
     for duration, _ in zip(durations, range(max_rounds_to_order(block.max_rounds)), strict=False):
-        with schedule.measuring():
+        with schedule.time_round():
             now += duration
         rounds.append(duration)
         told = replace(BlockProgress.from_plan(block, rounds=len(rounds)), begun_s=now, rounds_s=rounds[1:])

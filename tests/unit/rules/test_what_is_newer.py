@@ -71,9 +71,9 @@ def test_what_a_browser_loads_of_a_newer_release_has_webgpu() -> None:
 def test_a_newer_release_is_installed_by_its_number_on_any_newer_python(package: str) -> None:
     core = f"+onnxruntime.{FUTURE}" if plugins.plugin_of(future_of(package)) else ""
     runtime = Runtime(distribution=package, version=future_of(package).version + core)
-    lowest, highest = requirements.supported_python_range(runtime) or (0, 0)
+    lowest, highest = requirements.find_supported_pythons(runtime) or (0, 0)
     assert (lowest >= 10, highest) == (True, 99)
-    found = locks.requirements_of(runtime, requirements.make_recipe(runtime))
+    found = locks.pin_requirements(runtime, requirements.make_recipe(runtime))
     assert not found.is_whole
     assert found.lines[0].endswith(f"=={plugins.packages_of(runtime)[0].version}")
 

@@ -49,7 +49,7 @@ def test_a_machine_without_a_counter_says_so(tmp_path: Path) -> None:
 def test_a_counter_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     package(tmp_path, 0, 1).write_text("many")
     with pytest.raises(EnergyUnreadableError, match="cannot be read"):
-        energy.processor_meter(tmp_path)
+        energy.open_processor_meter(tmp_path)
 
 
 def test_a_provider_without_a_known_counter_says_so() -> None:
@@ -85,16 +85,16 @@ def test_a_device_is_read_by_the_drivers_own_library(tmp_path: Path) -> None:
     first = meter.read_j()
     assert meter.read_j() == pytest.approx(first + 0.25)
     with pytest.raises(EnergyUnreadableError, match="NVML answered 6 for device 7"):
-        energy.nvidia_meter(7, library=str(library))
+        energy.open_nvidia_meter(7, library=str(library))
 
 
 def test_energy_between_two_moments_is_linear_between_readings() -> None:
     readings = Readings(at_ns=[0, 100, 200], joules=[0.0, 1.0, 3.0])
-    assert readings.between(50, 150) == pytest.approx(1.5)
-    assert readings.between(0, 200) == pytest.approx(3.0)
-    assert readings.between(0, 201) is None
-    assert Readings().between(0, 1) is None
-    assert energy.energy_per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [
+    assert readings.compute_joules_between(50, 150) == pytest.approx(1.5)
+    assert readings.compute_joules_between(0, 200) == pytest.approx(3.0)
+    assert readings.compute_joules_between(0, 201) is None
+    assert Readings().compute_joules_between(0, 1) is None
+    assert energy.compute_energy_per_inference_mj(readings, [(0, 100, 10), (100, 200, 4), (150, 300, 1)]) == [
         100.0,
         500.0,
         None,
@@ -123,17 +123,17 @@ def test_a_meter_is_read_beside_the_work_and_at_both_ends() -> None:
         beside = len(readings.at_ns)
     assert len(readings.at_ns) > beside
     first, last = readings.at_ns[0], readings.at_ns[-1]
-    assert readings.between(first, last) == pytest.approx(20.0 * (last - first) / 1e9)
-    assert readings.between(first, first + 250_000_000) == pytest.approx(5.0)
+    assert readings.compute_joules_between(first, last) == pytest.approx(20.0 * (last - first) / 1e9)
+    assert readings.compute_joules_between(first, first + 250_000_000) == pytest.approx(5.0)
 
 
 def test_a_counter_that_goes_away_leaves_no_energy_rather_than_a_wrong_one(tmp_path: Path) -> None:
     path = package(tmp_path, 0, 10)
-    meter = energy.processor_meter(tmp_path)
+    meter = energy.open_processor_meter(tmp_path)
     with energy.read_during(meter, period_s=0.01) as readings:
         path.unlink()
         time.sleep(0.05)
         moment = time.monotonic_ns()
     # whatever was read before it went away says nothing of this moment
     assert readings.joules
-    assert readings.between(moment - 1000, moment) is None
+    assert readings.compute_joules_between(moment - 1000, moment) is None

@@ -53,7 +53,7 @@ def test_who_waits_is_told_at_once_who_measures_and_since_when_and_not_to_end_it
 NODE = """
 import sys
 from worker.agent.machine import host_lock
-host_lock.introduce(sys.argv[1])
+host_lock.set_process_name(sys.argv[1])
 with host_lock.try_to_hold_machine(patience_s=60.0, doing="testing itself"):
     print("held", flush=True)
     sys.stdin.readline()

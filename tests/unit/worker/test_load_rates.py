@@ -21,25 +21,25 @@ def test_a_search_that_has_an_answer_is_not_repeated() -> None:
     rates = LoadRates()
     launch, left = answering(Answer(reply={"rates": [50.0, 100.0]}))
     for _ in range(2):
-        rates.look(OLD, launch=launch)
-    assert (rates.of(OLD), rates.why_none(OLD), left) == ([50.0, 100.0], None, [])
+        rates.search(OLD, launch=launch)
+    assert (rates.find(OLD), rates.find_reason(OLD), left) == ([50.0, 100.0], None, [])
 
 
 def test_another_arm_s_search_serves_the_one_whose_own_failed() -> None:
     rates = LoadRates()
     launch, _ = answering(Answer(reason=LATE), Answer(reply={"rates": [70.0]}))
-    rates.look(OLD, launch=launch)
-    assert (rates.of(OLD), rates.why_none(OLD)) == ([], LATE)
-    rates.look(OLD, launch=launch)
-    assert (rates.of(OLD), rates.why_none(OLD)) == ([70.0], None)
-    assert rates.of(NEW) == [], "other hardware has rates of its own"
+    rates.search(OLD, launch=launch)
+    assert (rates.find(OLD), rates.find_reason(OLD)) == ([], LATE)
+    rates.search(OLD, launch=launch)
+    assert (rates.find(OLD), rates.find_reason(OLD)) == ([70.0], None)
+    assert rates.find(NEW) == [], "other hardware has rates of its own"
 
 
 def test_a_search_without_rates_is_no_answer() -> None:
     for reply in ({}, {"rates": []}, {"rates": [-1.0]}, {"rates": "many"}):
         rates = LoadRates()
-        rates.look(OLD, launch=lambda reply=reply: Answer(reply=reply))
-        assert rates.why_none(OLD).code == ReasonCode.GARBLED
+        rates.search(OLD, launch=lambda reply=reply: Answer(reply=reply))
+        assert rates.find_reason(OLD).code == ReasonCode.GARBLED
 
 
 def test_nothing_is_searched_where_the_rate_is_known() -> None:
@@ -49,5 +49,5 @@ def test_nothing_is_searched_where_the_rate_is_known() -> None:
     rates = LoadRates()
     for scenario in ("single", "fresh", "load:rate=50:bound=20ms"):
         one = arm(workload=Workload(scenario=scenario))
-        rates.look(one, launch=launch)
-        assert (rates.of(one), rates.why_none(one)) == ([], None)
+        rates.search(one, launch=launch)
+        assert (rates.find(one), rates.find_reason(one)) == ([], None)

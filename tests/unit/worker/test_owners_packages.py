@@ -19,7 +19,7 @@ FARM = "http://127.0.0.1:9"
 @pytest.fixture
 def home(tmp_path: Path) -> NodeHome:
     found = NodeHome(tmp_path / "node")
-    found.keep_identity(Identity(url=FARM, node_id="1", name="bench", private_key="x", fingerprint="y"))
+    found.store_identity(Identity(url=FARM, node_id="1", name="bench", private_key="x", fingerprint="y"))
     return found
 
 

@@ -33,7 +33,7 @@ def test_a_release_names_its_numpy_and_the_pythons_it_has_wheels_for(
     recipe = requirements.make_recipe(runtime(version))
     assert recipe.requirements == (f"onnxruntime=={version}", numpy)
     assert not recipe.with_dependencies
-    assert requirements.supported_python_range(runtime(version)) == pythons
+    assert requirements.find_supported_pythons(runtime(version)) == pythons
 
 
 def test_a_build_for_gpus_brings_its_libraries() -> None:
@@ -47,11 +47,11 @@ def test_a_plug_in_is_installed_beside_a_pinned_runtime() -> None:
     recipe = requirements.make_recipe(plugin)
     assert recipe.requirements == ("onnxruntime-ep-webgpu==0.4.0", "onnxruntime==1.31.1", requirements.NUMPY_2)
     assert not recipe.with_dependencies
-    assert requirements.supported_python_range(plugin) == (11, 14)
+    assert requirements.find_supported_pythons(plugin) == (11, 14)
 
 
 def test_an_unknown_distribution_is_tried_with_any_python() -> None:
-    assert requirements.supported_python_range(runtime("1.0", "something-else")) is None
+    assert requirements.find_supported_pythons(runtime("1.0", "something-else")) is None
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_an_installed_runtime_is_given_again_without_installing(tmp_path: Path) 
     found = store.provide(runtime("1.31.1"))
     assert (found.folder, found.python_version) == (place, "3.11.7")
     assert (place / MARKER).stat().st_mtime > 1
-    assert [one.runtime for one in store.installed()] == [runtime("1.31.1")]
+    assert [one.runtime for one in store.list_installed()] == [runtime("1.31.1")]
 
 
 def test_an_environment_without_its_marker_or_interpreter_is_not_there(tmp_path: Path) -> None:
     store = RuntimeStore(tmp_path)
     (pretend(store, "1.30.0", used_at=1) / MARKER).unlink()
     (pretend(store, "1.31.1", used_at=1) / "bin" / "python").unlink()
-    assert store.installed() == ()
+    assert store.list_installed() == ()
 
 
 def test_the_runtime_used_longest_ago_goes_and_those_of_the_block_stay(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_runtime_used_longest_ago_goes_and_those_of_the_block_stay(tmp_path:
     for age, version in enumerate(["1.20.0", "1.21.0", "1.22.0", "1.23.0"]):
         pretend(store, version, used_at=age)
     store._evict(keep=[runtime("1.20.0")])
-    assert [one.runtime.version for one in store.installed()] == ["1.20.0", "1.23.0"]
+    assert [one.runtime.version for one in store.list_installed()] == ["1.20.0", "1.23.0"]
     assert "1.21.0" in said[0]
 
 
@@ -133,7 +133,7 @@ def test_a_failed_install_is_a_reason_and_is_remembered_for_a_while(tmp_path: Pa
         assert raised.value.reason.code == ReasonCode.RUNTIME_INSTALL_FAILED
         assert "onnxruntime" in raised.value.reason.text
     assert len(said) == 1, "the second time the failure is remembered"
-    assert store.installed() == ()
+    assert store.list_installed() == ()
     assert not (store.folder / "onnxruntime-1.31.0").exists()
 
 

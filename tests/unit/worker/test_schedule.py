@@ -16,7 +16,7 @@ def clock() -> Clock:
 
 def rounds_within(pace: BlockSchedule, clock: Clock, *, round_s: float, most: int = 8) -> int:
     for done in range(1, most + 1):
-        with pace.measuring():
+        with pace.time_round():
             clock.now += round_s
         if not pace.has_room_for_a_round:
             return done
@@ -27,7 +27,7 @@ def begun(clock: Clock, promised_s: float | None, *, traces_s: float = 1.0) -> B
     pace = BlockSchedule(promised_s, clock=clock)
     clock.now += 500.0  # installing runtimes is in no plan
     pace.begin()
-    with pace.tracing(ARMS):
+    with pace.time_traces(ARMS):
         clock.now += traces_s
     return pace
 
@@ -74,14 +74,14 @@ def test_without_a_promise_nothing_ends(clock: Clock) -> None:
     assert rounds_within(pace, clock, round_s=1e6) == 8
     assert pace.may_repeat
     assert pace.has_room_for_traces(ARMS)
-    assert pace.traceable(ARMS, rounds=4) == ARMS
+    assert pace.count_traceable_arms(ARMS, rounds=4) == ARMS
 
 
 def test_disturbed_samples_are_measured_again_out_of_a_tenth_of_the_time_at_most(clock: Clock) -> None:
     pace = begun(clock, 100.0)
     repeats = 0
     while pace.may_repeat:
-        with pace.repeating():
+        with pace.time_repeats():
             clock.now += 3.0
         repeats += 1
     assert repeats == 4
@@ -89,9 +89,9 @@ def test_disturbed_samples_are_measured_again_out_of_a_tenth_of_the_time_at_most
 
 def test_what_was_measured_again_does_not_make_rounds_look_longer(clock: Clock) -> None:
     pace = begun(clock, 40.0, traces_s=0.1)
-    with pace.measuring():
+    with pace.time_round():
         clock.now += 2.0
-        with pace.repeating():
+        with pace.time_repeats():
             clock.now += 30.0
     assert pace.has_room_for_a_round
 
@@ -100,7 +100,7 @@ def test_a_busy_machine_traces_one_comparison_often_enough_instead_of_all_too_se
     pace = begun(clock, 132.0, traces_s=27.0)
     assert rounds_within(pace, clock, round_s=9.5) == 8
     began = clock.now
-    arms = pace.traceable(8, rounds=4)
+    arms = pace.count_traceable_arms(8, rounds=4)
     assert arms == 2
     for _ in range(4):
         assert pace.has_room_for_traces(arms)
@@ -111,21 +111,21 @@ def test_a_busy_machine_traces_one_comparison_often_enough_instead_of_all_too_se
 def test_a_machine_with_time_left_traces_every_comparison(clock: Clock) -> None:
     pace = begun(clock, 132.0, traces_s=9.0)
     assert rounds_within(pace, clock, round_s=5.0) == 8
-    assert pace.traceable(8, rounds=4) == 8
+    assert pace.count_traceable_arms(8, rounds=4) == 8
     clock.now += 62.0
-    assert pace.traceable(8, rounds=4) == 5
+    assert pace.count_traceable_arms(8, rounds=4) == 5
 
 
 def test_a_block_that_is_over_its_time_and_has_nothing_to_explain_traces_nothing(clock: Clock) -> None:
     pace = begun(clock, 10.0)
     assert rounds_within(pace, clock, round_s=60.0) == 2
     # what the farm answers where no verdict needs traces
-    assert pace.traceable(0, rounds=0) == 0
-    assert pace.traceable(ARMS, rounds=4) == 2
+    assert pace.count_traceable_arms(0, rounds=0) == 0
+    assert pace.count_traceable_arms(ARMS, rounds=4) == 2
 
 
 def test_a_model_that_has_no_first_trace_has_no_pace_of_traces(clock: Clock) -> None:
     pace = BlockSchedule(10.0, clock=clock)
-    with pace.tracing(0):
+    with pace.time_traces(0):
         pass
-    assert pace.traceable(0, rounds=4) == 0
+    assert pace.count_traceable_arms(0, rounds=4) == 0

@@ -11,14 +11,14 @@ from worker.agent.home import Identity, NodeHome
 @pytest.fixture
 def home(tmp_path: Path) -> NodeHome:
     made = NodeHome(tmp_path)
-    made.keep_identity(
+    made.store_identity(
         Identity(url="https://farm.example", node_id="7", name="bench", private_key="x", fingerprint="aa:bb")
     )
     return made
 
 
 def test_a_node_whose_agent_runs_waits_for_approval_and_nothing_else(home: NodeHome) -> None:
-    with home.held():
+    with home.hold():
         found = node_status.read_status(home)
     assert found.farm_answer == "waits for approval by its fingerprint"
     assert found.as_plain()["is_known"] is False

@@ -20,7 +20,7 @@ from worker.agent.logs import LogTail
 @pytest.fixture
 def home(tmp_path: Path) -> NodeHome:
     made = NodeHome(tmp_path)
-    made.keep_identity(
+    made.store_identity(
         Identity(url="https://farm.example", node_id="7", name="bench", private_key="x", fingerprint="aa:bb")
     )
     return made
@@ -39,7 +39,7 @@ def test_nothing_is_installed_for_what_this_machine_cannot_have(home: NodeHome, 
     equipment = NodeEquipment(home, Gateway("https://farm.example"), search=lambda *_, **__: None)
     with pytest.raises(NotProvenError, match=why):
         equipment.try_provider(short, is_cancelled=lambda: False)
-    assert equipment.runtimes() == ()
+    assert equipment.list_runtimes() == ()
 
 
 class Trying(IdleEquipment):

@@ -9,7 +9,7 @@ import pytest
 
 from farm.contract.cells import Budget
 from tests.vectors import SUBJECTS, read
-from worker.agent.measurement.orders import runner_budget
+from worker.agent.measurement.orders import make_budget_part
 from worker.runner import parity, profile, windows
 from worker.runner.order import BudgetOrder
 
@@ -31,7 +31,7 @@ def found_in_windows(case: dict[str, Any]) -> dict[str, Any]:
         nonlocal now
         now += round(next(durations) * MS)
 
-    budget = BudgetOrder(**runner_budget(Budget(case["budget"])))
+    budget = BudgetOrder(**make_budget_part(Budget(case["budget"])))
     warm = windows.warm_up(call, budget, clock=lambda: now)
     taken = windows.measure(call, budget, clock=lambda: now)
     return {

@@ -51,9 +51,9 @@ class NotProvenError(Exception):
 
 @dataclass(frozen=True)
 class Abilities:
-    """Tags with their evidence in words, and providers by ORT's names. None are claimed before a probe has run.
+    """What a node has proven: tags with their evidence in words, and providers by ONNX Runtime's names.
 
-    `self_test` is the newest one; a node that did not pass it claims nothing.
+    None are claimed before a probe has run. `self_test` is the newest one; a node that did not pass it claims nothing.
     """
 
     tags: dict[str, str] = field(default_factory=dict)
@@ -66,15 +66,15 @@ class Abilities:
         return Abilities(tags=self.tags | other.tags, providers=tuple(names), self_test=tested)
 
 
-def machine_tags(facts: Facts) -> dict[str, str]:
-    """Tags that the processor itself proves: its architecture and its instruction sets."""
+def list_machine_tags(facts: Facts) -> dict[str, str]:
+    """Returns the tags that the processor itself proves, its architecture and instruction sets, with their evidence."""
     arch = facts.arch.lower()
     tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
 
 
 def list_probable_providers(facts: Facts) -> tuple[str, ...]:
-    """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
+    """Returns short names of providers that may well run here beside the CPU's, by what this machine looks like."""
     return tuple(
         provider.short
         for provider in providers.PROVIDERS
@@ -83,7 +83,7 @@ def list_probable_providers(facts: Facts) -> tuple[str, ...]:
 
 
 def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
-    """Whether this machine looks like one that has the provider, which proves nothing."""
+    """Whether this machine has the system, the device files and the libraries of a provider, which proves nothing."""
     stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
     return (
         sys.platform in signs.systems
@@ -94,7 +94,7 @@ def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
 
 
 def find_agent_runtime() -> Installed | None:
-    """The ONNX Runtime beside this agent: it proves the CPU provider without installing anything."""
+    """Returns the ONNX Runtime in this agent's own environment, or None where there is none."""
     try:
         runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
     except PackageNotFoundError:
@@ -105,7 +105,11 @@ def find_agent_runtime() -> Installed | None:
 def probe(
     short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
 ) -> Abilities:
-    """Runs the probe model on a provider. Raises NotProvenError when its trace does not show it."""
+    """Runs the probe model on a provider (`short`) in a process of its own, and returns the tag that this proves.
+
+    `stage` is the staged runner, and `folder` a folder for the model and the process. Raises NotProvenError when the
+    model does not run there, or when its trace does not show the provider.
+    """
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
@@ -132,7 +136,7 @@ def probe(
 
 
 def load_stored(folder: Path) -> Abilities:
-    """What earlier probes of this node found beside the CPU's."""
+    """Reads what earlier probes of this node found beside the CPU's; nothing where there is no readable file."""
     try:
         known = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
@@ -165,7 +169,7 @@ def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> Pr
 
 
 def _write_model(model: Path, inputs: Path) -> None:
-    """A matrix product and an activation: something for every provider to take, and old enough for every runtime."""
+    """Writes a matrix product and an activation, which every provider takes and every runtime loads."""
     import numpy as np
     from onnx import TensorProto, helper, save
 

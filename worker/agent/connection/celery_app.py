@@ -35,8 +35,8 @@ SETTINGS = {
 
 
 def make_app(*, gateway_url: str, queues: tuple[str, ...], mailbox: Mailbox) -> Celery:
-    """The app of one node, consuming `queues` from the gateway."""
-    transport.register()
+    """Makes the Celery app of one node, which takes the messages of `queues` out of the mailbox."""
+    transport.register_transport()
     app = Celery("onnxfarm-node", set_as_current=True)
     app.conf.update(SETTINGS)
     app.conf.update(

@@ -34,13 +34,14 @@ class StoppedError(RuntimeError):
 def enrol(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Makes this machine a node of the farm at `url`; pending until a person approves its fingerprint.
+    """Makes this machine a node of the farm at `url`, and stores its identity and new private key in the home folder.
 
-    The address of the farm's pages will do: they say where the gateway is, and that is what the node keeps.
-    Raises AlreadyEnrolledError, and GatewayError with the farm's words (a code used twice or late).
+    The node is pending until a person approves its fingerprint. The address of the farm's pages will do: they say where
+    the gateway is, and that is what the node keeps. Raises AlreadyEnrolledError where the home has an identity, and
+    GatewayError with the farm's words where it refuses (a code used twice or late).
     """
     if home.is_enrolled:
-        known = home.identity()
+        known = home.load_identity()
         raise AlreadyEnrolledError(
             f"{home.folder} is node {known.name!r} of {known.url} already; start it with `onnxfarm node start`, or "
             f"choose another folder with --home."
@@ -54,7 +55,7 @@ def enrol(
         contract_version=CONTRACT_VERSION,
         self_test=self_test,
     )
-    address, enrolled = _enrolled(url, enrolment)
+    address, enrolled = _send_enrolment(url, enrolment)
     identity = Identity(
         url=address,
         node_id=enrolled.node_id,
@@ -62,12 +63,12 @@ def enrol(
         private_key=private,
         fingerprint=signatures.make_fingerprint(enrolment.public_key),
     )
-    home.keep_identity(identity)
+    home.store_identity(identity)
     return identity, enrolled
 
 
-def _enrolled(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.Enrolled]:
-    """The address that answered, and its answer; pages send on to their gateway, once."""
+def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.Enrolled]:
+    """Sends an enrolment, once more to the gateway that pages name. Returns the address that answered, and what."""
     try:
         with Gateway(url) as gateway:
             return gateway.url, gateway.enrol(enrolment)
@@ -81,7 +82,7 @@ def _enrolled(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.En
 def enrol_by_host_name(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """The same under a name that nobody chose: with an ending of its own where another node of the farm has it."""
+    """Enrols as `enrol` does, under a name that nobody chose: where another node has it, it gets a random ending."""
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
     except LeaseLostError as problem:
@@ -91,29 +92,32 @@ def enrol_by_host_name(
 
 
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
-    """Proves the private key, stores the new secret and uses it from now on. Raises GatewayError."""
+    """Proves the private key to get a new secret, stores it in the home and makes the gateway use it.
+
+    Raises GatewayError where the farm refuses or is away.
+    """
     signed_at = int(time.time())
     signature = signatures.sign(identity.private_key, messages.make_secret_message(identity.node_id, signed_at))
     request = messages.SecretRequest(node_id=identity.node_id, signed_at=signed_at, signature=signature)
-    grant = gateway.secret(request)
-    home.keep_secret(grant)
+    grant = gateway.request_secret(request)
+    home.store_secret(grant)
     gateway.use_secret(grant.secret)
     return grant
 
 
-def is_due(grant: messages.SecretGrant, *, now: datetime | None = None) -> bool:
+def is_renewal_due(grant: messages.SecretGrant, *, now: datetime | None = None) -> bool:
     return (now or datetime.now(UTC)) >= grant.rotate_at
 
 
 def wait_for_approval(
     home: NodeHome, gateway: Gateway, identity: Identity, *, stop: threading.Event
 ) -> messages.SecretGrant:
-    """The secret to start with; waits while the node is pending or the farm is away.
+    """Waits while the node is pending or the farm is away, and returns the secret to start with, which is in use then.
 
     Raises StoppedError when `stop` is set meanwhile, and RejectedError when the farm will not have this node (retired).
     """
-    grant = home.secret()
-    if grant is not None and not is_due(grant):
+    grant = home.load_secret()
+    if grant is not None and not is_renewal_due(grant):
         gateway.use_secret(grant.secret)
         return grant
     tries, logged = 0, ""

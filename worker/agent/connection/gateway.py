@@ -65,7 +65,10 @@ class RejectedError(GatewayError):
 
 
 def check_url(url: str) -> str:
-    """The farm's address without a trailing slash. Raises ValueError: plain HTTP is for this machine alone."""
+    """Returns the farm's address without a trailing slash.
+
+    Raises ValueError for what is no address, and for plain HTTP to another machine than this one.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not an address; write it as https://farm.example.")
@@ -84,7 +87,11 @@ class _Given(TypedDict, total=False):
 
 
 class Gateway:
-    """One farm. `secret` may be exchanged while requests run (rotation)."""
+    """The node API of one farm. Its secret may be exchanged while requests run in other threads.
+
+    Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it is not answered as
+    it asked; the module's docstring says which.
+    """
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
         self.url = check_url(url)
@@ -110,29 +117,33 @@ class Gateway:
         with self._lock:
             self._secret = secret
 
-    def renew_by(self, renew: Callable[[], object]) -> None:
-        """Calls this once for a request whose secret the farm refuses, and sends the request again with the new one.
+    def set_renewal(self, renew: Callable[[], object]) -> None:
+        """Sets what is called once for a request whose secret the farm refuses, before that request is sent again.
 
-        A farm that was restored from a backup knows the node and its key, and no secret that it granted since.
+        `renew` makes this gateway use a new secret. A farm that was restored from a backup knows the node and its key,
+        and no secret that it granted since.
         """
         self._renew = renew
 
     def enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         return self._post("enrol", enrolment, messages.Enrolled)
 
-    def secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
+    def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
         # not renewed: this is what renews
         return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
-        headers = {messages.HOST_HEADER: host_lock.host_id(), messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
+        headers = {
+            messages.HOST_HEADER: host_lock.compute_host_id(),
+            messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD),
+        }
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
-    def standing(self) -> messages.Welcome:
-        """What the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
+    def read_standing(self) -> messages.Welcome:
+        """Asks what the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
         return _parsed(self._send("GET", "standing"), messages.Welcome)
 
-    def message(self, *, wait_s: float) -> messages.Offer | None:
+    def receive_message(self, *, wait_s: float) -> messages.Offer | None:
         response = self._send("GET", "messages", params={"wait": f"{wait_s:g}"}, timeout=wait_s + ANSWER_S)
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 
@@ -149,15 +160,15 @@ class Gateway:
         post = messages.ReportPost(attempt=attempt, report=report)
         return self._post(f"blocks/{block}/reports", post, Reply, headers={messages.ATTEMPT_TOKEN_HEADER: token})
 
-    def put(self, place: str, content: bytes, *, attempt: int, token: str, media_type: str) -> str:
-        """Stores a file of a block under `blocks/`; gives its digest."""
+    def store_file(self, place: str, content: bytes, *, attempt: int, token: str, media_type: str) -> str:
+        """Sends a file of a block to `blocks/PLACE`. Returns the sha256 under which the farm stored it."""
         headers = {"Content-Type": media_type, messages.ATTEMPT_TOKEN_HEADER: token}
         params = {"attempt": str(attempt)}
         response = self._send("PUT", f"blocks/{place}", params=params, content=content, headers=headers)
         return _parsed(response, messages.TraceStored).sha256
 
-    def file(self, sha256: str, *, token: str) -> Iterator[bytes]:
-        """The bytes of a file of a block leased to this node, in pieces."""
+    def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
+        """Downloads a file of a block that is leased to this node, and yields its bytes in pieces of CHUNK_BYTES."""
         headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:
             with self._client.stream("GET", self._address(f"files/{sha256}"), headers=headers) as response:
@@ -188,7 +199,10 @@ class Gateway:
             raise UnavailableError(_words(problem)) from problem
 
     def _is_renewed(self, shown: dict[str, str]) -> bool:
-        """Whether there is another secret now than the one that was shown. Raises UnavailableError."""
+        """Renews the secret unless another thread has; whether there is another one now than the one that was shown.
+
+        Raises UnavailableError where the new secret cannot be stored.
+        """
         with self._renewing:
             if self._headers() != shown:
                 return True

@@ -42,10 +42,11 @@ class BrokerConnection:
         self._queues = tuple(sorted(queues))
         self._named.set()
 
-    def message(self, *, wait_s: float) -> Offer | None:
-        """The next message of the node's queues, None when there was none within `wait_s` seconds.
+    def receive_message(self, *, wait_s: float) -> Offer | None:
+        """Takes the next message of the node's queues out of the broker; None when none came within `wait_s` seconds.
 
-        Raises gateway.GatewayError while the broker is away or refuses the node's user.
+        Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
+        user or holds something else than a message.
         """
         import redis
 

@@ -41,8 +41,8 @@ class LeaseKeeper:
         self._ended.set()
         self._spoke.set()
 
-    def say(self, doing: str) -> None:
-        """What is being done now, in words; the next heartbeat is due."""
+    def set_activity(self, doing: str) -> None:
+        """Sets what is being done now, in words, which the next heartbeat tells the farm soon."""
         if doing != self._doing:
             self._doing = doing
             self._spoke.set()
@@ -51,8 +51,8 @@ class LeaseKeeper:
     def is_lost(self) -> bool:
         return self._lost.is_set()
 
-    def lose(self, why: str) -> None:
-        """The block is given up, for a reason in words."""
+    def give_up(self, why: str) -> None:
+        """Marks the lease as lost and logs why, in words; a second call changes nothing."""
         if not self._lost.is_set():
             self.why = why
             logger.warning("Block %s was released: %s", self._order.block, why)
@@ -67,17 +67,17 @@ class LeaseKeeper:
                 )
             except farm.UnavailableError as problem:
                 if time.monotonic() - answered_at > PATIENCE_LEASES * self._lease_s:
-                    self.lose(f"the farm has not answered for {PATIENCE_LEASES} leases ({problem}).")
+                    self.give_up(f"the farm has not answered for {PATIENCE_LEASES} leases ({problem}).")
                     return
                 continue
             except farm.GatewayError as problem:
-                self.lose(str(problem))
+                self.give_up(str(problem))
                 return
             answered_at = time.monotonic()
             self._lease_s = reply.lease_s
 
     def _waits_for_a_beat(self) -> bool:
-        """A quarter of the lease, or less when something is to be said. False: the block is over."""
+        """Waits a quarter of the lease, or less when there is something to tell; False once the block is over."""
         quarter_s = self._lease_s / 4
         rest_s = min(REPORT_EVERY_S, quarter_s)
         if self._ended.wait(rest_s):

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 10.0
-# an empty answer sooner than this was no long poll: pause before the next one
+# an empty answer after fewer seconds was no long poll: the next one is made after a pause
 MIN_POLL_S = 1.0
 
 
@@ -29,9 +29,9 @@ def pause_after(failures: int, draw: Callable[[], float] = random.random) -> flo
 
 
 class Mailbox:
-    """Takes messages one at a time from `fetch`, a long poll that answers an offer or None.
+    """Takes messages one at a time from `fetch`, a long poll that answers an offer or None, in a thread of its own.
 
-    `on_refused` is called once when the farm does not know this node any more (401): the agent has to stop.
+    `on_refused` is called once when the farm does not know this node any more (401), and the thread ends.
     """
 
     def __init__(self, fetch: Callable[[], Offer | None], *, on_refused: Callable[[str], None]) -> None:
@@ -44,7 +44,7 @@ class Mailbox:
         self._thread.start()
 
     def take(self, timeout_s: float | None) -> Offer | None:
-        """The next offer, or None when none came within `timeout_s`."""
+        """Asks for an offer and waits for it; None when none came within `timeout_s` seconds (None: no limit)."""
         if self._offers.empty():
             self._wanted.set()
         try:
@@ -56,7 +56,7 @@ class Mailbox:
         return offer
 
     def close(self) -> None:
-        """Stops polling. A poll in flight is left behind: the farm rings again for a block that nobody claimed."""
+        """Ends the thread. A poll in flight is left behind: the farm offers a block again that nobody claimed."""
         self._closed.set()
         self._wanted.set()
 

@@ -11,7 +11,11 @@ from worker.agent.installation.runtimes import RuntimeStore
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """`farm_answer` is None when the farm could not be asked; `problem` says why. `is_known`: the farm trusts it."""
+    """What is known of a node. `farm_answer` is None when the farm could not be asked, and `problem` says why.
+
+    `process` is that of its agent, None while none runs. `is_known`: the farm trusts the node. `proven`: tags that its
+    probes have proven beside the CPU's.
+    """
 
     identity: Identity
     home: Path
@@ -25,7 +29,7 @@ class NodeStatus:
     proven: tuple[str, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        """Label and value, as they are shown."""
+        """Returns (label, value) of each line, as people are shown them."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
@@ -38,7 +42,7 @@ class NodeStatus:
         ]
 
     def as_plain(self) -> dict[str, object]:
-        """The same for programs; `farm` is null when the farm could not be asked, and `problem` says why."""
+        """Returns the status for programs; `farm` is None when the farm could not be asked, and `problem` says why."""
         return {
             "name": self.identity.name,
             "id": self.identity.node_id,
@@ -62,11 +66,14 @@ class NodeStatus:
 
 
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
-    """Reads the folder and asks the farm. Raises NotEnrolledError."""
-    identity = home.identity()
+    """Reads the home folder and asks the farm. `url` is asked in place of the address of the enrolment.
+
+    Raises NotEnrolledError where the folder holds no node.
+    """
+    identity = home.load_identity()
     answer, is_known, problem = _asked(home, url or identity.url)
-    process = home.running()
-    if home.secret() is None and process is not None:
+    process = home.find_running_agent()
+    if home.load_secret() is None and process is not None:
         answer = "waits for approval by its fingerprint"
     return NodeStatus(
         identity=identity,
@@ -77,19 +84,19 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
         is_known=is_known,
         problem=problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
-        runtimes=len(RuntimeStore(home.folder / "runtimes").installed()),
+        runtimes=len(RuntimeStore(home.folder / "runtimes").list_installed()),
         proven=tuple(sorted(probes.load_stored(home.folder).tags)),
     )
 
 
 def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
-    """What the farm says now, whether it knows this node, and why it could not be asked; no message is taken for it."""
-    grant = home.secret()
+    """Asks the farm. Returns what it says, whether it knows this node, and the problem where it could not be asked."""
+    grant = home.load_secret()
     if grant is None:
         return "waits for approval, or was never started: it has no secret", False, None
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
-            answer = gateway.standing().sentence
+            answer = gateway.read_standing().sentence
     except farm.NodeUnknownError as problem:
         return f"refused: {problem}", False, None
     except farm.RejectedError as problem:

@@ -19,8 +19,8 @@ from worker.agent.home import write_privately
 
 logger = logging.getLogger(__name__)
 
-# after that the attempt is long over; a report of it would only be answered 409
-OLDEST_S = 24 * 3600
+# seconds after which an attempt is long over; a report of it would only be answered 409
+MAX_AGE_S = 24 * 3600
 
 
 class GivenUpError(RuntimeError):
@@ -37,7 +37,7 @@ class Spooled(BaseModel):
 
 
 class Outbox:
-    """The spool of one node."""
+    """Sends the reports of one node, and keeps each as a file in `folder` until the farm has answered it."""
 
     def __init__(self, folder: Path, gateway: farm.Gateway) -> None:
         self._folder = folder
@@ -46,15 +46,18 @@ class Outbox:
         self._lock = threading.Lock()
 
     def send(self, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
-        """Keeps the report and sends it until it is answered, with growing pauses.
+        """Writes the report to disk, sends it until it is answered, with growing pauses, and deletes it.
 
-        Raises LeaseLostError or RejectedError (the farm said no: nothing is kept), NodeUnknownError (kept), and
-        GivenUpError once `is_cancelled` (kept).
+        Raises LeaseLostError or RejectedError where the farm refuses it, which deletes it too; NodeUnknownError, and
+        GivenUpError once `is_cancelled`, which leave it on disk.
         """
         return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
-        """Sends what an earlier agent left, oldest first; returns how many were answered. Raises NodeUnknownError."""
+        """Sends what an earlier agent left on disk, oldest first, and returns how many reports were answered.
+
+        Raises NodeUnknownError.
+        """
         answered = 0
         for path in sorted(self._folder.glob("*.json")):
             spooled = _read(path)
@@ -115,7 +118,7 @@ def _drop(path: Path | None) -> None:
 
 def _read(path: Path) -> Spooled | None:
     try:
-        if time.time() - path.stat().st_mtime < OLDEST_S:
+        if time.time() - path.stat().st_mtime < MAX_AGE_S:
             return Spooled.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as problem:
         logger.warning("%s cannot be read and is dropped: %s", path, problem)

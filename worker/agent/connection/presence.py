@@ -21,7 +21,7 @@ State = Literal["idle", "measuring", "leaving"]
 
 
 class Presence:
-    """Says hello and follows the farm's answers: `on_welcome` gets each of them."""
+    """Tells the farm what this node is and does. `block` gives the number of the block that it measures, if any."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class Presence:
     def settings(self) -> messages.NodeSettings:
         return self._welcome.settings if self._welcome else messages.NodeSettings()
 
-    def hello(self, *, is_leaving: bool = False) -> messages.Welcome:
-        """One hello. Raises GatewayError."""
+    def say_hello(self, *, is_leaving: bool = False) -> messages.Welcome:
+        """Sends one hello, and keeps and returns the farm's answer. Raises GatewayError."""
         block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
         tried = self.tried
@@ -78,17 +78,21 @@ class Presence:
         self._welcome = welcome
         return welcome
 
-    def send_now(self) -> None:
+    def request_hello(self) -> None:
         self._changed.set()
 
-    def keep(
+    def run(
         self,
         *,
         stop: threading.Event,
         on_welcome: Callable[[messages.Welcome], None],
         on_refused: Callable[[str], None],
     ) -> None:
-        """Says hello until `stop`; the body of a thread."""
+        """Says hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
+
+        It is the body of a thread, and renews the secret when it is due. `on_welcome` gets each answer; `on_refused` is
+        called, and the loop ends, when the farm does not know this node any more.
+        """
         failures = 0
         while not stop.is_set():
             self._changed.wait(pause_after(failures) if failures else self.settings.hello_every_s)
@@ -97,7 +101,7 @@ class Presence:
                 return
             try:
                 self._renew_secret()
-                on_welcome(self.hello())
+                on_welcome(self.say_hello())
                 failures = 0
             except farm.NodeUnknownError as problem:
                 on_refused(str(problem))
@@ -107,7 +111,7 @@ class Presence:
                 logger.warning("A heartbeat failed: %s", problem)
 
     def _renew_secret(self) -> None:
-        grant = self._home.secret()
-        if grant is None or enrolment.is_due(grant):
+        grant = self._home.load_secret()
+        if grant is None or enrolment.is_renewal_due(grant):
             enrolment.renew_secret(self._home, self._gateway, self._identity)
             logger.info("This node's secret was renewed.")

@@ -70,7 +70,7 @@ class Transport(virtual.Transport):
         return "1"
 
     def drain_events(self, connection: object, timeout: float | None = None, **_: object) -> None:
-        """Delivers one message; TimeoutError when none came."""
+        """Delivers one message. Raises TimeoutError when none came."""
         started = time.monotonic()
         try:
             assert self.cycle is not None  # made by the constructor
@@ -81,5 +81,5 @@ class Transport(virtual.Transport):
             raise TimeoutError from None
 
 
-def register() -> None:
+def register_transport() -> None:
     transport.TRANSPORT_ALIASES[NAME] = f"{__name__}:Transport"

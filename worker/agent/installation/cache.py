@@ -35,7 +35,7 @@ class ArtifactUnavailableError(Exception):
 
 
 class ArtifactCache:
-    """Files by sha256 under one folder; those used longest ago go when the limit is reached."""
+    """Files by sha256 under one folder; those used longest ago are deleted when there are more than `limit_bytes`."""
 
     def __init__(self, folder: Path, *, fetch: Fetch, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = Path(os.path.realpath(folder))
@@ -43,8 +43,11 @@ class ArtifactCache:
         self._fetch = fetch
         self._checked: dict[str, tuple[int, int, int]] = {}
 
-    def file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
-        """The cached file, fetched first where it is missing or damaged. Raises ArtifactUnavailableError."""
+    def provide_file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
+        """Returns the path of the cached file, which is fetched first where it is missing or damaged.
+
+        `keep`: digests of files that are not deleted to make room. Raises ArtifactUnavailableError.
+        """
         path = self.folder / ref.sha256[:2] / ref.sha256
         if not self._is_good(path, ref):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,17 +57,23 @@ class ArtifactCache:
         os.utime(path)
         return path
 
-    def place(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
-        """A copy of the file in a work folder, never a link: sandboxes and libraries refuse those."""
+    def copy_file_to(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
+        """Copies the file into a work folder, under its own name or `name`, and returns the path of the copy.
+
+        It is never a link, which sandboxes and libraries refuse. Raises ArtifactUnavailableError.
+        """
         target = into / (name or ref.name)
-        copy_file(self.file(ref, keep=keep), target)
+        copy_file(self.provide_file(ref, keep=keep), target)
         return target
 
-    def place_bundle(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
-        """Copies of a bundle's files under their own names; gives the path of the .onnx."""
+    def copy_bundle_to(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
+        """Copies a bundle's files under their own names into a folder, and returns the path of the .onnx.
+
+        Raises ArtifactUnavailableError.
+        """
         into.mkdir(parents=True, exist_ok=True)
         for ref in bundle.files:
-            self.place(ref, into, keep=keep)
+            self.copy_file_to(ref, into, keep=keep)
         return into / bundle.main
 
     def _bring(self, path: Path, ref: FileRef) -> None:
@@ -87,7 +96,7 @@ class ArtifactCache:
         self._checked[ref.sha256] = _stamp(path)
 
     def _is_good(self, path: Path, ref: FileRef) -> bool:
-        """Whether the file is there with the right bytes; read once a process, then known by its time and size."""
+        """Whether the file is there with the right bytes, which are read once a process; deletes a damaged one."""
         try:
             stamp = _stamp(path)
         except FileNotFoundError:
@@ -112,7 +121,7 @@ class ArtifactCache:
 
 
 def list_digests(order: BlockOrder) -> set[str]:
-    """Every digest a block needs: they stay in the cache while it is prepared."""
+    """Returns the digest of every file that a block needs; these stay in the cache while it is prepared."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
     refs += [arm.prompts.sha256 for arm in order.arms if arm.prompts]
@@ -120,7 +129,7 @@ def list_digests(order: BlockOrder) -> set[str]:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """A copy that shares blocks where the file system can; raises OSError."""
+    """Copies a file, by sharing its blocks where the file system can. Raises OSError."""
     with open(source, "rb") as old, open(target, "wb") as new:
         try:
             fcntl.ioctl(new.fileno(), FICLONE, old.fileno())

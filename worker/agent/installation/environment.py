@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JudgeFile:
-    """A function of a file of the user's that judges in place of a recipe's metric; `lower_is_better` None: it says."""
+    """A function of the user's own file that judges in place of a metric; `lower_is_better` None: the function says."""
 
     content: bytes
     file: str

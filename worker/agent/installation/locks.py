@@ -30,10 +30,10 @@ class Requirements:
     is_whole: bool
 
 
-def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
-    """The recipe's requirements, with hashes wherever they are known.
+def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
+    """Returns the recipe's requirements, or every pin of its environment where that is known, with the known hashes.
 
-    `own`: packages that the machine's owner allows by name, whose builds may be the owner's: no hash is asked of them.
+    `own`: packages that the machine's owner allows by name. Their builds may be the owner's, so they get no hashes.
     """
     hashes, environments = _read()
     own = package_names(own)
@@ -51,7 +51,7 @@ def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = 
 
 
 def parse_pin(line: str) -> str:
-    """`name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
+    """Returns `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
     found = _PIN.match(line)
     return found[1] + found[2] if found is not None else ""
 

@@ -34,16 +34,17 @@ _FRAMEWORK_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (((2, 9
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to give the installer."""
+    """What to give the installer. `with_dependencies`: what the requirements depend on is installed too."""
 
     requirements: tuple[str, ...]
     with_dependencies: bool
 
 
 def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
-    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above. `wheel`: the build as a file.
+    """Makes the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
 
-    A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
+    `wheel`: the file of a build that is on no index. A plug-in's library is complete by itself and has plain ONNX
+    Runtime beside it; a plug-in of other people brings what it needs.
     """
     engine = engines.engine_of(runtime)
     if engine.stands_alone:
@@ -62,8 +63,8 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
     )
 
 
-def supported_python_range(runtime: Runtime) -> tuple[int, int] | None:
-    """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
+def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
+    """Returns the lowest and highest minor version of Python 3 that a runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
         return _pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:

@@ -81,12 +81,11 @@ class RuntimeStore:
     def provide(
         self, runtime: Runtime, *, keep: Collection[Runtime] = (), files: Sequence[WheelFile] = ()
     ) -> Installed:
-        """The runtime, installed first where it is missing; `keep` are never evicted for it.
+        """Returns the runtime, which is installed first where it is missing; those of `keep` are not deleted for it.
 
-        `files`: of a runtime of an index of the farm, from which it is installed.
-
-        Whatever an order says, only a known distribution or an allowed package is installed or used.
-        Raises RuntimeUnavailableError, with the installer's essential line.
+        `files`: the wheels of a runtime of one of the farm's own indexes, from which it is installed. Whatever an order
+        says, only a known distribution or an allowed package is installed or used. Raises RuntimeUnavailableError with
+        the installer's essential line.
         """
         refusal = distributions.refusal(runtime, allowed=self._allowed) or self._not_allowed(runtime, files)
         if refusal is not None:
@@ -104,15 +103,15 @@ class RuntimeStore:
         os.utime(found.folder / MARKER)
         return found
 
-    def installed(self) -> tuple[Installed, ...]:
-        """Every runtime that is ready, in the order of their names."""
+    def list_installed(self) -> tuple[Installed, ...]:
+        """Lists every runtime that is ready, in the order of their names."""
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
         return tuple(found for found in map(self._read, places) if found is not None)
 
-    def loads(self) -> dict[str, Loads]:
-        return {str(found.runtime): found.loads for found in self.installed() if found.loads is not None}
+    def list_loads(self) -> dict[str, Loads]:
+        return {str(found.runtime): found.loads for found in self.list_installed() if found.loads is not None}
 
     def _place(self, runtime: Runtime) -> Path:
         return self.folder / f"{runtime.distribution}-{runtime.version}"
@@ -153,13 +152,13 @@ class RuntimeStore:
         try:
             wheel = wheel or (wheels.download_best_wheel(files, scratch) if files else None)
             python = self._choose_python(
-                wheels.supported_python_range(wheel) if wheel else requirements.supported_python_range(runtime)
+                wheels.find_supported_pythons(wheel) if wheel else requirements.find_supported_pythons(runtime)
             )
             recipe, module = requirements.make_recipe(runtime, wheel=wheel), engines.engine_of(runtime).module
             facts = installer.make_environment(
                 place,
                 python=python,
-                requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
+                requirements=locks.pin_requirements(runtime, recipe, own=self._allowed),
                 with_dependencies=recipe.with_dependencies,
                 module=module,
             )
@@ -179,7 +178,10 @@ class RuntimeStore:
         return found
 
     def _choose_python(self, allowed: tuple[int, int] | None) -> Path:
-        """The agent's own interpreter where the runtime has wheels for it, else the newest one present that fits."""
+        """Returns the agent's own interpreter where the runtime has wheels for it, else the newest present that fits.
+
+        `allowed`: the lowest and highest minor version of Python 3. Raises InstallError where none fits.
+        """
         own = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
             return own
@@ -207,8 +209,8 @@ class RuntimeStore:
         return self._place(runtime).with_name(f"{self._place(runtime).name}.failed")
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
-        """Remove the runtimes used longest ago until the others fit the limit."""
-        present = sorted(self.installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
+        """Deletes the runtimes used longest ago until the others fit the limit."""
+        present = sorted(self.list_installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
         total = sum(found.bytes for found in present)
         for found in present:
             if total <= self.limit_bytes:
@@ -228,7 +230,7 @@ class RuntimeStore:
 
 
 def measure_disk_bytes(folder: Path) -> int:
-    """Bytes of all files below, each hard-linked file counted in full (uv links them from its cache)."""
+    """Adds up the bytes of all files below, each hard-linked one in full (uv links them from its cache)."""
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 
 

@@ -22,9 +22,10 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
-    """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source.
+    """Copies the runner to `folder`/runner-DIGEST, once per version of the source, and returns that directory.
 
-    The modules of engines, scenarios and accuracy metrics of installed packages lie in it under `outside`.
+    It is started with `python -I`. The modules of engines, scenarios and accuracy metrics of installed packages lie in
+    it under `outside`.
     """
     files = {path.relative_to(source): path for path in source.rglob("*.py")} | _outside()
     names = sorted(files)
@@ -49,7 +50,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 
 def _outside() -> dict[Path, Path]:
-    """Where each engine, scenario and judge from outside lies in the stage, and its file, if it has one."""
+    """Maps where each engine, scenario and judge of an installed package lies in the stage to its file."""
     modules = [("scenario", entry.name, entry.module) for entry in scenarios.OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     modules += [("accuracy", entry.name, entry.judge) for entry in accuracy_metrics.OUTSIDE.entries]
@@ -69,7 +70,7 @@ def _outside() -> dict[Path, Path]:
 
 @functools.cache
 def compile_stage(stage: Path, *, python: Path) -> None:
-    """Compile the stage for an interpreter: the runner cannot write there, and 20 ms a process would go to it."""
+    """Compiles the stage for an interpreter, once: the runner cannot write there, and would compile in each process."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(
         # -S: what a package put into its .pth files runs in the sandbox alone

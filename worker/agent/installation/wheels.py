@@ -31,7 +31,10 @@ class WheelError(ValueError):
 
 
 def import_wheel(path: Path, folder: Path) -> Runtime:
-    """The runtime that a wheel is, kept in a folder for installing. Raises WheelError."""
+    """Copies a wheel into a folder for installing, and returns the runtime that it is, named by its sha256.
+
+    Raises WheelError where it cannot be read, is no build of ONNX Runtime or is for other machines.
+    """
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
         with path.open("rb") as file:
@@ -51,7 +54,10 @@ def import_wheel(path: Path, folder: Path) -> Runtime:
 
 
 def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
-    """Keeps the fitting one of a runtime's wheels for installing. Raises WheelError, OSError."""
+    """Downloads the wheel of a runtime that fits this machine best into a folder for installing.
+
+    Raises WheelError where none fits or can be had, and OSError where the folder cannot be made.
+    """
     place = folder / f"{runtime.distribution}-{runtime.version}"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".", dir=place) as draft:
@@ -64,7 +70,10 @@ def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
 
 
 def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
-    """The wheel among these that fits this machine best, downloaded. Raises WheelError."""
+    """Downloads the wheel among these that fits this machine best into `folder`, and returns its path.
+
+    Raises WheelError where none fits, or where it cannot be had.
+    """
     own = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(own)}
     platforms = {tag.platform for tag in own}
@@ -94,8 +103,8 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     return target
 
 
-def supported_python_range(wheel: Path) -> tuple[int, int] | None:
-    """Lowest and highest minor of Python 3 that a wheel is for; None: it does not say."""
+def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
+    """Returns the lowest and highest minor version of Python 3 that a wheel is for; None: it does not say."""
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(found[1]) for tag in tags if (found := _PYTHON.fullmatch(tag.interpreter))]
     if not minors:

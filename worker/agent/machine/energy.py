@@ -54,8 +54,8 @@ class Readings:
         self.joules.append(joules)
         self.at_ns.append(self.clock())
 
-    def between(self, began_ns: int, ended_ns: int) -> float | None:
-        """Joules spent between two moments, linear between readings; None outside of them."""
+    def compute_joules_between(self, began_ns: int, ended_ns: int) -> float | None:
+        """Computes the joules spent between two moments, linear between readings; None outside of them."""
         first, last = self._at(began_ns), self._at(ended_ns)
         return None if first is None or last is None else last - first
 
@@ -74,7 +74,7 @@ class Readings:
 def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
-    """Reads the meter beside the body, and once before and after it. Without a meter there are no readings."""
+    """Reads the meter every `period_s` seconds inside the `with`, and once before and after; None reads nothing."""
     found = Readings(clock=clock)
     if meter is None:
         yield found
@@ -97,19 +97,19 @@ def read_during(
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
-    """The meter of what the cell runs on. Raises EnergyUnreadableError."""
+    """Opens the energy counter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
     if meter == "processor":
-        return processor_meter(powercap)
+        return open_processor_meter(powercap)
     if meter == "nvidia":
         number = cell.provider_options.get("device_id", "0")
-        return nvidia_meter(int(number) if number.isdecimal() else 0, library=nvml)
+        return open_nvidia_meter(int(number) if number.isdecimal() else 0, library=nvml)
     raise EnergyUnreadableError(f"no energy counter is known for {cell.provider}")
 
 
-def processor_meter(powercap: Path = POWERCAP) -> Meter:
-    """All processor packages together, by RAPL. Raises EnergyUnreadableError."""
+def open_processor_meter(powercap: Path = POWERCAP) -> Meter:
+    """Opens the RAPL counters of all processor packages as one meter. Raises EnergyUnreadableError."""
     # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
     packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
@@ -140,8 +140,8 @@ class _Counter:
         return self._sum / 1e6
 
 
-def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
-    """The energy counter of an NVIDIA device, Volta and newer, by the driver. Raises EnergyUnreadableError."""
+def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
+    """Opens the driver's energy counter of an NVIDIA device, Volta or newer. Raises EnergyUnreadableError."""
     try:
         nvml = ctypes.CDLL(library)
         handle, count = ctypes.c_void_p(), ctypes.c_ulonglong()
@@ -162,9 +162,9 @@ def nvidia_meter(device: int, *, library: str = NVML) -> Meter:
     return Meter(f"NVML, device {device}", read_j)
 
 
-def energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
-    """Millijoules of an inference in each (began_ns, ended_ns, inferences); None where none were counted."""
-    found = [(readings.between(began, ended), runs) for began, ended, runs in points]
+def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
+    """Computes the millijoules of an inference for each (began_ns, ended_ns, inferences); None where none are known."""
+    found = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
 
 

@@ -50,7 +50,7 @@ class _Own:
     name = ""
 
 
-def introduce(name: str) -> None:
+def set_process_name(name: str) -> None:
     """Says what this process, a node, is called, for whoever waits for it."""
     _Own.name = name
 
@@ -63,7 +63,7 @@ class Ticket:
         self._name, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
-        """Whether nobody came earlier who still waits; so too where no tickets can be read."""
+        """Whether nobody who still waits came earlier, as far as tickets can be read."""
         try:
             names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
@@ -71,7 +71,7 @@ class Ticket:
         return not any(_is_fresh(path) for path in names if not self._name or path.name < self._name)
 
     def touch(self) -> None:
-        """Waits, by its first arrival or, where it has not waited for a while, from now on."""
+        """Says that the holder still waits. It keeps its place, unless it has not said so for FRESH_S seconds."""
         now_s = time.monotonic()
         if not self._name or now_s - self._touched_s >= FRESH_S:
             self.leave()
@@ -94,7 +94,7 @@ class Ticket:
 
 
 def _tickets() -> Path:
-    return lock_path().with_name(f"{lock_path().name}.tickets")
+    return find_lock_path().with_name(f"{find_lock_path().name}.tickets")
 
 
 @contextlib.contextmanager
@@ -113,7 +113,7 @@ def _opened_tickets() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _announced(doing: Activity) -> Iterator[None]:
-    """Who has the machine, and for what, while it has."""
+    """Writes a file that says who has the machine, and for what, and removes it after the `with`."""
     if not _Own.name:
         yield
         return
@@ -133,7 +133,7 @@ def _announced(doing: Activity) -> Iterator[None]:
 
 
 def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
-    """The name and activity that the process said itself; None where it said none, or somebody else wrote that."""
+    """Reads the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
     try:
         with _opened_tickets() as folder:
             # a pipe that was planted keeps nobody waiting
@@ -158,7 +158,7 @@ def _is_fresh(path: Path) -> bool:
 
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
-    """Who holds the lock of this open file, since when, and what one can do."""
+    """Says in two sentences who holds the lock of this open file, since when, and what happens next."""
     holder = _holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"
@@ -170,7 +170,7 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
 
 
 def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
-    """None where the kernel does not tell, as outside Linux and for processes of another container."""
+    """Finds the process that holds the lock; None where the kernel does not tell, as for another container's."""
     # by its inode alone: layered file systems have other device numbers here and there
     inode = str(os.fstat(descriptor).st_ino)
     try:
@@ -191,7 +191,7 @@ def _since(descriptor: int, holder: psutil.Process) -> float:
 
 
 def _name(holder: psutil.Process) -> str:
-    """What people know it by; not its arguments, which may hold what is nobody's business."""
+    """Returns what people know the process by, and not its arguments, which may be private."""
     try:
         words = [os.path.basename(word) for word in holder.cmdline()]
     except psutil.Error:
@@ -208,16 +208,19 @@ class BusyError(RuntimeError):
     """Another agent or a `bench` measures on this machine."""
 
 
-def lock_path() -> Path:
+def find_lock_path() -> Path:
     return Path(os.environ.get(ENVIRONMENT_NAME) or Path(tempfile.gettempdir()) / "onnxfarm-measuring.lock")
 
 
-def host_id() -> str:
-    """What all who share the lock call it, and nobody else: 16 hexadecimal digits; empty where it cannot be told."""
+def compute_host_id() -> str:
+    """Computes the id of the host, 16 hexadecimal digits, which is the same for all who share the lock alone.
+
+    It is empty where it cannot be told. The lock file is made where there is none.
+    """
     try:
-        os.close(_opened(lock_path()))
+        os.close(_opened(find_lock_path()))
         # another kernel has another boot, and an inode is the same through every container's mount of it
-        named = f"{BOOT.read_text().strip()} {lock_path().stat().st_ino}"
+        named = f"{BOOT.read_text().strip()} {find_lock_path().stat().st_ino}"
     except OSError:
         return ""
     return hashlib.sha256(f"onnxfarm host {named}".encode()).hexdigest()[:16]
@@ -232,13 +235,13 @@ def hold_machine(
     ticket: Ticket | None = None,
     doing: Activity = "measuring",
 ) -> Iterator[None]:
-    """Holds the machine. The lock ends with the process, however it ends.
+    """Waits for the machine and holds it inside the `with`; a process that dies lets it go.
 
-    `on_wait` is told who holds it, at once and every minute while one waits. `ticket`: the place of whoever comes
-    again soon after a BusyError. Raises BusyError when the machine is still taken after `patience_s` seconds or once
-    `is_cancelled`.
+    `on_wait` is called with a sentence about who holds it, at once and every minute while this waits. `ticket`: the
+    place of a caller that comes again soon after a BusyError. Raises BusyError when the machine is still taken after
+    `patience_s` seconds, or once `is_cancelled`.
     """
-    descriptor = _opened(lock_path())
+    descriptor = _opened(find_lock_path())
     place = ticket or Ticket()
     try:
         try:
@@ -260,7 +263,7 @@ def hold_machine(
 def try_to_hold_machine(
     *, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False, doing: Activity = "trying what it can run"
 ) -> Iterator[bool]:
-    """Holds the machine if it is to be had within `patience_s`, and goes on without it otherwise; gives which."""
+    """Holds the machine if it is free within `patience_s` seconds, and goes on without it otherwise; yields which."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled, doing=doing))
@@ -282,7 +285,7 @@ def _wait_for(
     while not (place.is_next() and _taken(descriptor)):
         now = time.monotonic()
         if is_cancelled() or now >= deadline:
-            raise BusyError(f"{describe_holder(descriptor)} ({lock_path()} is locked.)")
+            raise BusyError(f"{describe_holder(descriptor)} ({find_lock_path()} is locked.)")
         place.touch()
         if now >= report_at:
             on_wait(describe_holder(descriptor))

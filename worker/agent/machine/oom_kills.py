@@ -11,7 +11,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
-    """How many processes the kernel has killed for memory since it started; None where it does not tell."""
+    """Reads how many processes the kernel has killed for memory since it started; None where it does not tell."""
     try:
         found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
     except OSError:
@@ -20,7 +20,10 @@ def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
 
 
 def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:
-    """The ending, without the guess that a SIGKILL means lack of memory where the kernel's count says otherwise."""
+    """Returns the ending as a crash where it is a SIGKILL taken for lack of memory and the kernel killed nothing.
+
+    `before` and `after` are the kernel's counts around the process; None: unknown, and the ending stays as it is.
+    """
     is_guess = ending.kind == "out_of_memory" and ending.signal == signal.SIGKILL and "system killed it" in ending.limit
     if is_guess and before is not None and before == after:
         return replace(ending, kind="crashed", limit="")

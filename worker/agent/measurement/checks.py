@@ -17,7 +17,10 @@ _LOG_CHARACTERS = 4_000
 
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
-    """The check pass of an arm."""
+    """Runs the check pass of an arm: it loads, runs once, and its outputs are compared with the reference.
+
+    A process that fails, or answers what cannot be read, is a report with a reason.
+    """
     order: RunnerOrder = {**make_runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
@@ -29,7 +32,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
 
 
 def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
-    """What every pass is told."""
+    """Makes the part of an order that every pass of an arm has; `kind` names the pass."""
     cell = arm.order.cell
     engine = engines.engine_of(cell.runtime)
     return {
@@ -56,7 +59,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
 
 
 def _of_provider(arm: PreparedArm) -> RunnerOrder:
-    """What the table of providers says of the cell's; nothing of one that has no entry."""
+    """Makes the part of an order that the table of providers decides; empty for a provider that has no entry."""
     cell = arm.order.cell
     entry = providers.find(cell.provider)
     if entry is None:

@@ -31,9 +31,10 @@ class CaseOutcome:
 def run_suite(
     suite: Path, *, runtime: Installed, stage: Path, work: Path, on_progress: Callable[[int], None] = lambda _: None
 ) -> list[CaseOutcome]:
-    """Outcomes of every case of `suite` on the CPU provider of `runtime`, in the order of their names.
+    """Runs every case of `suite` on the CPU provider of `runtime`, and returns the outcomes, ordered by case name.
 
-    `stage` is the staged runner, `work` a writable folder for the ledger.
+    `stage` is the staged runner, `work` a folder for the ledger. `on_progress` is called with the number of cases that
+    have ended. Raises RuntimeError when the process ends outside of a case.
     """
     ledger = work / "ledger.jsonl"
     ledger.touch()
@@ -73,7 +74,7 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
 
 
 def _read(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
-    """Outcomes so far, and the case that was started and did not end."""
+    """Reads the outcomes so far, by case, and the case that was started and did not end, if any."""
     outcomes: dict[str, CaseOutcome] = {}
     started: str | None = None
     for line in ledger.read_text().splitlines():

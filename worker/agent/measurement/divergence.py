@@ -57,7 +57,10 @@ class Question:
 
 
 def find_divergence(question: Question) -> doc.DivergenceDocument:
-    """Where candidate and reference part. Raises ReasonedError: the search's, or that a side could not be asked."""
+    """Finds the first tensor at which candidate and reference part, and writes the part that shows it to `out`.
+
+    Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side could not be run.
+    """
     try:
         return _answered(question)
     except CandidateError as problem:
@@ -80,7 +83,7 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
         ),
         variant_dir=asked.variant,
     )
-    side = make_side(asked.candidate)
+    side = describe_side(asked.candidate)
     known = {
         "schema": doc.SCHEMA,
         "model": asked.main,
@@ -108,7 +111,7 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
     )
 
 
-def make_side(looker: TensorComparer) -> doc.Side:
+def describe_side(looker: TensorComparer) -> doc.Side:
     cell = looker.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
@@ -121,7 +124,7 @@ def _compared(looker: TensorComparer, look: Look) -> list[doc.TensorLook]:
 def _refer(looker: TensorComparer) -> Refer:
     def refer(look: Look) -> None:
         with _as_candidate():
-            looker.keep(look.folder / look.main, inputs=look.inputs, out=look.reference)
+            looker.store_outputs(look.folder / look.main, inputs=look.inputs, out=look.reference)
 
     return refer
 
@@ -134,7 +137,7 @@ def _stop_if_late(asked: Question) -> None:
 
 @contextmanager
 def _as_candidate() -> Iterator[None]:
-    """A side that cannot run a part is no reason to stop; one that was cancelled is."""
+    """Raises CandidateError where a side cannot run a part, which stops no search, unless it was cancelled."""
     try:
         yield
     except TensorComparisonError as problem:
@@ -144,7 +147,7 @@ def _as_candidate() -> Iterator[None]:
 
 
 def _written(asked: Question, found: Divergence) -> doc.Part:
-    """The part written to `out`, and run once more from there: only what that run shows is said."""
+    """Writes the part to `out` and runs it once more from there, as only what that run shows is told."""
     # the folder may hold the looks' other files; external data stands beside the model
     names = [path.name for path in sorted(found.folder.iterdir()) if path.name.startswith(asked.main)]
     for name in names:
@@ -174,8 +177,8 @@ def _as_look(parity: OutputParity) -> doc.TensorLook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the questions of a block need: its arms made ready or refused, where to work, and who searches."""
+class BlockQuestions:
+    """What the questions of a block need: its arms made ready or refused, where to work, and the search."""
 
     ready: Sequence[PreparedArm]
     refused: dict[int, Reason]
@@ -185,8 +188,8 @@ class Asked:
     search: Search
 
 
-def answer_questions(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
-    """A report for each question of the order, in its order."""
+def answer_questions(order: BlockOrder, asked: BlockQuestions) -> Iterator[DivergenceReport]:
+    """Answers each question of the order in turn, and yields its report; one without an answer has a reason."""
     for number, question in enumerate(order.divergences):
         folder = asked.folder / f"divergence-{number}"
         report = DivergenceReport(arm=question.arm, against=question.against)
@@ -198,8 +201,8 @@ def answer_questions(order: BlockOrder, asked: Asked) -> Iterator[DivergenceRepo
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> dict[str, object]:
-    """What is reported of a question. Raises ReasonedError."""
+def _answer(question: DivergenceOrder, asked: BlockQuestions, folder: Path) -> dict[str, object]:
+    """Answers one question and returns the fields of its report. Raises ReasonedError."""
     ready = {arm.arm: arm for arm in asked.ready}
     wanted = [question.arm, *([question.against] if question.against is not None else [])]
     missing = [number for number in wanted if number not in ready]
@@ -214,7 +217,9 @@ def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> dict[str, 
     return {"document": document, "part_sha256": digest}
 
 
-def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: Asked, folder: Path) -> Question:
+def _question(
+    question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: BlockQuestions, folder: Path
+) -> Question:
     arm = ready[question.arm]
     other = ready[question.against] if question.against is not None else None
     cell = arm.order.cell
@@ -229,7 +234,7 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
         candidate=TensorComparer(asked.launcher, arm, preset.tolerance),
         search=asked.search,
         against=against,
-        reference=str(make_side(against)) if against is not None else describe_unoptimised(),
+        reference=str(describe_side(against)) if against is not None else describe_unoptimised(),
         out=folder / "part",
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,
@@ -243,7 +248,7 @@ def describe_unoptimised() -> str:
 
 
 def _packed(document: DivergenceDocument, part: Path) -> Path:
-    """The part's files and the answer as one zip, beside the part."""
+    """Writes the answer into the part, and the part's files into one zip beside it, whose path it returns."""
     (part / ANSWER).write_text(document.to_json())
     packed = part.with_suffix(".zip")
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

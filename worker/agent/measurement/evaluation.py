@@ -42,7 +42,11 @@ def evaluate_arms(
     say: Callable[[PreparedArm, str], None],
     judge: JudgeFile | None = None,
 ) -> Iterator[AccuracyReport]:
-    """A report for every arm that has labelled data. Arms that differ only in their workload share one measurement."""
+    """Judges every arm that has labelled data, and yields its report.
+
+    Arms that differ only in their workload share one measurement. `judge` judges in place of the recipe's metric. Arms
+    that come after ALL_S seconds are not judged, and get a reason.
+    """
     known: dict[str, AccuracyReport] = {}
     ends_at = time.monotonic() + ALL_S
     for arm in arms:
@@ -65,7 +69,10 @@ def evaluate_block(
     environment: NodeEnvironment,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Only the labelled data of a block: nothing is checked, traced or timed. Arms that cannot be had get a check."""
+    """Judges a block on its labelled data alone: nothing is checked, traced or timed.
+
+    An arm whose runtime or files cannot be had gets a CheckReport with the reason.
+    """
     environment.work_dir.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="judged-", dir=environment.work_dir.resolve()))
     launcher = Launcher(
@@ -90,7 +97,7 @@ def evaluate_block(
 
 
 def _key(arm: PreparedArm) -> str:
-    """What outputs depend on; batch, concurrency and whatever only moves work between threads are no part of it."""
+    """Digests what outputs depend on; batch, concurrency and what only moves work between threads are left out."""
     cell = arm.order.cell
     session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
@@ -131,14 +138,14 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
 
 
 def _facts(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
-    """What is told of the file, and what it gave."""
+    """Describes the user's judge, and what it answered in `reply`."""
     lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
     facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
     return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
 
 
 def _laid(judge: JudgeFile, arm: PreparedArm) -> Path:
-    """The file where the arm's runner may read it, beside its data."""
+    """Writes the judge's file beside the arm's data, where its runner may read it, and returns the path."""
     assert arm.evaluation is not None
     place = arm.evaluation.with_suffix(".judge.py")
     place.write_bytes(judge.content)

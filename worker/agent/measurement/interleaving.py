@@ -32,7 +32,7 @@ Launch = Callable[[str, Callable[[Running], None]], Answer]
 
 
 class InterleavedProcess:
-    """One process: launched, then waiting for its turn. Only its watch runs in a thread of its own."""
+    """A process that waits for its turns. The `with` launches it, and kills it where it has not ended after it."""
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
         self._launch = launch
@@ -57,7 +57,10 @@ class InterleavedProcess:
         self._running = running
 
     def listen(self) -> bytes:
-        """What the process says next; ENDED when it has ended instead. Its clock runs meanwhile."""
+        """Waits for the next word of the process, GO, MORE or TRACE; ENDED when it has ended instead.
+
+        The time limit of the process counts meanwhile.
+        """
         while True:
             is_over = self._future.done()
             heard, _, _ = select.select([self._outcomes], [], [], 0.0 if is_over else LISTEN_S)
@@ -72,11 +75,11 @@ class InterleavedProcess:
         self._wake()
         return self.listen()
 
-    def dismiss(self) -> None:
+    def let_end(self) -> None:
         if not self._future.done():
             self._wake()
 
-    def answer(self) -> Answer:
+    def wait_for_answer(self) -> Answer:
         return self._future.result()
 
     def _wake(self) -> None:
@@ -88,7 +91,7 @@ class InterleavedProcess:
 def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
-    """The answers to one sample's order an arm, in their order."""
+    """Launches a process for each arm's order, lets them measure in turns, and returns their answers in this order."""
 
     def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
@@ -97,7 +100,7 @@ def measure_in_turns(
         (partial(launch, arm, order), arm.scratch / "turns") for arm, order in orders
     ]
     return interleave_processes(
-        launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at
+        launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.mark_free
     )
 
 
@@ -108,10 +111,11 @@ def interleave_processes(
     limit_s: float,
     on_ready: Callable[[float], None] = lambda moment: None,
 ) -> list[Answer]:
-    """Starts the processes, each with a folder for its pipes, gives them turns until all have measured; their answers.
+    """Starts the processes, each with a folder for its pipes, and gives them turns until all have measured.
 
-    They load their models STARTS at a time, warm up one after the other once all are loaded, and end together. The
-    order of turns is drawn anew each time around. A process that dies or hangs ends its own sample alone.
+    Returns their answers in this order. They load their models MAX_STARTING at a time, after which `on_ready` is called
+    with the moment; they warm up one after the other once all are loaded, and end together. The order of turns is drawn
+    anew each time around. No turn begins after `limit_s`. A process that dies or hangs ends its own sample alone.
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
@@ -132,12 +136,12 @@ def interleave_processes(
         resting = _go_around(at_work, dice=dice, limit=limit)
         _go_around(resting, dice=dice, limit=limit)
         for seat in seats:
-            seat.dismiss()
-        return [seat.answer() for seat in seats]
+            seat.let_end()
+        return [seat.wait_for_answer() for seat in seats]
 
 
 def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
-    """Gives turns until nobody wants another or the limit is there; those that wait with something to trace."""
+    """Gives turns until nobody wants another or the limit is there; returns those that have something to trace."""
     resting: list[InterleavedProcess] = []
     while seats and time.monotonic() < limit:
         dice.shuffle(seats)

@@ -122,5 +122,5 @@ _BUDGETS: dict[Budget, BudgetPart] = {
 }
 
 
-def runner_budget(budget: Budget) -> BudgetPart:
+def make_budget_part(budget: Budget) -> BudgetPart:
     return _BUDGETS[budget].copy()

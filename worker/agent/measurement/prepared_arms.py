@@ -55,9 +55,9 @@ class PreparedArm:
 def prepare_arms(
     order: BlockOrder, *, environment: NodeEnvironment, folder: Path, is_cancelled: Callable[[], bool]
 ) -> tuple[list[PreparedArm], dict[int, Reason]]:
-    """Install and copy what every arm needs; an arm that cannot have it gets its reason, the others go on.
+    """Installs the runtime and copies the files of every arm. Returns the arms that are ready, and reasons by arm.
 
-    Threads are counted here too: whoever planned the block may have known another machine, or none.
+    An arm that cannot be had, or asks for more threads than this machine has, gets a reason, and the others go on.
     """
     cores = psutil.cpu_count(logical=True)
     ready: list[PreparedArm] = []
@@ -85,13 +85,13 @@ def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, 
         place = folder / "bundles" / what.digest[:32]
         if place.is_dir():
             return place / what.main
-        return environment.cache.place_bundle(what, place, keep=needed)
+        return environment.cache.copy_bundle_to(what, place, keep=needed)
 
     def file(what: FileRef) -> Path:
         place = folder / "files"
         place.mkdir(parents=True, exist_ok=True)
         target = place / f"{what.sha256}.npz"
-        return target if target.exists() else environment.cache.place(what, place, name=target.name, keep=needed)
+        return target if target.exists() else environment.cache.copy_file_to(what, place, name=target.name, keep=needed)
 
     scratch = folder / f"arm-{arm.arm}"
     scratch.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ class Answer:
 def run_without_arm(
     order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
 ) -> Ending:
-    """A runner for an order that is no arm's: it reads `reads` and writes in `work`. Raises SandboxError."""
+    """Runs a runner for an order that is no arm's: it may read `reads` and write in `work`. Raises SandboxError."""
     python = runtime.python
     policy = Policy(
         read_only=(*interpreters.list_interpreter_paths(python), stage, reads),
@@ -83,11 +83,11 @@ class Launcher:
     def __exit__(self, *_: object) -> None:
         self._over.set()
 
-    def forget_last(self) -> None:
+    def forget_last_process(self) -> None:
         self._free_since = None
 
-    def free_at(self, moment: float) -> None:
-        """From this moment (of time.monotonic) on only the agent keeps the next process from being launched."""
+    def mark_free(self, moment: float) -> None:
+        """Sets the moment (of time.monotonic) from which the gap before the next process is counted."""
         self._free_since = moment
 
     def launch(
@@ -99,9 +99,10 @@ class Launcher:
         timeout_s: float | None = None,
         on_started: Callable[[Running], None] | None = None,
     ) -> Answer:
-        """Run one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
+        """Runs one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
 
-        Whatever the process does is an Answer; it never raises for it. `on_started` is given the running process.
+        `work_dir` is the one folder in which the process may write. Whatever the process does is an Answer, never an
+        exception. `on_started` is called with the running process.
         """
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
@@ -127,13 +128,13 @@ class Launcher:
                 )
         except SandboxError as error:
             return Answer(reason=Reason(code=ReasonCode.SANDBOX_MISSING, text=str(error)[:2000]))
-        self.free_at(launched_ns / 1e9 + ending.wall_s)
+        self.mark_free(launched_ns / 1e9 + ending.wall_s)
         answer = parse_ending(correct_ending(ending, before=kills, after=count_oom_kills()))
         answer.reason = add_memory_limit(answer.reason, arm.order.cell.session.memory_limit_mb)
         return answer
 
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
-        """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
+        """Makes the policy of an arm's process, which sees its interpreter, the stage, the model and its inputs."""
         if entry is not None and entry.building is not None:
             left_files.make_folder(arm.engines)
         return Policy(
@@ -151,7 +152,7 @@ class Launcher:
 
     @contextlib.contextmanager
     def _watching(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
-        """What is told of the process as it starts; inside the `with` it can be ended from outside."""
+        """Yields what is called with the process as it starts; inside the `with` a cancelled block kills it."""
         alive: list[Running] = []
 
         def started(running: Running) -> None:
@@ -182,7 +183,7 @@ CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled befo
 
 
 def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
-    """The reason with the memory limit under which the process crashed: a runtime that gets no memory may do so."""
+    """Adds the memory limit to the reason of a crash, as a runtime that gets no memory may crash; 0 MiB: no limit."""
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
         return reason
     text = f"{reason.text} It ran under a memory limit of {limit_mb:,} MiB, which it may have reached."
@@ -190,7 +191,7 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 
 
 def parse_ending(ending: Ending) -> Answer:
-    """The decoded reply of a process, or the reason why there is none."""
+    """Decodes the reply of a process that has ended, or makes the reason why there is none."""
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _reason_of_kind(ending)
     if answer.reason is not None:
@@ -211,7 +212,7 @@ def parse_ending(ending: Ending) -> Answer:
 
 
 def make_garbled_reason(detail: str) -> Reason:
-    """The reason of a reply that does not hold what it should."""
+    """Makes the reason of a reply that cannot be read; `detail` says in words what is wrong with it."""
     return Reason(
         code=ReasonCode.GARBLED,
         text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."[

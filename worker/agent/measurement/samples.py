@@ -42,13 +42,13 @@ class _Rates(BaseModel):
 
 @dataclass
 class LoadRates:
-    """Rates, and why there are none, by everything of a cell but its runtime."""
+    """The rates of requests that cells under load are measured at, which all runtimes of a cell share."""
 
     _found: dict[str, list[float]] = field(default_factory=dict)
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
-    def look(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
-        """Search by a launch that is no sample, where that is asked for and no arm before had an answer."""
+    def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
+        """Searches the rates of an arm's cell by a launch that is no sample, unless they are known or not asked for."""
         key = _without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
             return
@@ -58,10 +58,10 @@ class LoadRates:
         except ValidationError:
             self._reasons[key] = answer.reason or make_garbled_reason("a search without rates")
 
-    def of(self, arm: PreparedArm) -> list[float]:
+    def find(self, arm: PreparedArm) -> list[float]:
         return self._found.get(_without_runtime(arm), [])
 
-    def why_none(self, arm: PreparedArm) -> Reason | None:
+    def find_reason(self, arm: PreparedArm) -> Reason | None:
         key = _without_runtime(arm)
         return None if key in self._found else self._reasons.get(key)
 
@@ -95,9 +95,9 @@ class Sampler:
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """A sample of each arm, in this order; those that took turns come all at once."""
+        """Measures a sample of each arm, and yields them in this order; those that took turns come all at once."""
         for arm in arms:
-            self.rates.look(arm, launch=partial(self._launch, arm))
+            self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
             for position, arm in enumerate(arms):
                 yield self._alone(arm, position=position)
@@ -110,7 +110,7 @@ class Sampler:
             is_busy = len(disturbed) > BUSY_SHARE * len(arms)
             if not disturbed or is_busy or not self.pace.may_repeat:
                 break
-            with self.pace.repeating():
+            with self.pace.time_repeats():
                 taken |= self._by_turns(disturbed, remeasured=again, dice=dice)
         yield from (taken[position] for position in range(len(arms)))
 
@@ -130,12 +130,12 @@ class Sampler:
         for again in range(1, MAX_REMEASURES + 1):
             if not _is_disturbed(taken) or not self.pace.may_repeat:
                 break
-            with self.pace.repeating():
+            with self.pace.time_repeats():
                 taken = self._launched(arm, position=position, remeasured=again)
         return taken
 
     def _launched(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
-        if (reason := self.rates.why_none(arm)) is not None:
+        if (reason := self.rates.find_reason(arm)) is not None:
             return ArmSample(arm=arm.arm, position=position, reason=reason)
         answer = self._launch(arm)
         return self._with_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
@@ -145,23 +145,23 @@ class Sampler:
 
     def _with_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
         """The sample with the times of own nodes, where the launch traced some."""
-        times = self.traces.times(taken.arm, answer.reply) if self.traces is not None else ()
+        times = self.traces.parse_times(taken.arm, answer.reply) if self.traces is not None else ()
         if taken.sample is None or not times:
             return taken
         return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
     def _scenario(self, arm: PreparedArm) -> dict[str, object]:
         settings = scenarios.order_fields(arm.order.cell)
-        return {**settings, "rates": self.rates.of(arm)} if "rates" in settings else settings
+        return {**settings, "rates": self.rates.find(arm)} if "rates" in settings else settings
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
             **make_runner_order(arm, "sample"),
             "scenario": self._scenario(arm),
-            "budget": orders.runner_budget(self.budget),
+            "budget": orders.make_budget_part(self.budget),
             "gate_cpu_share": CPU_SHARE_GATE if is_contention_judged(arm) else None,
             "core": self.core if is_contention_judged(arm) else None,
-            **(self.traces.order(arm) if self.traces is not None else {}),
+            **(self.traces.make_order_part(arm) if self.traces is not None else {}),
         }
 
 
@@ -178,9 +178,10 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
-    """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work.
+    """Whether the arm's processor time tells that other programs disturbed it: one thread of the CPU provider alone.
 
-    Nor is it on an emulated processor, whose latencies are compared with nothing and cost twenty times as much.
+    Elsewhere other threads do the work. Nor is it told on an emulated processor, whose latencies are compared with
+    nothing and cost twenty times as much.
     """
     cell = arm.order.cell
     return (
@@ -193,7 +194,7 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 
 
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
-    """The sample in an answer, or the reason why there is none."""
+    """Reads the sample in an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:

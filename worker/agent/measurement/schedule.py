@@ -23,8 +23,8 @@ PAIR = 2
 SPARE = 2.0
 
 
-def round_order(arms: Sequence[int], *, round_number: int, seed: str) -> list[int]:
-    """The arms in the order they are measured in this round; the same for the same seed, arms and round.
+def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int]:
+    """Returns the arms in the order they are measured in this round; the same for the same seed, arms and round.
 
     Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place,
     and (for even k) follows every other once, so that heat or cache left by a neighbour hits all alike.
@@ -55,8 +55,10 @@ def _zigzag(count: int) -> list[int]:
 
 
 class BlockSchedule:
-    """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed.
-    `least`: how many rounds a verdict takes."""
+    """The clock of one block. `promised_s`: how long it should take; None: nothing was promised.
+
+    `limit_s`: after how many seconds it has failed. `least`: how many rounds a verdict takes.
+    """
 
     def __init__(
         self,
@@ -97,8 +99,8 @@ class BlockSchedule:
     def has_room_for_traces(self, arms: int) -> bool:
         return self._left_s >= arms * self._trace_s
 
-    def traceable(self, arms: int, *, rounds: int) -> int:
-        """How many of so many arms may be traced so often in the time that is left; those of one comparison at least.
+    def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
+        """Returns how many of `arms` arms may be traced `rounds` times in the time that is left, PAIR at least.
 
         One change that is explained says more than several with too few traces each.
         """
@@ -109,15 +111,15 @@ class BlockSchedule:
         return max(PAIR, int(self._left_s / each_s))
 
     @contextlib.contextmanager
-    def repeating(self) -> Iterator[None]:
-        """Around measuring disturbed samples again."""
+    def time_repeats(self) -> Iterator[None]:
+        """Counts the time inside the `with` as that of measuring disturbed samples again."""
         began = self._clock()
         yield
         self._repeats_s += self._clock() - began
 
     @contextlib.contextmanager
-    def measuring(self) -> Iterator[None]:
-        """Around a round."""
+    def time_round(self) -> Iterator[None]:
+        """Counts the time inside the `with`, without its repeats, as that of a round."""
         began, repeats_s = self._clock(), self._repeats_s
         yield
         self._rounds += 1
@@ -125,8 +127,8 @@ class BlockSchedule:
         self._round_s = self._clock() - began - (self._repeats_s - repeats_s)
 
     @contextlib.contextmanager
-    def tracing(self, arms: int) -> Iterator[None]:
-        """Around the first trace of so many arms."""
+    def time_traces(self, arms: int) -> Iterator[None]:
+        """Counts the time inside the `with` as that of the first trace of so many arms."""
         began = self._clock()
         yield
         self._trace_s = (self._clock() - began) / max(1, arms)

@@ -36,10 +36,10 @@ class _Points(BaseModel):
     points: tuple[_Point, ...] = Field(min_length=1)
 
 
-def run_curve(
+def measure_curve(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.find_meter
 ) -> CurveReport:
-    """One process that runs for `total_s` seconds, in points."""
+    """Runs an arm for `total_s` seconds in one process, and reports the points of its curve, with energy if known."""
     try:
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError:
@@ -68,9 +68,9 @@ def run_curve(
 def add_energy(
     found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
 ) -> CheckReport:
-    """The check of an arm with the energy of its inference, or the words that there is none to be read.
+    """Returns the check of an arm with the energy of its inference, or with words on why there is none.
 
-    Costs a process of its own, and only where a meter can be read.
+    It launches a process of its own, and only where a meter can be read. A check with a reason stays as it is.
     """
     if found.reason is not None:
         return found
@@ -92,7 +92,9 @@ def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> E
 
 
 def _spent_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
-    return energy.energy_per_inference_mj(readings, [(point.began_ns, point.ended_ns, point.n) for point in points])
+    return energy.compute_energy_per_inference_mj(
+        readings, [(point.began_ns, point.ended_ns, point.n) for point in points]
+    )
 
 
 def _run(
@@ -100,7 +102,7 @@ def _run(
 ) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
     order: RunnerOrder = {
         **make_runner_order(arm, "sustained"),
-        "budget": orders.runner_budget(Budget.QUICK),
+        "budget": orders.make_budget_part(Budget.QUICK),
         "sustained_s": total_s,
         "point_s": point_s,
     }

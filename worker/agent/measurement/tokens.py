@@ -27,9 +27,10 @@ class TokenizationError(ReasonedError):
 def write_token_ids(
     texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path, base_bytes: int = BASE_BYTES
 ) -> Path:
-    """The file of token ids, an array for each text under its name (`.npz`, of a child: not looked at yet).
+    """Writes texts as token ids into a `.npz`, an array for each text under its name, and returns its path.
 
-    `stage` is the staged runner, `work` an empty folder. Raises TokenizationError.
+    A sandboxed child wrote the file, so it still has to be checked. `stage` is the staged runner, `work` an empty
+    folder. Raises TokenizationError where the tokenizer refuses or fails.
     """
     asked, made = work / _TEXTS, work / _IDS
     asked.write_text(json.dumps(texts))

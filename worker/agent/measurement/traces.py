@@ -57,12 +57,12 @@ class Row(BaseModel):
     # what it asked of its provider's memory and kept; None: this runtime or session does not say
     memory_bytes: int | None = Field(default=None, ge=0, le=MAX_BYTES)
 
-    def executed(self) -> node_origins.Executed:
+    def as_executed(self) -> node_origins.Executed:
         return node_origins.Executed(
             name=self.name, op_type=self.op_type, provider=self.provider, index=self.index, path=self.path
         )
 
-    def own_node(self, origin: Origin) -> str:
+    def name_own_node(self, origin: Origin) -> str:
         return origin.node or "/".join((*self.path, self.name)) or self.op_type
 
 
@@ -90,7 +90,7 @@ class _Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Profiled:
-    """One profiled process, not mapped yet."""
+    """What one profiled process left, whose nodes are not mapped to the model's yet."""
 
     arm: PreparedArm
     trace_round: int
@@ -107,7 +107,7 @@ class Profiled:
         return self._left(self.reply.raw) if self.reply is not None else None
 
     def _left(self, name: str | None) -> Path | None:
-        """The plain file of this name in the folder. It is looked for there, because a reply names what it likes."""
+        """Finds the plain file of this name in the folder; it is looked for, because a reply names what it likes."""
         if self.folder is None or name is None:
             return None
         found = left_files.list_plain_files(self.folder, re.escape(name))
@@ -115,7 +115,7 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Run the trace pass; what it left lies in a folder of its own until `drop`."""
+    """Runs the trace pass of an arm; its files lie in a folder of their own until `delete_files`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
@@ -134,15 +134,15 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
 
 @dataclass
 class Mapper:
-    """Graphs of a block, each parsed once, in as few children as possible."""
+    """Maps the executed nodes of a block to its models' own nodes; each graph is parsed once, in a child."""
 
     work_dir: Path
     memory_bytes: int | None = None
     _models: dict[Path, Graph | None] = field(default_factory=dict)
     _optimized: dict[int, Graph | None] = field(default_factory=dict)
 
-    def learn(self, profiled: Sequence[Profiled]) -> None:
-        """Read the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
+    def read_graphs(self, profiled: Sequence[Profiled]) -> None:
+        """Reads the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
         models = {path for trace in profiled for path in (trace.arm.model, trace.arm.source)} - self._models.keys()
         saved = {
             trace.arm.arm: trace.optimized
@@ -156,19 +156,19 @@ class Mapper:
         self._models |= dict(zip(sorted(models), read, strict=False))
         self._optimized |= dict(zip(saved, read[len(models) :], strict=True))
 
-    def source_of(self, profiled: Profiled) -> Graph | None:
+    def find_source_graph(self, profiled: Profiled) -> Graph | None:
         return self._models.get(profiled.arm.source)
 
-    def origins(self, profiled: Profiled) -> list[Origin]:
+    def map_origins(self, profiled: Profiled) -> list[Origin]:
         return self._origins(profiled, profiled.reply.executed) if profiled.reply is not None else []
 
-    def origins_of_prompt(self, profiled: Profiled) -> list[Origin]:
+    def map_prompt_origins(self, profiled: Profiled) -> list[Origin]:
         prompt = profiled.reply.prompt if profiled.reply is not None else None
         return self._origins(profiled, prompt.executed) if prompt is not None else []
 
     def _origins(self, profiled: Profiled, rows: Sequence[Row]) -> list[Origin]:
         assert profiled.reply is not None
-        executed = [row.executed() for row in rows]
+        executed = [row.as_executed() for row in rows]
         model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
         if model is None or source is None:
             return [node_origins.UNMAPPED] * len(executed)
@@ -185,11 +185,11 @@ class Mapper:
 
 
 def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
-    """The report of one trace; the raw file of an arm's first trace is stored.
+    """Makes the report of one trace, and gives the raw file of an arm's first trace to `store`.
 
-    `has_edges`: operators tell which own nodes they read from, as far as the uploaded model's graph is known.
+    `has_edges`: operators tell which of the model's own nodes they read from, as far as its graph is known.
     """
-    origins, source = mapper.origins(profiled), mapper.source_of(profiled)
+    origins, source = mapper.map_origins(profiled), mapper.find_source_graph(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round
     reply = profiled.reply
     if reply is None or profiled.folder is None:
@@ -210,13 +210,13 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
-        prompt=_prompt(reply.prompt, mapper.origins_of_prompt(profiled)),
+        prompt=_prompt(reply.prompt, mapper.map_prompt_origins(profiled)),
         cache_copies=_cache_copies(reply, origins, source) if reply.prompt is not None and source is not None else (),
     )
 
 
 def delete_files(profiled: Profiled) -> None:
-    """Remove what the process left behind."""
+    """Deletes the folder of files that the process left behind."""
     if profiled.folder is not None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(profiled.folder)
@@ -242,7 +242,7 @@ def _prompt(found: _Prompt | None, origins: Sequence[Origin]) -> PromptTrace | N
 
 
 def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
-    """Own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
+    """Lists own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
     found = []
     for row, origin in zip(reply.executed, origins, strict=True):
         own = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
@@ -256,7 +256,7 @@ def _operators(
 ) -> tuple[Operator, ...]:
     operators = [
         Operator(
-            node=row.own_node(origin),
+            node=row.name_own_node(origin),
             covers=origin.covers,
             op_type=row.op_type,
             provider=row.provider,
@@ -272,7 +272,7 @@ def _operators(
 
 
 def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
-    """Own nodes that make what the nodes of an executed one read."""
+    """Lists own nodes that make what the nodes of an executed one read."""
     own = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
     makers = dict.fromkeys(maker.label for name in read if (maker := source.maker(name)) is not None)
@@ -305,15 +305,15 @@ _TIMES = TypeAdapter(NodeTimes)
 
 @dataclass
 class RoundTraces:
-    """What the launches of a block's rounds are asked to trace, and what their answers mean."""
+    """What the launches of a block's rounds are asked to trace, and how their answers are read."""
 
     _nodes: dict[int, dict[Key, str]] = field(default_factory=dict)
 
-    def learn(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
-        """Keeps which own node each executed one counts for, from an arm's first trace. `origins`: of its nodes.
+    def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
+        """Remembers from an arm's first trace which own node each executed one counts for, by `origins`.
 
-        Other providers than the CPU have none: what a device executes lies in no session that could be closed safely.
-        Nor have models with more nodes than a report names one by one.
+        It remembers none for other providers than the CPU, as what a device executes lies in no session that could be
+        closed safely, nor for models with more nodes than a report names one by one.
         """
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
@@ -321,19 +321,19 @@ class RoundTraces:
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MAX_NODES:
             return
         self._nodes[arm.arm] = {
-            _key(row): row.own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
+            _key(row): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
         }
 
-    def order(self, arm: PreparedArm) -> RunnerOrder:
-        """What a launch of this arm is told besides; nothing where its first trace did not work."""
+    def make_order_part(self, arm: PreparedArm) -> RunnerOrder:
+        """Makes the part of an order that asks a launch for a trace; empty where no nodes are remembered of the arm."""
         nodes = self._nodes.get(arm.arm)
         if not nodes:
             return {}
         runs = min(orders.ROUND_TRACE_RUNS, orders.ROUND_TRACE_EVENTS // len(nodes))
         return {"is_traced": True, "trace_runs": runs, "trace_s": orders.ROUND_TRACE_S}
 
-    def times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
-        """µs of each own node of the arm, in the order of their names; none where the answer is about other nodes."""
+    def parse_times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
+        """Reads the µs of each own node of an arm, ordered by name; none where the answer is about other nodes."""
         nodes = self._nodes.get(arm, {})
         try:
             rows = _ROWS.validate_python(reply.get("traced", ()))
