@@ -20,7 +20,7 @@ from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
-from farm.rules.wording.vocabulary import LOSSES
+from farm.rules.wording.vocabulary import ENDINGS, LOSSES
 
 # what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on; what a
 # program waits for once is asked for by name
@@ -214,10 +214,13 @@ def _checks(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str]]:
     old, new, comparison = pair.old, pair.new, pair.comparison
     where, than = _named(old, new)
     if not _is_done(new):
-        return [("failed", f"{where} is {new.status}: {_why(new)}")] if _is_done(old) else []
+        return [("failed", f"{where} {ENDINGS[new.status]}: {_why(new)}")] if _is_done(old) else []
     if not _is_done(old):
         return [
-            ("undecided", f"{where} has nothing to be compared with: {cell_label(old)} is {old.status}: {_why(old)}")
+            (
+                "undecided",
+                f"{where} has nothing to be compared with: {cell_label(old)} {ENDINGS[old.status]}: {_why(old)}",
+            )
         ]
     told = None if comparison is None else change_between(comparison, old, new)
     if comparison is None or told is None:

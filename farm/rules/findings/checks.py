@@ -13,6 +13,7 @@ from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import is_less_accurate, is_wrong
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.tracing.placement import cell_changes
+from farm.rules.wording.vocabulary import ENDINGS
 
 # both sides fail parity: errors that grew by this factor are worse
 WORSE_PARITY = 2.0
@@ -127,7 +128,7 @@ def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     elif pair.old.status is CellStatus.DONE:
         old, new = pair.names
         how = "ran with wrong outputs" if is_wrong(pair.old) else "worked"
-        text = f"{series_label(pair.new)} {how} on {old} and is {pair.new.status} on {new}: "
+        text = f"{series_label(pair.new)} {how} on {old} and {ENDINGS[pair.new.status]} on {new}: "
         yield Change("worse", text + _why(pair.new))
     elif pair.new.status is CellStatus.DONE:
         old, new = pair.names

@@ -119,6 +119,15 @@ STATES = {
     "not_measured": Sign("·", "not measured", "quiet"),
 }
 
+# how a cell without figures ended, as the end of a sentence about it
+ENDINGS = {
+    "refused": "is refused",
+    "failed": "fails",
+    "timeout": "takes too long",
+    "crashed": "crashes",
+    "cancelled": "was cancelled",
+}
+
 
 def sign_of(word: str) -> Sign:
     return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")

@@ -168,7 +168,7 @@ def test_a_version_that_fails_where_the_one_before_ran_alerts_and_the_other_way_
         )
     )
     assert [finding.kind for finding in worse.findings] == ["failed"]
-    assert "worked on base and is failed on new: It died." in worse.findings[0].text
+    assert "worked on base and fails on new: It died." in worse.findings[0].text
     assert "works on new; on base it did not." in better.news[0]
 
 

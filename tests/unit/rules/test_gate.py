@@ -142,7 +142,7 @@ def test_cells_that_differ_in_anything_have_names_of_their_own() -> None:
 def test_a_candidate_that_no_longer_runs_is_failed_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="killed by SIGSEGV")
     (finding,) = _judged(_document(status=CellStatus.CRASHED, reason=reason), fail_on=["failed"]).findings
-    assert finding.text.endswith("is crashed: killed by SIGSEGV")
+    assert finding.text.endswith("crashes: killed by SIGSEGV")
 
 
 def test_a_pair_that_never_ran_is_no_new_failure() -> None:

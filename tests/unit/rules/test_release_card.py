@@ -96,7 +96,7 @@ def test_the_gravest_of_several_points_stands_for_all() -> None:
 
 def test_a_change_of_one_point_is_named_by_it_and_hides_no_other() -> None:
     """ "encoder_dyn: fails" stood of one whose fp32 ran, and was 23 % slower."""
-    half, words = {"precision": "fp16"}, "ran with wrong outputs on onnxruntime==1.29.0 and is crashed"
+    half, words = {"precision": "fp16"}, "ran with wrong outputs on onnxruntime==1.29.0 and crashes"
     fails = measured(old={**half, "parity": WRONG}, new={**half, **CRASHED}, is_compared=False, run=2)
     found = card(row("encoder_dyn", measured("slower", 1.23), fails))
     assert (found.headline, found.because) == (
