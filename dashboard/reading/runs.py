@@ -67,10 +67,11 @@ def confidence(lead: Lead) -> Entry:
 
 
 def what(lead: Lead) -> Entry:
-    """What was compared, with what both were measured, and why no figures came of it."""
+    """What was compared, with what both were measured, why no figures came of it, and which settings failed."""
     where = ", ".join(filter(None, (lead.where, f"on {lead.node}" if lead.node else "")))
     why = lead.reason if lead.ratio is None and lead.p50_ms is None else ""
-    return Entry(lead.step, soft=". ".join(filter(None, (where, why))))
+    why = why.rstrip(".") if lead.unfinished else why
+    return Entry(lead.step, soft=". ".join(filter(None, (where, why, lead.unfinished))))
 
 
 def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:

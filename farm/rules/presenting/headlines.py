@@ -116,16 +116,18 @@ def lost_providers(cell: Cell) -> list[str]:
 
 def unmeasured_of(document: Document, found: Opening) -> str:
     """How many cells were refused and which failed, beside comparisons; else what was measured says it."""
-    own = [cell for cell in document.cells if cell.twin_of is None]
-    refused, failed = (
-        sum(cell.status == "refused" for cell in own),
-        [cell for cell in own if sign_of(cell.status).tone == "bad"],
-    )
     if found.lead is None and not found.left_out:
         return ""
+    own = [cell for cell in document.cells if cell.twin_of is None]
+    refused, unfinished = sum(cell.status == "refused" for cell in own), _unfinished(own)
     said = [f"{refused} of {counted(len(own), 'cell')} {'was' if refused == 1 else 'were'} refused"] if refused else []
-    said += [f"{len(failed)} of {counted(len(own), 'cell')} did not finish ({named(failed, own)})"] if failed else []
+    said += [unfinished] if unfinished else []
     return f"{'; '.join(said)}." if said else ""
+
+
+def _unfinished(own: Sequence[Cell]) -> str:
+    failed = [cell for cell in own if sign_of(cell.status).tone == "bad"]
+    return f"{len(failed)} of {counted(len(own), 'cell')} did not finish ({named(failed, own)})" if failed else ""
 
 
 def named(some: Collection[Cell], among: Collection[Cell]) -> str:
@@ -187,6 +189,7 @@ class Lead(Message):
     compares nothing has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell
     stand beside it, of processor time where `quantity` says so. A run that measured nothing has the fate of its cells
     as its verdict, one with wrong outputs or providers that did not start has those, and its `step` names the settings.
+    `unfinished`: which settings of a run that measured something failed.
     """
 
     verdict: str = ""
@@ -201,6 +204,7 @@ class Lead(Message):
     step: str = ""
     where: str = ""
     node: str = ""
+    unfinished: str = ""
     p50_ms: float | None = None
     p50_ci_ms: tuple[float, float] | None = None
 
@@ -212,10 +216,15 @@ class Lead(Message):
 
 def lead_of(document: Document) -> Lead:
     """What the headline of this document is about."""
-    cells = {cell.id: cell for cell in document.cells}
     own = [cell for cell in document.cells if cell.twin_of is None]
-    opening = opening_of(document.comparisons, cells)
     measured = [cell for cell in own if cell.p50_ms is not None]
+    lead = _leading(document, own, measured)
+    return lead.model_copy(update={"unfinished": _unfinished(own)}) if measured else lead
+
+
+def _leading(document: Document, own: list[Cell], measured: Sequence[Cell]) -> Lead:
+    cells = {cell.id: cell for cell in document.cells}
+    opening = opening_of(document.comparisons, cells)
     if opening.wrong:
         return _marked(WRONG, opening.wrong, measured, reason=why_wrong(opening.wrong[0]))
     if opening.is_elsewhere_first:

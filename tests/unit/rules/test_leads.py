@@ -197,3 +197,14 @@ def test_a_model_that_grew_keeps_its_first_letter_and_all_sizes_are_told() -> No
     )
     assert sentences.verdict_line(found).startswith("new is bigger: peak address space 139 MiB instead of 107 MiB and")
     assert answer_of(with_sentence(found)).rest.startswith("new is bigger: ")
+
+
+def test_a_run_says_in_its_row_which_settings_failed() -> None:
+    """A run whose fp16 crashed with the new release told of its wrong outputs alone in every list."""
+    crashed = cell("c3", p50_ms=None, precision="fp16", status="crashed")
+    gone = "1 of 3 cells did not finish (fp16)"
+    assert lead_of(document([cell(), NEW, crashed], [compared()])).unfinished == gone
+    assert lead_of(document([cell(), cell("c2", batch=8, parity=WRONG), crashed])).unfinished == gone
+    assert lead_of(document([cell(), cell("c2", batch=8), crashed])).unfinished == gone
+    assert lead_of(document([cell(), NEW], [compared()])).unfinished == ""
+    assert lead_of(document([crashed])).unfinished == ""
