@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from farm.accounts.selectors import count_people_seen, last_backup
-from farm.fleet.selectors.nodes import nodes_online
+from farm.fleet.selectors.nodes import count_nodes_online
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
@@ -89,6 +89,6 @@ def _sign_in() -> Step:
 
 
 def _node(user: "User") -> Step:
-    online, nodes = nodes_online(user)
+    online, nodes = count_nodes_online(user)
     words = f"{online} of {numbers.counted(nodes, 'node')} online." if nodes else "No node has joined yet."
     return Step("First node", nodes > 0, words, page=("dashboard:fleet", "Add a node"), document="nodes")

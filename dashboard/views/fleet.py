@@ -105,7 +105,7 @@ def invite(request: HttpRequest) -> HttpResponse:
 def _fleet(request: HttpRequest) -> dict[str, object]:
     """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
     user = person(request)
-    nodes = paged(request, selectors.nodes_listed(user))
+    nodes = paged(request, selectors.nodes_without_logs(user))
     now = now_of(user, nodes)
     forecast = Forecast()
     waits = next_of(user, nodes, forecast=forecast)
@@ -125,10 +125,10 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         "headline": headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,
         "page": nodes,
-        "alarms": selectors.fleet_false_alarms(user),
+        "alarms": selectors.false_alarms_of_fleet(user),
         "queues": Table.of("queues", "What waits for which hardware", COLUMNS, waiting),
         "lendings": offered(request),
-        "trials": answerable(selectors.trials_asked_of(user)[:SHOWN], user),
+        "trials": answerable(selectors.trials_awaiting_answer(user)[:SHOWN], user),
         "team_choice": team_choice(user),
     }
 
@@ -146,7 +146,7 @@ SHOWN = 200
 def offered(request: HttpRequest) -> list[dict[str, object]]:
     """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
     user = person(request)
-    rows = list(selectors.lendings_to(user)[:SHOWN])
+    rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
     # asked once a team
     managed = {team for team in {row.team for row in rows} if can_manage(user, team=team)}
     return [{"lending": row, "buttons": BUTTONS[row.state] if row.team in managed else ()} for row in rows]

@@ -189,7 +189,7 @@ def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
     The workshop made it (farm.registry.services.products): no byte of a model is read by this process.
     """
     version = selectors.version(person(request), version_id)
-    path = services.outline_of(version)
+    path = services.find_or_order_outline(version)
     if path is None:
         made = "The graph is being prepared; ask again in a moment."
         headers = {"Retry-After": "2", "Cache-Control": "no-store"}

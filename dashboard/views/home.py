@@ -17,8 +17,8 @@ from dashboard.reading.facts import Fact
 from dashboard.views.access import page, person
 from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
-from farm.fleet.selectors import nodes_listed
-from farm.fleet.selectors.nodes import nodes_online
+from farm.fleet.selectors import nodes_without_logs
+from farm.fleet.selectors.nodes import count_nodes_online
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
 from farm.rules.presenting.tables import Table
@@ -49,9 +49,9 @@ def home(request: HttpRequest) -> HttpResponse:
         {"run": run, "ended": ended, "planned": planned or 1, "state": states[run.pk]} for run, ended, planned in known
     ]
     open_count, searches = open_run_counts(user)
-    online, node_count = nodes_online(user)
+    online, node_count = count_nodes_online(user)
     counts = count_alerts_by_list(user)
-    nodes = list(nodes_listed(user).order_by("-state", "name")[:NODES])
+    nodes = list(nodes_without_logs(user).order_by("-state", "name")[:NODES])
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
     needing = f"{numbers.counted(counts['open'], 'open alert')} {'needs' if counts['open'] == 1 else 'need'} you"
     no_fleet = "no node has joined yet" if has_team else ""

@@ -31,7 +31,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
     row = selectors.model(person(request), model_id)
     typed = fields(request, ("name", "labels", "description"))
     try:
-        services.describe_model(
+        services.edit_model(
             model=row,
             by=person(request),
             name=typed["name"],
@@ -75,7 +75,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """What is said of a version."""
     row = selectors.version(person(request), version_id)
     note = fields(request, ("note",))["note"]
-    order = partial(services.describe_version, version=row, by=person(request), note=note)
+    order = partial(services.edit_version_note, version=row, by=person(request), note=note)
     carry_out(request, order, lambda version: f"The note of {version} is saved.")
     return redirect(version_address(row))
 
@@ -124,7 +124,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
             carry_out(request, order, partial(removed, row.name))
         else:
             labels = [*row.labels, *labels_of(typed["labels"])]
-            label = partial(services.describe_model, model=row, by=user, labels=labels)
+            label = partial(services.edit_model, model=row, by=user, labels=labels)
             carry_out(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
     return redirect("dashboard:models")
 

@@ -194,7 +194,7 @@ def models(request: HttpRequest) -> HttpResponse:
 def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
     """Models as lists show them: with the last run of each, and how it stands by its watches."""
     last, stands = pages.last_runs(listed), trends.standings_of(listed)
-    states = selectors.newest_states(listed)
+    states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
     watches = find_watch_of_each(row for row in listed if row.pk not in stands)
     made = []
@@ -252,7 +252,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **_answer(request, row),
         **_newest_map(leading),
         "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
-        "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
+        "removed": list(selectors.removed_versions(row, user=person(request))[:100]),
         **_find(chosen, may_write=context["may_write"] is True),
         **more,
     }

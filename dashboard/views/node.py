@@ -193,7 +193,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "floor": floor,
         "floor_table": floor_table(floor),
         "alarms": selectors.false_alarms(row),
-        "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
+        "events": list(selectors.node_events(row)[:EVENTS_SHOWN]),
         "now": now_of(user, [row])[row.pk],
         "next": waiting_table(next_of(user, [row])[row.pk]),
         "ledger": work,

@@ -26,7 +26,7 @@ from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import explain_origin
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
-from farm.registry.selectors import versions_named
+from farm.registry.selectors import version_ids_of_model_name
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.presenting.lines import BUSY, is_by_processor
@@ -315,7 +315,7 @@ def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> Query
     """Those that the search and the filters of the address leave."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
-        rows = rows.filter(version__in=versions_named(wanted))
+        rows = rows.filter(version__in=version_ids_of_model_name(wanted))
     if values["state"] == RunState.RUNNING:
         rows = rows.filter(state__in=pages.OPEN_RUNS)
     elif values["state"]:

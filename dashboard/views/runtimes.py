@@ -16,7 +16,7 @@ from farm.alerts.selectors.histories import read_history
 from farm.alerts.selectors.pages import list_index_looks
 from farm.alerts.selectors.releases import list_published
 from farm.contract.cells import Runtime
-from farm.fleet.selectors import loads_seen_on, nodes_listed
+from farm.fleet.selectors import collect_loads, nodes_without_logs
 from farm.fleet.states import NodeHealth
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
@@ -100,7 +100,7 @@ def board(
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
     prefix = f"{distribution}=="
-    learnt = loads_seen_on(nodes)
+    learnt = collect_loads(nodes)
     installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
@@ -196,7 +196,7 @@ def as_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
 def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
     user = person(request)
-    nodes = list(nodes_listed(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
+    nodes = list(nodes_without_logs(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = list_index_looks()
     names = distributions(nodes, asked)
     wanted = request.GET.get("distribution", "")

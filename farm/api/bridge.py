@@ -34,7 +34,7 @@ from farm.base.errors import API_ROOT
 from farm.base.refusals import Invalid, NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
 from farm.registry.storage import check_free_space, incoming_dir
-from farm.registry.upload_handler import check_length
+from farm.registry.upload_handler import check_upload_size
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -112,7 +112,7 @@ class Bridge:
                 raise make_too_large(f"{length:,}", MAX_FORM_BYTES)
             return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_free_space())
         await self._in_thread(check_uploader, request, sender)
-        await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
+        await self._in_thread(check_upload_size, max(0, (length or 0) - AROUND_FILES_BYTES))
         # a piece of a resumable upload: docs/uploads.md
         accepts_partial = scope["method"] == "PATCH" and not read_header(scope, b"upload-checksum")
         return await self._spool_upload(receive, person=sender.pk, accepts_partial=accepts_partial)

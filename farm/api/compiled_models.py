@@ -7,7 +7,7 @@ from pydantic import Field
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.base.refusals import Gone, Missing, NotAllowed
-from farm.registry.selectors import stored_path
+from farm.registry.selectors import find_stored_file
 from farm.rules.reporting import compiled_models as words
 from farm.runs import selectors
 from farm.runs.models import CompiledModel, Run
@@ -60,7 +60,7 @@ def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
         raise NotAllowed(f"Only members can download what was compiled in run {run_id}: it is a model.")
     found = _found(run, cell)
     name = selectors.compiled_name(selectors.cell_document(run, cell))
-    stored = stored_path(found.blob.sha256).open("rb")
+    stored = find_stored_file(found.blob.sha256).open("rb")
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 

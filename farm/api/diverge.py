@@ -9,7 +9,7 @@ from pydantic import Field
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.base.refusals import Missing, NotAllowed
-from farm.registry.selectors import stored_path
+from farm.registry.selectors import find_stored_file
 from farm.runs import selectors, services
 from farm.runs.models import Divergence
 from farm.runs.selectors import divergences
@@ -86,6 +86,6 @@ def part(request: HttpRequest, divergence_id: int) -> FileResponse:
         raise NotAllowed(f"Only members can download the part of the model that belongs to divergence {divergence_id}.")
     if row.part is None:
         raise Missing(f"Divergence {divergence_id} has no part to download.")
-    path = stored_path(row.part.sha256)
+    path = find_stored_file(row.part.sha256)
     name = f"run-{row.arm.block.run_id}-{row.arm.name}-part.zip"
     return FileResponse(path.open("rb"), content_type="application/zip", filename=name, as_attachment=True)

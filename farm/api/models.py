@@ -57,7 +57,7 @@ class Search(Schema):
 def models(request: HttpRequest, asked: Query[Search], paging: Query[Paging]) -> list[ModelOut]:
     """Models of your teams, by name."""
     user = person(request)
-    rows = selectors.models_removed(user) if asked.removed else selectors.models_visible_to(user)
+    rows = selectors.removed_models(user) if asked.removed else selectors.models_visible_to(user)
     found = rows.filter(name__icontains=asked.search.replace("\x00", "")) if asked.search else rows
     return [_model(ModelOut, model) for model in paging.of(found)]
 
@@ -68,7 +68,7 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     user = person(request)
     found = selectors.model(user, model_id)
     versions = selectors.newest_versions(found, user=user, limit=PAGE)
-    removed = selectors.versions_removed(found, user=user)[:PAGE]
+    removed = selectors.removed_versions(found, user=user)[:PAGE]
     return _model(
         ModelPageOut,
         found,
@@ -82,9 +82,7 @@ def describe(request: HttpRequest, model_id: int, payload: Described) -> ModelOu
     """Change a model's name, description or labels; what is left out stays."""
     user = person(request)
     model = selectors.model(user, model_id)
-    services.describe_model(
-        model=model, by=user, name=payload.name, description=payload.description, labels=payload.labels
-    )
+    services.edit_model(model=model, by=user, name=payload.name, description=payload.description, labels=payload.labels)
     return _model(ModelOut, model)
 
 
@@ -121,7 +119,7 @@ def version_file(request: HttpRequest, version_id: int, name: str) -> FileRespon
     row = selectors.version(person(request), version_id)
     if not can_write(person(request), team=row.model.team):
         raise NotAllowed(f"Only members can download the files of {row}.")
-    return _download(selectors.version_file(row, name), name)
+    return _download(selectors.open_version_file(row, name), name)
 
 
 @router.get(
@@ -133,7 +131,7 @@ def variant_file(request: HttpRequest, variant_id: int, name: str) -> FileRespon
     row = selectors.variant(person(request), variant_id)
     if not can_write(person(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can download the files of variant {variant_id}: it is a model.")
-    return _download(selectors.variant_file(row, name), name)
+    return _download(selectors.open_variant_file(row, name), name)
 
 
 def _download(stored: BinaryIO, name: str) -> FileResponse:
@@ -146,7 +144,7 @@ def describe_version(request: HttpRequest, version_id: int, payload: VersionNote
     user = person(request)
     version = selectors.version(user, version_id)
     if payload.note is not None:
-        services.describe_version(version=version, by=user, note=payload.note)
+        services.edit_version_note(version=version, by=user, note=payload.note)
     if payload.is_kept is not None:
         services.keep_version(version=version, by=user, is_kept=payload.is_kept)
     return version_out(version)

@@ -19,7 +19,7 @@ from farm.api.description import answering
 from farm.api.plan import RunOrder
 from farm.api.shapes import Paging, shaped
 from farm.contract.api.runs import ProgressOut, RunOut
-from farm.registry.selectors import stored_path, version
+from farm.registry.selectors import find_stored_file, version
 from farm.rules.presenting.spreadsheets import csv_of, rows_of
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
@@ -195,7 +195,7 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
     """A raw Chrome trace, as Perfetto opens it; compressed where `Accept-Encoding` names gzip."""
     found = selectors.trace(person(request), trace_id)
     name = f"run-{found.attempt.block.run_id}-{found.attempt.block.number}-{found.arm}-{found.trace_round}.json"
-    path, takes_gzip = stored_path(found.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
+    path, takes_gzip = find_stored_file(found.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
     # unpacked piece by piece: what a node may store is bounded (farm.contract.node)
     body = path.open("rb") if takes_gzip else gzip.open(path)  # noqa: SIM115 (the response closes it)
     response = FileResponse(body, content_type="application/json", filename=name)

@@ -13,7 +13,7 @@ from farm.registry import selectors, services
 from farm.registry.models import Version
 from farm.registry.states import FileRole, VersionState
 from farm.registry.storage import Draft
-from farm.registry.upload_handler import StoredUpload, read_body
+from farm.registry.upload_handler import StoredUpload, receive_body
 
 router = Router(tags=["registry"])
 # fields whose name says what their file is; any other field's files say it by their own names
@@ -95,7 +95,7 @@ def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
     # whoever may not upload there is told so before the body is read
     team = team_to_write(person(request), name=to.team)
-    draft = read_body(request, name=to.file)
+    draft = receive_body(request, name=to.file)
     # the team that was asked about, whatever becomes of the others while the body comes
     version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=team.name)
     return _answer(request, version)

@@ -1,4 +1,4 @@
-"""What is typed on a machine that joins, and what keeps other machines out."""
+"""The commands to type on a machine that joins the farm, and warnings where no machine or browser can."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ TAB = "/api/node/v1/tab/index.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
-    """Commands for the machine that joins, in the order in which they are typed. `warning`: empty where none is due.
+class JoinCommands:
+    """The commands for a machine that joins, in the order in which they are typed.
 
-    `tab`: the address by which a browser joins instead; empty where none can, and `tab_warning` then says why.
+    `warning` says why other machines cannot join, and is empty where they can. `tab` is the address at which a browser
+    joins instead; where none can, it is empty and `tab_warning` says why.
     """
 
     install: str
@@ -31,23 +32,23 @@ class Joining:
     tab_warning: str
 
 
-def make_join_commands(code: str) -> Joining:
-    """How a machine joins with this one-off code."""
-    return Joining(
+def make_join_commands(code: str) -> JoinCommands:
+    """Make the commands by which a machine joins with this enrolment code."""
+    return JoinCommands(
         install=make_install_command(),
         enroll=f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}",
         start=START,
-        warning=warn_of_address(),
-        tab="" if warn_of_tab_address() else f"{settings.GATEWAY_URL}{TAB}#{code}",
-        tab_warning=warn_of_tab_address(),
+        warning=explain_unreachable_address(),
+        tab="" if explain_unusable_tab_address() else f"{settings.GATEWAY_URL}{TAB}#{code}",
+        tab_warning=explain_unusable_tab_address(),
     )
 
 
 def make_install_command() -> str:
-    """Installs the farm's own release into an environment of its own, from the farm, checked by its digest.
+    """Make the shell command that installs the farm's own wheel, checked by its sha256, into a virtual environment.
 
-    Quoted so that POSIX shells and Windows take it; a link and not an index, for whoever registers the name on a public
-    index would else be asked too.
+    It is quoted for POSIX shells and Windows alike. It names a link and not an index: otherwise pip would also ask the
+    public index, where anybody may register the name.
     """
     return (
         f"python3 -m venv {ENVIRONMENT} && . {ENVIRONMENT}/bin/activate && "
@@ -60,8 +61,8 @@ def make_wheel_link() -> str:
     return f"{settings.PUBLIC_URL}{INSTALL}{wheel.name}#sha256={wheel.sha256}"
 
 
-def warn_of_address() -> str:
-    """Why other machines cannot reach this farm, and what to set; empty where they may."""
+def explain_unreachable_address() -> str:
+    """Say why other machines cannot reach this farm, and what to set; empty where they can."""
     names = (("ONNXFARM_PUBLIC_URL", settings.PUBLIC_URL), ("ONNXFARM_GATEWAY_URL", settings.GATEWAY_URL))
     local = {name: url for name, url in names if _is_local(url)}
     if not local:
@@ -74,10 +75,10 @@ def warn_of_address() -> str:
     )
 
 
-def warn_of_tab_address() -> str:
-    """Why no browser can join at this address, and what to set; empty where one can.
+def explain_unusable_tab_address() -> str:
+    """Say why no browser can join at this farm's address, and what to set; empty where a browser can.
 
-    Browsers keep keys and share memory between threads on https:// alone, and on their own machine.
+    Browsers keep keys and share memory between threads only at https:// addresses, and on their own machine.
     """
     url = settings.GATEWAY_URL
     if url.startswith("https://") or _is_local(url):

@@ -1,4 +1,4 @@
-"""The wheel that nodes install: this farm's own files, written the same way by every process of it.
+"""Builds the wheel that nodes install from the files of this farm, the same bytes in every process of it.
 
 No index carries onnxfarm, and a node has to speak the farm's version. The wheel is zipped from the files that the farm
 runs, in a checkout with the metadata that pyproject.toml says, else with those of the installed distribution: a build
@@ -24,19 +24,19 @@ from packaging.requirements import Requirement
 
 NAME = "onnxfarm"
 ROOT = Path(__file__).resolve().parents[2]
-# zip has no earlier moment, and none of these files has one that matters
+# the earliest time that a zip can hold: the same for all files, so that equal files give equal wheels
 MOMENT = (1980, 1, 1, 0, 0, 0)
 MODE = 0o644 << 16
-# nothing else that somebody left in a checkout is given to everybody who asks
+# only these files are packed: the wheel is public, and a checkout may hold others
 PACKAGED = ("*.py", "*.json", "*.npz", "*.html", "*.css", "*.js", "*.svg", "*.yaml", "py.typed", "LICENSE")
-# of an installed distribution's folder of metadata, what a wheel has too; the rest tells how it was installed
+# files of an installed distribution's metadata that a wheel has too; the others say how it was installed
 KEPT = ("METADATA", "entry_points.txt", "licenses/*")
 TAG = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A file to install. `sha256`: of its bytes, in hexadecimal digits."""
+    """A wheel file with the sha256 of its content in hexadecimal digits."""
 
     name: str
     content: bytes
@@ -44,23 +44,26 @@ class Wheel:
 
 
 class NoWheelError(RuntimeError):
-    """The farm's own files were not found. The message says where they were looked for."""
+    """The farm's own files were not found. The message says where they were searched."""
 
 
 @lru_cache(maxsize=1)
 def build_farm_wheel() -> Wheel:
-    """This farm's wheel; written once in a process. Raises NoWheelError."""
+    """Build the wheel of this farm, once in each process, from its checkout or its installed distribution.
+
+    Raises NoWheelError where there is neither.
+    """
     checkout = find_checkout()
     return _of_installed() if checkout is None else build_wheel(checkout)
 
 
 def find_checkout(code: Path = ROOT) -> Path | None:
-    """The folder that this farm runs from as it lies, with the file that a wheel is built from; None: installed."""
+    """Return the folder of the checkout that this farm runs from; None where it was installed."""
     return code if (code / "pyproject.toml").exists() else None
 
 
 def build_wheel(checkout: Path) -> Wheel:
-    """The wheel of a checkout, as its pyproject.toml says it."""
+    """Build the wheel of a checkout, with the packages and metadata of its pyproject.toml."""
     said = tomllib.loads((checkout / "pyproject.toml").read_text())
     project, packages = said["project"], said["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     files = dict(_packaged(checkout, packages))
@@ -71,7 +74,7 @@ def build_wheel(checkout: Path) -> Wheel:
 
 
 def _of_installed(name: str = NAME) -> Wheel:
-    """The wheel that this farm was installed from, as far as its files are still there."""
+    """Build the wheel again that this farm was installed from, from the files that are still there."""
     try:
         installed = distribution(name)
     except PackageNotFoundError:
@@ -96,7 +99,7 @@ def _packaged(root: Path, packages: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 
 def _metadata(project: Mapping[str, object]) -> bytes:
-    """Core metadata 2.4; what an extra asks for is marked with its name."""
+    """Make the METADATA file (core metadata 2.4); requirements of an extra are marked with its name."""
     lines = ["Metadata-Version: 2.4"]
     heads = {
         "Name": "name",

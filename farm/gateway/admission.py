@@ -17,7 +17,7 @@ from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 from farm.base.secrecy import hash_secret
 from farm.fleet.models import Node
-from farm.fleet.selectors import node_of_secret
+from farm.fleet.selectors import find_node_of_secret
 from farm.gateway.endpoints import Endpoint, Way
 from farm.gateway.priority_queue import Priority
 
@@ -70,7 +70,7 @@ class Admission:
         is_known = self.known(secret) is not None
         if not is_known:
             self.charge_stranger(scope)
-        node = await ask(node_of_secret, secret) if secret else None
+        node = await ask(find_node_of_secret, secret) if secret else None
         if node is None:
             self.forget(secret)
             raise UnknownNodeError(UNKNOWN_NODE, hint=HINT)

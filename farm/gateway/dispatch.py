@@ -25,7 +25,7 @@ from redis.exceptions import RedisError
 from farm.contract.node import Offer
 from farm.contract.version import MEASURE_TASK, name_node_queue
 from farm.fleet.models import Node
-from farm.fleet.selectors import node_by_key
+from farm.fleet.selectors import find_connected_node
 from farm.gateway.calls import keep_database_connection
 from farm.runs import broker
 from farm.runs.selectors import first_taker
@@ -163,7 +163,7 @@ class Exchange:
     async def _renew(self, waiters: list[Waiter]) -> None:
         """Lets nodes wait for the queues that they may consume by now."""
         for waiter in waiters:
-            node = await self.ask(node_by_key, waiter.node.pk)
+            node = await self.ask(find_connected_node, waiter.node.pk)
             # it may have got its message, or hung up, meanwhile
             if node is not None and waiter in self._waiting.get(waiter.queues[0], {}):
                 self._forget(waiter)

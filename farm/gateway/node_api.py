@@ -77,7 +77,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
     queues, doing = node.queues, node.doing
     host = request.headers.get(messages.HOST_HEADER, "")
     message = _read(request, messages.Hello)
-    welcome = fleet.hello(node=node, hello=message, host=host, understands=_understood(request))
+    welcome = fleet.record_hello(node=node, hello=message, host=host, understands=_understood(request))
     if node.doing != doing:
         services.touch_waiting_runs(node)
     if node.queues != queues:
@@ -89,7 +89,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
 def standing(request: HttpRequest) -> messages.Welcome:
     """What the farm would answer to a hello now, without one."""
     node = _node(request)
-    return fleet.welcome(node, contract_version=node.contract_version if node.seen_at else CONTRACT_VERSION)
+    return fleet.make_welcome(node, contract_version=node.contract_version if node.seen_at else CONTRACT_VERSION)
 
 
 @node_api.post("/blocks/{block}/claim", response=Lease)

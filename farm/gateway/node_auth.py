@@ -7,7 +7,7 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
 
 from farm.fleet.models import Node
-from farm.fleet.selectors import node_of_secret
+from farm.fleet.selectors import find_node_of_secret
 from farm.gateway.admission import UNKNOWN_NODE
 
 
@@ -21,7 +21,7 @@ class NodeAuth(HttpBearer):
     """A node's bearer secret, `ofn_…`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Node:
-        node = node_of_secret(token)
+        node = find_node_of_secret(token)
         if node is None:
             raise AuthenticationError(message=UNKNOWN_NODE)
         cast(NodeRequest, request).node = node

@@ -74,14 +74,14 @@ def module(request: HttpRequest, name: str) -> HttpResponse:
 def runtime(request: HttpRequest, version: str) -> WebRuntime:
     """What a browser loads of a release of ONNX Runtime Web; the farm fetches it where it has not yet."""
     node = cast(NodeRequest, request).node
-    row = services.web_runtime(version, team=team_that_asks_for(f"{DISTRIBUTION}=={version}", node=node))
+    row = services.find_or_order_web_runtime(version, team=team_that_asks_for(f"{DISTRIBUTION}=={version}", node=node))
     return WebRuntime(version=row.version, is_ready=bool(row.files), files=row.files)
 
 
 @for_browsers.get("/runtime-files/{sha256}")
 def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
     """A file of such a release."""
-    return StoredFile(services.web_file(sha256).open("rb"), content_type="application/octet-stream")
+    return StoredFile(services.find_web_runtime_file(sha256).open("rb"), content_type="application/octet-stream")
 
 
 def load_tab_file(name: str) -> tuple[bytes, str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""The registry in Django's admin, to look at: rows of artifacts and files are immutable."""
+"""The registry in Django's admin, read-only but for models: artifacts and files are immutable."""
 
 from django.contrib import admin
 
@@ -13,7 +13,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shown, never edited."""
+    """Rows that the admin shows and nobody edits there."""
 
     def has_add_permission(self, request: object) -> bool:
         return False

@@ -1,7 +1,7 @@
-"""The store's files in an S3-compatible bucket, for farms of several machines: named as in the store, `team/aa/sha256`.
+"""Holds the store's files in an S3-compatible bucket too, for farms of several machines, named `team/aa/sha256`.
 
-Off unless STORAGES has `objects`. The folder of a machine is then what it has fetched or written itself, and the bucket
-has every file: a file is in the bucket before any row names it.
+It is off unless STORAGES has `objects`. With a bucket, a machine's folder has only the files that it wrote or fetched
+itself, and the bucket has all of them: a file is in the bucket before any row names it.
 """
 
 import hashlib
@@ -26,27 +26,28 @@ def is_configured() -> bool:
 
 
 def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
-    """Puts a whole file of the store into the bucket, unless it is there. Raises Away."""
+    """Upload a file of the store to the bucket, unless it is there or no bucket is configured. Raises Away."""
     if not is_configured():
         return
-    with _asked() as bucket, path.open("rb") as file:
-        name = object_name(team_id=team_id, sha256=sha256)
+    with _open_bucket() as bucket, path.open("rb") as file:
+        name = make_object_name(team_id=team_id, sha256=sha256)
         if not bucket.exists(name):
             bucket.save(name, File(file, name))
 
 
 def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
-    """Fetches a file to its place in the store, whole or not at all; False when the bucket has none such.
+    """Download a file to its place in the store, whole or not at all, by way of the folder `drafts`.
 
-    Raises Away, also when what came is not what its name says.
+    Returns False where the bucket has no such file, or none is configured. Raises Away where the bucket does not answer
+    or the content has another sha256.
     """
     if not is_configured():
         return False
     drafts.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=drafts)
     try:
-        with _asked() as bucket, os.fdopen(handle, "wb") as file:
-            name = object_name(team_id=team_id, sha256=sha256)
+        with _open_bucket() as bucket, os.fdopen(handle, "wb") as file:
+            name = make_object_name(team_id=team_id, sha256=sha256)
             if not bucket.exists(name):
                 return False
             found = hashlib.sha256()
@@ -66,19 +67,19 @@ def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> b
 
 
 def delete_file(*, team_id: int, sha256: str) -> None:
-    """Removes a file that nothing names any more. Raises Away."""
+    """Delete a file from the bucket, if one is configured. Raises Away where the bucket does not answer."""
     if is_configured():
-        with _asked() as bucket:
-            bucket.delete(object_name(team_id=team_id, sha256=sha256))
+        with _open_bucket() as bucket:
+            bucket.delete(make_object_name(team_id=team_id, sha256=sha256))
 
 
-def object_name(*, team_id: int, sha256: str) -> str:
+def make_object_name(*, team_id: int, sha256: str) -> str:
     return f"{team_id}/{sha256[:2]}/{sha256}"
 
 
 @contextmanager
-def _asked() -> Iterator[Storage]:
-    """The bucket; what its client library raises becomes one sentence."""
+def _open_bucket() -> Iterator[Storage]:
+    """Give the bucket; errors of its client library become Away, with one sentence."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

@@ -1,4 +1,4 @@
-"""Which uploaded file is what: the model, its external data, reference data. Names only; nothing is opened here."""
+"""Sorts uploaded files by their names: the model, its external data, reference data. No file is opened here."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ SIDE_ROLES: Final = {"input": FileRole.INPUTS, "output": FileRole.EXPECTED}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of a bundle: the name it is kept under and what it is."""
+    """A file of an upload: the name under which it is stored, its role and its content."""
 
     name: str
     role: FileRole
@@ -42,11 +42,13 @@ class Part:
 
 
 def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
-    """The parts of one upload, the model first. `roles` are roles that the form said, by file name.
+    """Find the role and the stored name of every file of an upload; the model comes first.
 
-    Raises Invalid when there is not exactly one non-empty `.onnx`, a name cannot be kept, or two files share a name.
+    `roles` holds the roles that the form names, by file name; the others follow from the names. Raises Invalid where
+    there is not exactly one `.onnx` file, for too many or empty files, for names that cannot be used or are there
+    twice, for two archives of a role, and for expected outputs without inputs.
     """
-    parts = [_part(draft, role=roles.get(draft.name)) for draft in drafts]
+    parts = [_make_part(draft, role=roles.get(draft.name)) for draft in drafts]
     if len(parts) > MAX_FILES:
         raise Invalid(f"The upload has {len(parts)} files; the limit is {MAX_FILES}.", code="too_many_files")
     _check_names(parts)
@@ -55,17 +57,17 @@ def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -
 
 
 def is_allowed_zip_name(name: str) -> bool:
-    """Whether a name inside a zip may be used: no folder except ONNX's test_data_set_N, no path, no dots alone."""
+    """Say whether a file in a zip may have this name: no folder but ONNX's test_data_set_N, and not only dots."""
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 
 def printable(name: str) -> str:
-    """A foreign name as a sentence may carry it: short, and without control characters."""
+    """Make a foreign name fit for a sentence: at most 80 characters, none of them a control character."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
 
 
-def _part(draft: Draft, *, role: FileRole | None) -> Part:
+def _make_part(draft: Draft, *, role: FileRole | None) -> Part:
     match = PROTOBUF_DATA.fullmatch(draft.name)
     if match:
         name = f"test_data_set_{int(match['set'] or 0)}-{match['side']}_{int(match['index'])}.pb"

@@ -1,4 +1,4 @@
-"""Whether this farm confines what reads uploads, and what it says where it cannot."""
+"""Whether uploads are read in a sandbox on this machine, and what the farm says where no sandbox works."""
 
 import logging
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ OVERRIDE = "ONNXFARM_UNSANDBOXED=yes-i-own-every-model"
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """The level that holds for this process, and whether the operator goes on where it is "none"."""
+    """The sandbox level of this process, and whether the operator accepts reading uploads without a sandbox."""
 
     level: Level
     is_accepted: bool
@@ -25,7 +25,7 @@ class Confinement:
 
     @property
     def sentence(self) -> str:
-        """What a member has to know; empty where all is well."""
+        """What members have to know, in one or two sentences; empty where a sandbox works."""
         if self.level != "none":
             return ""
         if self.is_accepted:
@@ -34,7 +34,7 @@ class Confinement:
 
     @property
     def advice(self) -> str:
-        """What the operator has to know and may do; empty where all is well."""
+        """What the operator has to know and may do; empty where a sandbox works."""
         if self.level != "none":
             return ""
         problem = confinement.explain_missing_sandbox()
@@ -48,7 +48,7 @@ def current_confinement() -> Confinement:
 
 
 def apply_operator_choice() -> None:
-    """As the operator has said, at the start of each process of the farm."""
+    """Allow or refuse work without a sandbox in this process, as the setting UNSANDBOXED says."""
     if settings.UNSANDBOXED:
         unconfined.accept_unconfined(lambda _: log.warning("%s", current_confinement().advice))
     else:

@@ -1,8 +1,8 @@
-"""Files that arrive in pieces, on the disk: `partial/<key>` holds the bytes, `partial/<key>.writer` who writes.
+"""Files that arrive in pieces, on the disk: `partial/<key>` holds the bytes, `partial/<key>.writer` who writes them.
 
-A connection that was cut may still be read by a thread of the farm that does not know it yet. So each request that
-writes first puts a word of its own into the writer's file, and every chunk is written under that file's lock, only
-while the word is still there: whoever comes last goes on, and whoever came before can do no harm any more.
+A thread of the farm may still read from a connection that was cut. So each request that writes first puts a random word
+into the writer's file, and writes every chunk under that file's lock and only while its word is still there: the newest
+request goes on, and older ones can do no harm any more.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def partial_path(key: str) -> Path:
 
 
 def create_partial(key: str) -> None:
-    """An empty file for a new upload."""
+    """Make the empty files of a new upload. Raises NoSpace when the disk is full."""
     partial_dir().mkdir(parents=True, exist_ok=True)
     with _refusing_full_disk():
         partial_path(key).touch(mode=0o600)
@@ -44,21 +44,21 @@ def remove_partial(key: str) -> None:
     _writer_of(key).unlink(missing_ok=True)
 
 
-def close_to_writers(key: str) -> None:
+def refuse_writers(key: str) -> None:
     with _locked(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
-def reopen_to_writers(key: str) -> None:
+def accept_writers(key: str) -> None:
     with contextlib.suppress(Missing), _locked(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 
 
-class Piece:
-    """One request's turn at writing: takes over from whoever wrote before, at `offset`.
+class PieceWriter:
+    """Writes the piece of one request at `offset`, and takes over from any request that wrote before.
 
-    Every method raises Missing when the files are gone, Conflict when the upload was closed or another request took
-    over, and NoSpace when the disk is full.
+    What lies beyond `offset` is cut off. Making one, `write` and `sync` raise Missing where the files are gone,
+    Conflict where the upload is being completed or another request took over, and NoSpace where the disk is full.
     """
 
     def __init__(self, key: str, *, offset: int) -> None:
@@ -73,20 +73,20 @@ class Piece:
             os.truncate(partial_path(key), offset)
 
     def write(self, chunks: Iterable[bytes]) -> None:
-        """Append chunks; what was written stays when the chunks end early or raise."""
+        """Append chunks; what was written stays where the chunks end early or raise."""
         with _opened(partial_path(self.key)) as file:
             for chunk in chunks:
                 with self._turn(), _refusing_full_disk():
                     _write_all(file, chunk, at=self.start + self.bytes)
                 self.bytes += len(chunk)
 
-    def keep(self) -> int:
-        """Force the piece to the disk; answers the new offset."""
+    def sync(self) -> int:
+        """Force the piece to the disk; return the new offset of the upload."""
         with self._turn(), _opened(partial_path(self.key)) as file, _refusing_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
-    def drop(self) -> None:
+    def undo(self) -> None:
         with contextlib.suppress(Conflict, Missing), self._turn():
             os.truncate(partial_path(self.key), self.start)
 
@@ -107,7 +107,7 @@ def _writer_of(key: str) -> Path:
 
 @contextlib.contextmanager
 def _locked(key: str) -> Iterator[int]:
-    """The writer's file, held for as long as one chunk takes."""
+    """Lock the writer's file for as long as one chunk takes."""
     with _opened(_writer_of(key)) as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         yield writer

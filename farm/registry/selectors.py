@@ -1,4 +1,4 @@
-"""What the registry knows. Everything a person sees goes through `visible_to`."""
+"""Reads models, versions, variants and stored files. Everything that a person sees goes through `visible_to`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
 Anyone = User | AnonymousUser
-# so many are named
+# at most so many duplicates of a version are listed
 MAX_DUPLICATES = 10
 
 
 class Counted(TypedDict):
-    """What a list of models knows of each beside its row."""
+    """Columns that lists of models have beside those of the row."""
 
     version_count: int
 
@@ -52,8 +52,8 @@ def package_indexes() -> QuerySet[PackageIndex]:
     return PackageIndex.objects.select_related("created_by")
 
 
-def wheels_of(runtime: Runtime) -> tuple[WheelFile, ...]:
-    """The files of a runtime of such an index; none of any other."""
+def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
+    """The wheels of a runtime that comes from an added package index; empty for any other runtime."""
     if not indexes.split_index(runtime.version)[1]:
         return ()
     rows = IndexedWheel.objects.filter(distribution=runtime.distribution, version=runtime.version)
@@ -61,24 +61,24 @@ def wheels_of(runtime: Runtime) -> tuple[WheelFile, ...]:
 
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    """Models of the user's teams that were not deleted, by name, with `version_count`."""
+    """The models of the user's teams that were not deleted, sorted by name, each with `version_count`."""
     return _with_counts(user).filter(removed_at=None)
 
 
-def models_removed(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
+def removed_models(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     return _with_counts(user).exclude(removed_at=None).order_by("-removed_at", "-pk")
 
 
 def _with_counts(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     models = Model.objects.visible_to(user).select_related("team", "created_by")
-    # counted model by model: a join would group whole rows
+    # counted by a subquery for each model: a join would group whole rows
     versions = Version.objects.filter(model=OuterRef("pk"), removed_at=None).order_by().values("model")
     count = Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0)
     return cast("QuerySet[WithAnnotations[Model, Counted]]", models.annotate(version_count=count))
 
 
 def model(user: Anyone, model_id: int) -> Model:
-    """One model, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
+    """Return a model by its id, deleted ones too. Raises Missing where there is none that the user may see."""
     row = _with_counts(user).filter(pk=model_id).first()
     if row is None:
         raise Missing(f"There is no model {model_id} that you can access.", hint="List yours with `onnxfarm models`.")
@@ -89,11 +89,11 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
     return _versions(user).filter(removed_at=None)
 
 
-def versions_named(words: str) -> list[int]:
-    """The numbers of every version whose model has these words in its name, whoever may see it.
+def version_ids_of_model_name(words: str) -> list[int]:
+    """Return the ids of all versions whose model's name contains this text, whoever may see them.
 
-    For questions about what they have: nobody knows beforehand how many names a pattern fits, so that PostgreSQL, asked
-    for both at once, reads all there is of each model.
+    Queries use these ids as a list: PostgreSQL cannot know how many names a text fits and, asked for both at once,
+    reads everything of each model.
     """
     return list(Version.objects.filter(model__name__icontains=words).order_by().values_list("pk", flat=True))
 
@@ -106,7 +106,7 @@ def _versions(user: Anyone) -> QuerySet[Version]:
 
 
 def version(user: Anyone, version_id: int) -> Version:
-    """One version, also a deleted one that runs name. Raises Missing when there is none that the user may see."""
+    """Return a version by its id, deleted ones too. Raises Missing where there is none that the user may see."""
     row = _versions(user).filter(pk=version_id).first()
     if row is None:
         raise Missing(
@@ -120,12 +120,12 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
 
 
 def newest_versions(model: Model, *, user: Anyone, limit: int) -> list[Version]:
-    """The newest of them, newest first; those of branches, however many, leave no room for the own line's out."""
+    """List `limit` versions, the newest first; versions of the own line are chosen before those of branches."""
     chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:limit]
     return sorted(chosen, key=lambda version: -version.pk)
 
 
-def versions_removed(model: Model, *, user: Anyone) -> QuerySet[Version]:
+def removed_versions(model: Model, *, user: Anyone) -> QuerySet[Version]:
     return _versions(user).filter(model=model).exclude(removed_at=None)
 
 
@@ -135,7 +135,10 @@ def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
 
 
 class Removal(NamedTuple):
-    """What deleting would come to: versions that go for good with at most so many bytes; those that stay for runs."""
+    """What deleting would do: unmeasured versions go for good, with at most so many bytes; measured ones are hidden.
+
+    `runs` counts the runs that measured them.
+    """
 
     unmeasured: int
     unmeasured_bytes: int
@@ -144,7 +147,7 @@ class Removal(NamedTuple):
 
 
 def estimate_removal(model: Model, *, version: Version | None = None) -> Removal:
-    """What deleting a model would come to, or one version of it."""
+    """Count what deleting a model would do, or with `version` deleting only that version of it."""
     rows = Version.objects.not_removed().filter(model=model, **({} if version is None else {"pk": version.pk}))
     counted = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
     unused = [size for count, size in counted if not count]
@@ -152,13 +155,13 @@ def estimate_removal(model: Model, *, version: Version | None = None) -> Removal
     return Removal(len(unused), sum(unused), len(runs), sum(runs))
 
 
-def newest_states(models: Iterable[Model]) -> dict[int, str]:
+def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
     rows = Version.objects.not_removed().on_main_line().filter(model__in=list(models)).order_by("model", "number")
     return dict(rows.values_list("model", "state"))
 
 
 def partial_upload(user: Anyone, key: str) -> PartialUpload:
-    """An upload that the user has begun. Raises Missing for anybody else's."""
+    """Return an unfinished upload of the user's own by its key. Raises Missing where there is none."""
     rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
     found = rows.filter(key=key.replace("\x00", "")).first()
     if found is None:
@@ -171,7 +174,7 @@ def variants_of(artifact: Artifact) -> QuerySet[Variant]:
 
 
 def variant(user: Anyone, variant_id: int) -> Variant:
-    """One variant. Raises Missing when there is none that the user may see."""
+    """Return a variant by its id. Raises Missing where there is none that the user may see."""
     related = ("artifact__team", "artifact__calibration", "derived", "report")
     rows = Variant.objects.filter(artifact__in=Artifact.objects.visible_to(user)).select_related(*related)
     found = rows.filter(pk=variant_id).first()
@@ -182,10 +185,10 @@ def variant(user: Anyone, variant_id: int) -> Variant:
     return found
 
 
-def version_file(version: Version, name: str) -> BinaryIO:
-    """A file of the upload by its name in the bundle, opened. Who may read it is the caller's to decide.
+def open_version_file(version: Version, name: str) -> BinaryIO:
+    """Open a file of the upload by its name in the bundle; the caller has checked who may read it.
 
-    Raises Missing.
+    Raises Missing where there is no such file.
     """
     files = {file.name: file.blob.sha256 for file in version.artifact.files.all()}
     if name not in files:
@@ -193,10 +196,10 @@ def version_file(version: Version, name: str) -> BinaryIO:
     return open_stored(files[name])
 
 
-def variant_file(variant: Variant, name: str) -> BinaryIO:
-    """A file of the derived model by its name in the bundle, opened. Who may read it is the caller's to decide.
+def open_variant_file(variant: Variant, name: str) -> BinaryIO:
+    """Open a file of the derived model by its name in the bundle; the caller has checked who may read it.
 
-    Raises Missing.
+    Raises Missing where there is no such file.
     """
     files = ArtifactFile.objects.filter(artifact=variant.derived_id, role__in=BUNDLE_ROLES, name=name)
     file = files.select_related("blob").first()
@@ -227,10 +230,10 @@ def prompts_ref(artifact: Artifact) -> FileRef | None:
     return FileRef(name=PROMPTS, sha256=blob.sha256, bytes=blob.bytes) if blob is not None else None
 
 
-def stored_path(sha256: str) -> Path:
-    """Where a stored file with this digest lies, whichever team's: the content is the same by definition.
+def find_stored_file(sha256: str) -> Path:
+    """Return the path of a stored file with this digest, of whichever team; it is fetched from the bucket if need be.
 
-    Who may read it is the caller's to decide. Raises Missing when there is none.
+    The caller has checked who may read it. Raises Missing where there is no such file.
     """
     for blob in Blob.objects.filter(sha256=sha256):
         path = storage.fetch_blob(team_id=blob.team_id, sha256=sha256)
@@ -240,7 +243,7 @@ def stored_path(sha256: str) -> Path:
 
 
 def open_stored(sha256: str) -> BinaryIO:
-    return stored_path(sha256).open("rb")
+    return find_stored_file(sha256).open("rb")
 
 
 def inspection_of(version: Version) -> Inspection | None:
@@ -248,14 +251,14 @@ def inspection_of(version: Version) -> Inspection | None:
 
 
 def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
-    """What the numbers of versions are, `fp16`, by key, without the rest of what was found; empty where not known."""
+    """Name the number format of uploaded versions, as `fp16`, by version id; empty where it is not known."""
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
     found = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
     return {key: recipes.describe_uploaded(*known) for key, *known in found}
 
 
 def model_facts(version: Version) -> ModelFacts:
-    """What planning must know of an inspected version. Raises Conflict before inspection has accepted it."""
+    """Collect what planning must know of a version. Raises Conflict until inspection has accepted it."""
     found = inspection_of(version)
     if found is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")

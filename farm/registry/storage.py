@@ -1,7 +1,7 @@
-"""The content-addressed store: files below STORE_DIR, one folder a team, named by their sha256.
+"""The content-addressed store: files below STORE_DIR, in a folder for each team, named by their sha256.
 
 A file is written to `incoming/` while it is hashed, forced to disk, then renamed to `<team>/<aa>/<sha256>`. So a file
-under its digest is whole, and a crash leaves only drafts, which the sweep clears away.
+that is named by its digest is whole, and a crash leaves only drafts, which the sweep removes.
 """
 
 import errno
@@ -21,7 +21,7 @@ from farm.sandbox import left_files
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
-# a draft looks again at what the disk has left after so many bytes
+# a draft checks the free space of the disk again after so many bytes
 ROOM_ASKED_BYTES = 32 * 1024**2
 # files that belong to no team lie beside those of teams, whose numbers begin with 1
 OF_THE_FARM = 0
@@ -30,10 +30,10 @@ NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its admi
 
 
 class Draft:
-    """A file being written: `write` chunks, `seal` once, then `keep` it in the store or `discard` it.
+    """A file that is being written: `write` chunks, `seal` once, then `keep` it in the store or `discard` it.
 
-    `sha256` (hex) is known once sealed, `bytes` at any time. Every method raises NoSpace when the disk is full, after
-    the draft was removed, and TooLarge when it grows past `limit_bytes`.
+    `sha256` (hexadecimal) is known once it is sealed, `bytes` at any time. `write` raises TooLarge beyond `limit_bytes`
+    (None: the largest upload). Every method raises NoSpace where the disk is full; either way the draft is removed.
     """
 
     def __init__(self, name: str, *, limit_bytes: int | None = None) -> None:
@@ -48,8 +48,8 @@ class Draft:
         self._limit_bytes = settings.MAX_UPLOAD_BYTES if limit_bytes is None else limit_bytes
 
     @classmethod
-    def linked(cls, path: Path, *, name: str) -> Self:
-        """A sealed draft of a whole file on the store's own file system; the file itself stays where it is."""
+    def link(cls, path: Path, *, name: str) -> Self:
+        """Make a sealed draft by a hard link to a whole file on the store's file system; the file itself stays."""
         draft = cls(name, limit_bytes=path.stat().st_size)
         draft.file.close()
         try:
@@ -70,7 +70,7 @@ class Draft:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
         if self.bytes // ROOM_ASKED_BYTES != (self.bytes + len(chunk)) // ROOM_ASKED_BYTES:
-            self._ask_room()
+            self._check_room()
         self._hash.update(chunk)
         try:
             view = memoryview(chunk)
@@ -80,8 +80,8 @@ class Draft:
             self._fail(problem)
         self.bytes += len(chunk)
 
-    def _ask_room(self) -> None:
-        """Others write at the same time, and had room for themselves alone when they began. Raises NoSpace."""
+    def _check_room(self) -> None:
+        """Raises NoSpace, with the draft removed: several uploads at once may take the room that each one saw free."""
         try:
             check_free_space()
         except NoSpace:
@@ -98,7 +98,10 @@ class Draft:
         self.file.seek(0)
 
     def keep(self, *, team_id: int) -> Path:
-        """Rename the sealed draft to its place in the store; the same content there already is replaced by itself."""
+        """Move the sealed draft to its place in the store, and upload it to the bucket if there is one.
+
+        Raises Away, with the draft removed, where the bucket does not answer.
+        """
         if not self.sha256:
             raise ValueError(f"{self.name} is kept before it is sealed")
         target = blob_path(team_id=team_id, sha256=self.sha256)
@@ -117,7 +120,7 @@ class Draft:
         return target
 
     def discard(self) -> None:
-        """Close the file and remove it unless it was kept; may be called again."""
+        """Close the file and remove it unless it was kept; it may be called again."""
         self.file.close()
         if not self.is_kept:
             self.path.unlink(missing_ok=True)
@@ -129,10 +132,10 @@ class Draft:
         raise problem
 
 
-def make_draft(path: Path, *, name: str | None = None) -> Draft:
-    """A sealed draft with a plain file's content, for what a child of the farm has made.
+def copy_to_draft(path: Path, *, name: str | None = None) -> Draft:
+    """Copy a file that a sandboxed child has made into a sealed draft.
 
-    Raises NoSpace, as the file may be longer than what was written into it, and LeftError for a link or a pipe.
+    Raises NoSpace, since a sparse file may be longer than what was written, and LeftError for a link or a pipe.
     """
     with left_files.open_plain_file(path) as source:
         size = os.fstat(source.fileno()).st_size
@@ -149,7 +152,7 @@ def make_draft(path: Path, *, name: str | None = None) -> Draft:
 
 
 def incoming_dir() -> Path:
-    """Where drafts are written; on the same file system as the store. Made where it is missing."""
+    """Return the folder of drafts, on the same file system as the store; make it where it is missing."""
     folder = Path(settings.STORE_DIR) / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -164,9 +167,9 @@ def blob_path(*, team_id: int, sha256: str) -> Path:
 
 
 def fetch_blob(*, team_id: int, sha256: str) -> Path:
-    """The same place, with the file fetched from the bucket where another machine wrote it; it need not exist.
+    """Return the path of a blob, after fetching it from the bucket where another machine wrote it.
 
-    Raises Away.
+    There need be no file at the path. Raises Away where the bucket does not answer or its file is damaged.
     """
     path = blob_path(team_id=team_id, sha256=sha256)
     if not path.is_file():
@@ -175,7 +178,7 @@ def fetch_blob(*, team_id: int, sha256: str) -> Path:
 
 
 def check_free_space(*, bytes_wanted: int = 0) -> None:
-    """Raise NoSpace when writing so many bytes would leave the disk with less than its reserve."""
+    """Raises NoSpace where writing so many bytes would leave the disk with less than its reserve."""
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
@@ -188,7 +191,7 @@ def check_free_space(*, bytes_wanted: int = 0) -> None:
 
 
 def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
-    """Remove drafts and work folders that a crash left behind; answers how many."""
+    """Remove drafts and work folders that a crash left behind; return how many."""
     limit = time.time() - older_than_s
     folders = [folder for folder in (incoming_dir(), work_dir()) if folder.is_dir()]
     old = [path for folder in folders for path in folder.iterdir() if path.lstat().st_mtime < limit]
@@ -201,7 +204,7 @@ def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A rename is on disk only when its folder is."""
+    """Force a folder to disk: only then is a rename in it there after a crash."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What the `prepare` workers do. A message holds a row's number and nothing else; doing it twice does nothing."""
+"""Celery tasks of the `prepare` workers. A message holds only a row's id, and a second one for it does nothing."""
 
 import logging
 

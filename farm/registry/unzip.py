@@ -1,9 +1,8 @@
-"""Zips of a bundle: listed first and judged by the list, then decompressed with a byte counter into drafts.
+"""Unpacks zips safely: the list of files is checked first, then each file is decompressed with a byte counter.
 
 A zip says most things two or three times, and readers differ in which they believe: the end record or its zip64 form,
 the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all of them must
-say the same, and the records must fill the file from its first byte to its last, so that every reader sees the same
-files.
+agree, and the records must fill the file from its first byte to its last, so that every reader sees the same files.
 """
 
 import stat
@@ -38,21 +37,21 @@ ALL16, ALL32 = 0xFFFF, 0xFFFFFFFF
 # an extra field with another name for the file, which some readers take in place of the first
 OTHER_NAME: Final = 0x7075
 CHUNK_BYTES: Final = 256 * 1024
-# zipfile reads the whole directory into memory, so its size is looked at first
+# zipfile reads the whole directory into memory, so its size is checked first
 MAX_DIRECTORY_BYTES: Final = 1 << 20
 METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# nothing, deflated
+# the size of nothing, deflated
 EMPTY_BYTES: Final = 2
 FLAT_HINT: Final = "Zip the files themselves, without their folder: zip -j model.zip folder/*"
 
 
 class RecordError(ValueError):
-    """Two records of the archive contradict each other, or one is missing; the text says which."""
+    """Two records of the archive contradict each other, or one is missing; the message says which."""
 
 
 @dataclass(frozen=True)
 class Directory:
-    """Where the list of files is, how long, and of how many."""
+    """The place and length in bytes of a zip's list of files, and how many it lists."""
 
     offset: int
     bytes: int
@@ -60,19 +59,22 @@ class Directory:
 
 
 def read_directory(file: IO[bytes], *, size: int) -> Directory:
-    """The directory as the end of a file of `size` bytes says. Raises RecordError."""
+    """Find the directory by the records at the end of a zip of `size` bytes.
+
+    Raises RecordError where they are missing, contradict each other, or name one part of several.
+    """
     start = max(0, size - END.size - MAX_COMMENT - LOCATOR.size - END64.size)
     file.seek(start)
     tail = file.read(size - start)
     file.seek(0)
-    at = _end_of(tail)
+    at = _find_end_record(tail)
     _, disk, first, here, count, length, offset, comment = END.unpack_from(tail, at)
     if at + END.size + comment != len(tail):
         raise RecordError("its end record is not its end")
     found, ends_at = Directory(offset, length, count), start + at
     if at >= LOCATOR.size and tail[at - LOCATOR.size :].startswith(LOCATOR_MARK):
         ends_at -= LOCATOR.size + END64.size
-        found = _zip64(tail, at=at - LOCATOR.size, start=start, short=found)
+        found = _read_zip64(tail, at=at - LOCATOR.size, start=start, short=found)
     elif count == ALL16 or ALL32 in (length, offset):
         raise RecordError("its zip64 end record is missing")
     if (disk, first) != (0, 0) or here != count:
@@ -83,22 +85,22 @@ def read_directory(file: IO[bytes], *, size: int) -> Directory:
 
 
 def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, directory: Directory) -> None:
-    """Each entry's header in front of its data says what the directory says, and nothing lies between. RecordError."""
+    """Raises RecordError unless each entry's own header agrees with the directory and nothing lies between entries."""
     if len(entries) != directory.count:
         raise RecordError(f"its end record counts {directory.count} entries and its list has {len(entries)}")
     at = 0
     for entry in sorted(entries, key=lambda item: item.header_offset):
         if entry.header_offset != at:
             raise RecordError("its entries overlap, or something lies between them")
-        at = _end_of_entry(file, entry, directory=directory)
+        at = _check_entry_header(file, entry, directory=directory)
     if at != directory.offset:
         # the descriptor of the last entry ends where the list begins
         raise RecordError("something lies between its entries and its list")
     file.seek(0)
 
 
-def _end_of(tail: bytes) -> int:
-    """Where Python's own reader finds the end record: at the very end, else the last mark."""
+def _find_end_record(tail: bytes) -> int:
+    """The place of the end record, as Python's zipfile finds it: at the very end, else at the last mark."""
     at = len(tail) - END.size
     if at < 0 or not (tail[at:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
         at = tail.rfind(END_MARK)
@@ -107,8 +109,8 @@ def _end_of(tail: bytes) -> int:
     return at
 
 
-def _zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
-    """The directory by the zip64 record right before its locator at `at`, which the short record may not contradict."""
+def _read_zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
+    """Read the directory from the zip64 record before the locator at `at`; it may not contradict the short record."""
     _, disk, place, disks = LOCATOR.unpack_from(tail, at)
     record = at - END64.size
     if record < 0 or (disk, disks, place) != (0, 1, start + record):
@@ -126,8 +128,8 @@ def _zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
     return Directory(offset, length, count)
 
 
-def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directory) -> int:
-    """The place after the entry's data and descriptor."""
+def _check_entry_header(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directory) -> int:
+    """Check an entry's own header against the directory; return the place after its data and descriptor."""
     file.seek(entry.header_offset)
     header = file.read(LOCAL.size)
     if len(header) < LOCAL.size or not header.startswith(LOCAL_MARK):
@@ -138,7 +140,7 @@ def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directo
         entry.flag_bits & (DESCRIBED | ENCRYPTED | UTF8),
         entry.compress_type,
     )
-    if not same or name != _raw_name(entry) or _names_again(extra) or _names_again(entry.extra):
+    if not same or name != _raw_name(entry) or _has_second_name(extra) or _has_second_name(entry.extra):
         raise RecordError("an entry's header names another file than the list")
     end: int = entry.header_offset + LOCAL.size + name_bytes + extra_bytes + entry.compress_size
     if end > directory.offset:
@@ -152,7 +154,7 @@ def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directo
 
 
 def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> int:
-    """The length of the descriptor behind the data, in whichever of its four forms agrees with the list."""
+    """The length of the descriptor after the data, in whichever of its four forms agrees with the directory."""
     file.seek(at)
     found = file.read(24)
     for form, mark in (("<LLL", DESCRIPTOR_MARK), ("<LQQ", DESCRIPTOR_MARK), ("<LLL", b""), ("<LQQ", b"")):
@@ -170,8 +172,8 @@ def _raw_name(entry: zipfile.ZipInfo) -> bytes:
     return entry.orig_filename.encode("utf-8" if entry.flag_bits & UTF8 else "cp437")
 
 
-def _names_again(extra: bytes) -> bool:
-    """Whether an extra field holds the file's name once more."""
+def _has_second_name(extra: bytes) -> bool:
+    """Say whether the extra fields hold another name for the file."""
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
@@ -182,16 +184,16 @@ def _names_again(extra: bytes) -> bool:
 
 
 def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
-    """The archive's files as sealed drafts, under their names; the caller keeps or discards them.
+    """Unpack a zip into sealed drafts, under the names of its files; the caller keeps or discards them.
 
-    Raises Invalid for a damaged archive or an entry that may not be there, TooLarge when the sizes it declares sum up
-    to more than `limit_bytes`, NoSpace when the disk has no room for them.
+    Raises Invalid for a damaged archive or an entry that is not allowed, TooLarge where its files declare more than
+    `limit_bytes` in all, and NoSpace where the disk has no room for them.
     """
-    directory = _directory_of(archive)
+    directory = _find_directory(archive)
     drafts: list[Draft] = []
     try:
         with _opened(archive) as zipped:
-            entries = _judge(zipped.infolist(), archive=archive.name)
+            entries = _check_list(zipped.infolist(), archive=archive.name)
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
                 raise TooLarge(
@@ -222,8 +224,8 @@ def _opened(archive: Draft) -> Iterator[zipfile.ZipFile]:
         ) from problem
 
 
-def _judge(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipInfo]:
-    """The entries that are files; raises Invalid for the first one that may not be there."""
+def _check_list(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipInfo]:
+    """Return the entries that are files. Raises Invalid for too many, or for the first that is not allowed."""
     if len(entries) > MAX_FILES:
         raise Invalid(
             f"{printable(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
@@ -235,7 +237,7 @@ def _judge(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipI
 
 
 def _is_folder(entry: zipfile.ZipInfo) -> bool:
-    """By the whole name (`filename` ends before a NUL), and only where nothing is in it."""
+    """Say whether an entry is an empty folder, by its whole name (`filename` ends before a NUL)."""
     return entry.orig_filename.endswith("/") and not entry.file_size and entry.compress_size <= EMPTY_BYTES
 
 
@@ -253,7 +255,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
 
 
 def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
-    """Decompress one entry; the draft ends it when more bytes come out than the list declared."""
+    """Decompress an entry into a draft, which raises TooLarge where more bytes come out than the list declares."""
     draft = Draft(entry.filename, limit_bytes=entry.file_size)
     try:
         with zipped.open(entry) as source:
@@ -268,8 +270,8 @@ def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
     return draft
 
 
-def _directory_of(archive: Draft) -> Directory:
-    """Where the list is. Raises Invalid when the end is missing or the list is too large to be an honest one."""
+def _find_directory(archive: Draft) -> Directory:
+    """Find the directory. Raises Invalid where it is missing, or too large for the number of files allowed."""
     try:
         directory = read_directory(archive.file, size=archive.bytes)
     except RecordError as problem:

@@ -1,4 +1,4 @@
-"""How files come in: Django's multipart parser and raw bodies, written straight into drafts of the store.
+"""Receives uploaded files, from multipart forms and raw bodies, straight into drafts of the store.
 
 Nothing is held in memory beyond one chunk. A draft that no service keeps is removed when the request ends.
 """
@@ -24,7 +24,7 @@ else:
 
 
 class StoredUpload(Upload):
-    """An uploaded file that already lies in a draft; closing it removes the draft unless a service kept it."""
+    """An uploaded file whose content lies in a draft; closing it removes the draft unless a service kept it."""
 
     def __init__(self, draft: Draft, *, content_type: str | None = None) -> None:
         super().__init__(file=draft.file, name=draft.name, content_type=content_type, size=draft.bytes)
@@ -35,7 +35,10 @@ class StoredUpload(Upload):
 
 
 class StoreUploadHandler(FileUploadHandler):
-    """The only upload handler: hashes while it writes. Nobody who has not signed in may write to the disk."""
+    """Django's upload handler of the farm: it hashes files while it writes them to drafts.
+
+    It raises MultiPartParserError for anybody who has not signed in.
+    """
 
     chunk_size = CHUNK_BYTES
 
@@ -54,7 +57,7 @@ class StoreUploadHandler(FileUploadHandler):
         if self.request is None or not self.request.user.is_authenticated:
             # answered with 400, and nothing of the body is read
             raise MultiPartParserError("Files are taken from people who have signed in.")
-        check_length(content_length)
+        check_upload_size(content_length)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
@@ -72,17 +75,17 @@ class StoreUploadHandler(FileUploadHandler):
         return StoredUpload(draft, content_type=self.content_type)
 
     def upload_interrupted(self) -> None:
-        """The body ended inside a file. Files before it are whole, but what was sent was more than those."""
+        """Discard the file in which the body ended, and raise Invalid unless another error is on its way."""
         if self.draft is None:
             return
         self.draft.discard()
-        # when something else has stopped the upload, that is what is said
+        # an error that stopped the upload is the one to report
         if sys.exc_info()[0] is None:
             raise Invalid(f"The upload ended in the middle of {self.draft.name}; send it again.", code="cut_short")
 
 
-def check_length(content_length: int) -> None:
-    """Refuse a body before reading it: TooLarge over the limit, NoSpace without room for it."""
+def check_upload_size(content_length: int) -> None:
+    """Check a body's declared length before reading it. Raises TooLarge over the limit, NoSpace without disk space."""
     if content_length > settings.MAX_UPLOAD_BYTES:
         raise TooLarge(
             f"The upload has {content_length:,} bytes; this farm takes at most {settings.MAX_UPLOAD_BYTES:,}.",
@@ -91,10 +94,10 @@ def check_length(content_length: int) -> None:
     check_free_space(bytes_wanted=content_length)
 
 
-def read_body(request: HttpRequest, *, name: str) -> Draft:
-    """The raw body of a request as a sealed draft. Raises Invalid when the connection ended before the declared end."""
+def receive_body(request: HttpRequest, *, name: str) -> Draft:
+    """Read the raw body of a request into a sealed draft. Raises Invalid where it ends before its declared length."""
     declared = int(request.headers.get("Content-Length") or 0)
-    check_length(declared)
+    check_upload_size(declared)
     draft = Draft(name)
     try:
         while chunk := request.read(CHUNK_BYTES):

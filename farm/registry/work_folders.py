@@ -1,4 +1,4 @@
-"""Folders in which the workshop works on an artifact: its files under their own names, gone afterwards."""
+"""Temporary folders in which the workshop works on copies of an artifact's files, under their own names."""
 
 import errno
 import fcntl
@@ -15,7 +15,7 @@ from farm.registry import storage
 from farm.registry.models import Artifact
 from farm.registry.states import BUNDLE_ROLES
 
-# linux/fs.h, _IOW(0x94, 9, int): share the blocks of a file instead of copying them, where the file system can
+# linux/fs.h, _IOW(0x94, 9, int): makes a file share another's blocks instead of copying them, where that is supported
 FICLONE: Final = 0x40049409
 UNSUPPORTED: Final = (
     errno.EOPNOTSUPP,
@@ -30,7 +30,7 @@ UNSUPPORTED: Final = (
 
 @contextmanager
 def make_work_folder() -> Iterator[Path]:
-    """An empty folder beside the store, removed with all that is in it."""
+    """Make an empty folder beside the store; it is removed with its content when the context ends."""
     root = storage.work_dir()
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:
@@ -38,11 +38,10 @@ def make_work_folder() -> Iterator[Path]:
 
 
 def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
-    """Put the artifact's model and external data into `folder`; answers the folder. Raises NoSpace, FileNotFoundError.
+    """Copy the artifact's model and external data, or with `only_main` the model alone, into `folder`; return it.
 
-    `only_main`: the model alone.
-
-    Plain files, because ONNX's and ONNX Runtime's readers refuse symbolic or hard links.
+    They are plain files, because ONNX and ONNX Runtime refuse symbolic and hard links. Raises NoSpace where the disk is
+    full, and FileNotFoundError where a file is missing from the store.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):
@@ -52,9 +51,9 @@ def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = Fa
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """A copy that shares the source's blocks where the file system can. Raises NoSpace when the disk is full."""
+    """Copy a file, sharing its blocks where the file system can. Raises NoSpace where the disk is full."""
     try:
-        if not _cloned(source, target):
+        if not _clone(source, target):
             shutil.copyfile(source, target)
     except OSError as problem:
         if problem.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -64,7 +63,7 @@ def copy_file(source: Path, target: Path) -> None:
         raise
 
 
-def _cloned(source: Path, target: Path) -> bool:
+def _clone(source: Path, target: Path) -> bool:
     with source.open("rb") as original, target.open("wb") as twin:
         try:
             fcntl.ioctl(twin.fileno(), FICLONE, original.fileno())

@@ -9,7 +9,12 @@ from celery import shared_task
 from farm.accounts.visits import clear_ended
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
-from farm.fleet.services import end_lapsed_lendings, end_late_trials, mark_offline, quarantine_unvouched_nodes
+from farm.fleet.services import (
+    end_lapsed_lendings,
+    end_late_trials,
+    mark_silent_nodes_offline,
+    quarantine_nodes_without_owner,
+)
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, send_due_hints, sweep
@@ -20,7 +25,7 @@ log = logging.getLogger(__name__)
 # blocks settled at once by one process: they must leave threads for the ticks
 AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
-    quarantine_unvouched_nodes,
+    quarantine_nodes_without_owner,
     end_lapsed_lendings,
     end_late_trials,
     release_ready_blocks,
@@ -28,7 +33,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     sweep,
     conclude_runs,
     add_leads,
-    mark_offline,
+    mark_silent_nodes_offline,
     clear_unnamed,
 )
 

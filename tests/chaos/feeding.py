@@ -14,7 +14,7 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Preparation, Version
 from farm.registry.services import receive_upload
 from farm.registry.states import MakingState, VersionState
-from farm.registry.storage import make_draft
+from farm.registry.storage import copy_to_draft
 from farm.runs.models import Block
 from farm.runs.services import start_run
 from tests.chaos.farm import patiently
@@ -36,14 +36,14 @@ class Feeder:
 
     def _uploaded(self) -> Version:
         """A real model, inspected by the farm's own prepare worker."""
-        version = receive_upload(user=self._owner, files=[make_draft(MODEL)])
+        version = receive_upload(user=self._owner, files=[copy_to_draft(MODEL)])
         ready = Version.objects.filter(pk=version.pk, state=VersionState.READY)
         _wait(ready.exists, for_what="the prepare worker did not inspect the model")
         return ready.get()
 
     def wait_for_nodes(self, *, within_s: float = 60.0) -> None:
-        known = Node.objects.known
-        _wait(lambda: known().count() >= self._agents, for_what="the agents did not say hello", within_s=within_s)
+        active = Node.objects.seen_and_active
+        _wait(lambda: active().count() >= self._agents, for_what="the agents did not say hello", within_s=within_s)
         # inputs are made once, before the first fault
         start_run(version=self._version, matrix=self._matrix, requested_by=self._owner)
         self.fed += 1

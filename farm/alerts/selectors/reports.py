@@ -11,7 +11,7 @@ from farm.base.refusals import Conflict, Missing
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.registry.models import Artifact
-from farm.registry.selectors import stored_path
+from farm.registry.selectors import find_stored_file
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.rules.findings.kinds import kind_of
@@ -74,9 +74,9 @@ def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
     """Yield the model's files and its inputs, with their names in the report."""
     row = _row(run, case.new.id, case.old.id)
     for file in _artifact(row).bundle.files:
-        yield f"{report.MODEL_FOLDER}/{file.name}", stored_path(file.sha256)
+        yield f"{report.MODEL_FOLDER}/{file.name}", find_stored_file(file.sha256)
     if row.preparation is not None and row.preparation.inputs is not None:
-        yield report.INPUTS, stored_path(row.preparation.inputs.sha256)
+        yield report.INPUTS, find_stored_file(row.preparation.inputs.sha256)
 
 
 def _row(run: Run, *names: str) -> CellRow:

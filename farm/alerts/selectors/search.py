@@ -10,7 +10,7 @@ from django.db.models import Q
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Watch
 from farm.contract.numbers import is_row_number
-from farm.fleet.selectors import nodes_listed
+from farm.fleet.selectors import nodes_without_logs
 from farm.registry.selectors import models_visible_to, versions_visible_to
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.runs import shown_states
@@ -76,7 +76,7 @@ def _models(user: Anyone, text: str) -> Iterator[Hit]:
 
 
 def _nodes(user: Anyone, text: str) -> Iterator[Hit]:
-    for node in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
+    for node in nodes_without_logs(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         yield Hit("node", node.name, f"{node.state}, {node.health}", f"/fleet/{node.pk}/")
 
 

@@ -24,7 +24,7 @@ from farm.base.downloads import DownloadError
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
 from farm.registry.selectors import package_indexes
-from farm.registry.services import list_index_versions, published_on_npm
+from farm.registry.services import fetch_index_versions, list_npm_releases
 from farm.rules.runtimes import indexes, pairs, web
 from farm.rules.runtimes.distributions import BUILDS_ALONE
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
@@ -168,14 +168,14 @@ def _offered_at(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str
     if index is None:
         raise IndexProblem(f"This farm has no package index {name}.")
     try:
-        return list_index_versions(index, package, timeout_s=timeout_s)
+        return fetch_index_versions(index, package, timeout_s=timeout_s)
     except (indexes.IndexProblem, DownloadError) as problem:
         raise IndexProblem(f"The index {name} gives no releases of {package}: {problem}") from problem
 
 
 def _on_npm() -> Listing:
     try:
-        found = published_on_npm()
+        found = list_npm_releases()
     except ReasonedError as problem:
         raise IndexProblem(str(problem)) from problem
     taken_back = {version: why for version, why in found.items() if why}

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class LendingQuerySet(models.QuerySet["Lending"]):
-    """Which lendings hold."""
+    """Queries for lendings."""
 
     def in_force(self) -> Self:
-        """Agreed, by a team that whoever offered the node still belongs to."""
-        return self.filter(state=LendingState.AGREED).of_members()
+        """Filter to agreed lendings whose offerer still belongs to the receiving team."""
+        return self.filter(state=LendingState.AGREED).offered_by_members()
 
-    def of_members(self) -> Self:
-        """Those whose offerer is an active member of the team that the node was offered to."""
+    def offered_by_members(self) -> Self:
+        """Filter to lendings whose offerer is an active member of the receiving team, or an active superuser."""
         member = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("asked_by"))
         return self.filter(Q(asked_by__is_superuser=True) | Exists(member), asked_by__is_active=True)
 
@@ -54,7 +54,7 @@ class Lending(models.Model):
 
     @property
     def words(self) -> str:
-        """Where it stands, and what waits for whom."""
+        """The state of the lending in one sentence."""
         if self.state == LendingState.ASKED:
             return f"Waits for an admin of {self.team} to agree."
         if self.state == LendingState.AGREED:
@@ -62,7 +62,7 @@ class Lending(models.Model):
         return self.reason or f"{self.answered_by or 'An admin'} of {self.team} declined."
 
     def move(self, state: LendingState, *, by: "User | None", reason: str = "") -> bool:
-        """Follows an arrow of LENDING_ARROWS. False, with nothing changed, when there is no such arrow from here."""
+        """Change the state as LENDING_ARROWS allows; return False, with nothing changed, where it does not."""
         changes = {"state": state, "answered_by": by, "answered_at": timezone.now(), "reason": reason}
         if not Lending.objects.filter(pk=self.pk, state__in=LENDING_ARROWS[state]).update(**changes):
             return False

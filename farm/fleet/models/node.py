@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
 
 
-# lines of a log that a machine can write again and again, how many of them are kept, and how often they are counted
+# kinds of log lines that a machine can write again and again; MAX_ROUTINE of them are kept for a node, and at every
+# TRIMMED_EVERY-th line the others are deleted
 ROUTINE = (
     NodeEventKind.ONLINE,
     NodeEventKind.OFFLINE,
@@ -34,39 +35,40 @@ ROUTINE = (
     NodeEventKind.SECRET_ISSUED,
     NodeEventKind.RUNTIMES,
 )
-MOST_ROUTINE = 1_000
+MAX_ROUTINE = 1_000
 TRIMMED_EVERY = 50
 
 
 class NodeQuerySet(models.QuerySet["Node"]):
-    """Which nodes a person may see, and which may work."""
+    """Queries for nodes: those a person may see or manage, and those that may measure."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
-        """Nodes the user owns, or whose team the user manages."""
+        """Filter to nodes that the user owns, or whose team the user manages."""
         if not user.is_authenticated:
             return self.none()
         return self.filter(Q(owner=user) | Q(team__in=Team.objects.managed_by(user)))
 
-    def vouched(self) -> Self:
-        """Nodes whose owner may run in their team: whoever left, only looks or was deactivated vouches for nothing."""
+    def with_writing_owner(self) -> Self:
+        """Filter to nodes whose owner is active and may start runs in the node's team."""
         writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
         return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 
     def serving(self, team: Team | int, *, uploader: "User | int | None") -> Self:
-        """Nodes that may measure a version of the team that `uploader` uploaded: its own, and those it agreed to.
+        """Filter to nodes that may measure a version of this team: its own, and those lent to it.
 
-        A node without a working sandbox measures what its owner uploaded, whoever asks.
+        A node without a working sandbox measures only what its owner uploaded, so `uploader` is who uploaded the
+        version; None stands for nobody known.
         """
         # no join, so that nothing has to be made distinct: that would compare whole rows, logs and facts included
         lent = Lending.objects.in_force().filter(team=team).values("node")
         walled = ~Q(sandbox="none") if uploader is None else ~Q(sandbox="none") | Q(owner=uploader)
-        return self.vouched().filter(Q(team=team) | Q(pk__in=lent), walled)
+        return self.with_writing_owner().filter(Q(team=team) | Q(pk__in=lent), walled)
 
-    def known(self) -> Self:
-        """Nodes that may work and have said what they can do."""
+    def seen_and_active(self) -> Self:
+        """Filter to nodes whose health is active and that have said hello at least once."""
         return self.filter(health=NodeHealth.ACTIVE).exclude(seen_at=None)
 
 
@@ -153,15 +155,15 @@ class Node(models.Model):
 
     @property
     def device(self) -> str:
-        """What may be measured on once at a time. The whole machine, since CPU load disturbs every device of it.
+        """The key of the machine, on which only one block at a time is measured: CPU load disturbs all of it.
 
-        Another owner's word on its machine is not taken: a lie would keep this node from measuring.
+        It holds the owner, so that nobody else's node can claim to be on this machine and keep it from measuring.
         """
         return f"host:{self.owner_id}:{self.host}" if self.host and self.owner_id else f"node:{self.pk}"
 
     @property
-    def neighbours(self) -> "NodeQuerySet":
-        """The other nodes of its machine."""
+    def others_on_machine(self) -> "NodeQuerySet":
+        """The other nodes of the same owner on this machine."""
         if not self.host or not self.owner_id:
             return Node.objects.none()
         return Node.objects.filter(owner=self.owner_id, host=self.host).exclude(pk=self.pk)
@@ -172,7 +174,7 @@ class Node(models.Model):
 
     @property
     def pause(self) -> str:
-        """Why its owner lets it take no block now, in one sentence; empty when it may, as far as its owner goes."""
+        """The sentence that says why its owner's settings keep it from taking blocks now; empty where they do not."""
         limits = self.settings
         if limits.is_paused:
             return "Paused by its owner."
@@ -182,7 +184,7 @@ class Node(models.Model):
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Queues it consumes: its own, and one per tag; none while it may take no block."""
+        """The queues that the node consumes: its own, and one for each tag; none while it may take no block."""
         if self.health != NodeHealth.ACTIVE or self.pause:
             return ()
         return (name_node_queue(str(self.pk)), *(name_tag_queue(tag) for tag in self.all_tags))
@@ -192,23 +194,26 @@ class Node(models.Model):
         return bool(self.queues)
 
     def log(self, kind: NodeEventKind, text: str, *, actor: "User | None" = None, **facts: object) -> NodeEvent:
-        """Writes a line of this node's log."""
+        """Write a line to this node's log, with the facts as JSON; old routine lines are deleted now and then."""
         event = NodeEvent.objects.create(node=self, kind=kind, text=text, actor=actor, facts=facts)
         if kind in ROUTINE and not event.pk % TRIMMED_EVERY:
             self._trim()
         return event
 
     def _trim(self) -> None:
-        """Forgets the oldest lines of the kinds that the machine itself can write without end."""
+        """Delete the oldest lines of the kinds that the machine itself can write without end."""
         routine = self.events.filter(kind__in=ROUTINE)
-        oldest_kept = routine.values_list("pk", flat=True)[MOST_ROUTINE : MOST_ROUTINE + 1]
+        oldest_kept = routine.values_list("pk", flat=True)[MAX_ROUTINE : MAX_ROUTINE + 1]
         for pk in oldest_kept:
             routine.filter(pk__lte=pk).delete()
 
     def change_health(
         self, health: NodeHealth, kind: NodeEventKind, *, reason: str = "", actor: "User | None" = None
     ) -> bool:
-        """Follows an arrow of HEALTH_ARROWS. False, with nothing changed, when there is no such arrow from here."""
+        """Change the health as HEALTH_ARROWS allows, and log it as an event of this kind.
+
+        Returns False, with nothing changed, where HEALTH_ARROWS does not allow it.
+        """
         changed = Node.objects.filter(pk=self.pk, health__in=HEALTH_ARROWS[health]).update(
             health=health, health_reason=reason
         )
@@ -218,7 +223,7 @@ class Node(models.Model):
         return bool(changed)
 
     def change_state(self, state: NodeState) -> bool:
-        """Online or offline; logs only a change."""
+        """Set the node online or offline; log it and return True where it was not so before."""
         changed = Node.objects.filter(pk=self.pk).exclude(state=state).update(state=state)
         self.state = state
         if changed:

@@ -45,7 +45,7 @@ class Trial(models.Model):
 
     @property
     def words(self) -> str:
-        """Where it stands, and what waits for whom."""
+        """The state of the trial in one sentence."""
         what, answered = f"{self.node.name} tries {self.title}", self.answered_by or "A former user"
         match self.state:
             case TrialState.ASKED:
@@ -63,13 +63,13 @@ class Trial(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why what waited for it is refused."""
+        """Why blocks that waited for the trial are refused; None unless it failed or was declined."""
         if self.state not in (TrialState.FAILED, TrialState.DECLINED):
             return None
         return Reason(code=ReasonCode.NO_NODE, text=self.words)
 
     def move(self, state: TrialState, *before: TrialState, **changes: object) -> bool:
-        """From one of the states before. False, with nothing changed, where it is in another."""
+        """Change the state and these columns; return False, with nothing changed, unless it is in a state `before`."""
         if not Trial.objects.filter(pk=self.pk, state__in=before).update(state=state, **changes):
             return False
         for name, value in {"state": state, **changes}.items():

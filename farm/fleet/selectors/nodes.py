@@ -1,4 +1,4 @@
-"""Nodes as people, the gateway and planning find them."""
+"""Reads nodes, trials and lendings, for people, the gateway and planning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -21,17 +21,17 @@ from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.learnt import learnt_from
 
-# what a node's request does not need and may be long
+# columns that a request of a node does not need and that may be long
 UNREAD = ("log_tail", "self_test_json")
-# they open nothing, whatever secret they show
+# nodes of these healths are not let in, whatever secret they show
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
-# a trial that failed is not repeated sooner: what is missing there is rarely installed in between
+# a failed trial is not repeated sooner: what is missing on the node is rarely installed in between
 AGAIN_AFTER: Final = timedelta(days=1)
 TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.can_be_probed(provider))
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
 
 
-def name_of(node: Node | None) -> str:
+def name_or_removed(node: Node | None) -> str:
     return node.name if node is not None else "a removed node"
 
 
@@ -39,20 +39,20 @@ def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
     return Node.objects.visible_to(user).select_related("team", "owner")
 
 
-def nodes_listed(user: Anyone) -> QuerySet[Node]:
-    """The same for lists: without logs and self-tests, which are large."""
+def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
+    """The nodes that the user may see, for lists: the large columns log and self-test are not loaded."""
     return nodes_visible_to(user).defer("log_tail", "self_test_json")
 
 
-def nodes_online(user: Anyone) -> tuple[int, int]:
-    """How many of the user's nodes are there, and how many there are at all. One query."""
+def count_nodes_online(user: Anyone) -> tuple[int, int]:
+    """Count the nodes that the user may see: those that are online, and all of them."""
     is_there = Count("pk", filter=Q(state=NodeState.ONLINE))
     counts = Node.objects.visible_to(user).aggregate(there=is_there, all=Count("pk"))
     return counts["there"], counts["all"]
 
 
 def node(user: Anyone, node_id: int) -> Node:
-    """One node. Raises Missing when it is not there or not the user's to see."""
+    """Return a node by its id. Raises Missing where there is none that the user may see."""
     row = nodes_visible_to(user).filter(pk=node_id).first()
     if row is None:
         raise Missing(f"There is no node {node_id} that you can access.")
@@ -63,18 +63,21 @@ def can_manage_node(user: Anyone, node: Node) -> bool:
     return Node.objects.managed_by(user).filter(pk=node.pk).exists()
 
 
-def events_of(node: Node) -> QuerySet[NodeEvent]:
-    """The node's log, newest first."""
+def node_events(node: Node) -> QuerySet[NodeEvent]:
+    """The lines of the node's log, the newest first."""
     return node.events.select_related("actor")
 
 
-def node_by_key(key: int) -> Node | None:
-    """A node that may still have a long poll open, as it is now."""
+def find_connected_node(key: int) -> Node | None:
+    """Read a node by its id; None where it may have no connection: pending, retired, or of a deactivated owner."""
     return Node.objects.exclude(health__in=SHUT_OUT).filter(pk=key, owner__is_active=True).first()
 
 
-def node_of_secret(secret: str) -> Node | None:
-    """The node that this bearer secret belongs to, if it opens anything now."""
+def find_node_of_secret(secret: str) -> Node | None:
+    """Find the node that this bearer secret lets in.
+
+    None where the secret is unknown or expired, the node pending or retired, or its owner deactivated.
+    """
     valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
     # whoever was deactivated or deleted has no machine here either
     nodes = Node.objects.filter(secrets__digest=hash_secret(secret), owner__is_active=True, **valid)
@@ -82,8 +85,13 @@ def node_of_secret(secret: str) -> Node | None:
 
 
 def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
-    """Every node that may measure what `uploader` uploaded for this team, with what was proven on it."""
-    nodes = Node.objects.known().serving(team, uploader=uploader).defer("log_tail", "self_test_json").order_by("pk")
+    """List the nodes that may measure what `uploader` uploaded for this team, as planning sees them."""
+    nodes = (
+        Node.objects.seen_and_active()
+        .serving(team, uploader=uploader)
+        .defer("log_tail", "self_test_json")
+        .order_by("pk")
+    )
     offered = [(node, make_node_offer(node)) for node in nodes]
     tried = _tried([node for node, _ in offered if node.understands_trials])
     return [
@@ -93,7 +101,7 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
 
 
 def _tried(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
-    """Of each node, by provider: the trials that are open, and those that failed lately."""
+    """The states of trials that are open or failed lately, by node and provider."""
     found: dict[int, dict[str, TrialState]] = {}
     lately = Q(state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
     rows = Trial.objects.filter(lately | Q(state__in=OPEN_TRIALS), node__in=nodes).order_by("pk") if nodes else ()
@@ -103,7 +111,7 @@ def _tried(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
 
 
 def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dict[str, frozenset[str]]:
-    """What it may try, and what its owner can be asked for."""
+    """The providers that a node may try, and those that its owner can be asked to allow."""
     known = tried.get(node.pk, {})
     allowed = {name for name, state in known.items() if state == TrialState.PENDING}
     untried = TRIABLE.difference(node.providers, known) if node.trials_allowed != Trials.NEVER else frozenset()
@@ -119,33 +127,34 @@ def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
     return Trial.objects.filter(node__in=nodes).select_related("node__team", "node__owner", "asked_by", "answered_by")
 
 
-def trials_asked_of(user: Anyone) -> QuerySet[Trial]:
-    """Trials that wait for the user's answer, newest first."""
+def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:
+    """Trials on nodes that the user manages, which wait for an answer; the newest first."""
     nodes = Node.objects.managed_by(user).order_by().values("pk")
     return trials_visible_to(user).filter(node__in=nodes, state=TrialState.ASKED)
 
 
 def trial(user: Anyone, trial_id: int) -> Trial:
-    """One of them. Raises Missing."""
+    """Return a trial by its id. Raises Missing where there is none that the user may see."""
     row = trials_visible_to(user).filter(pk=trial_id).first()
     if row is None:
         raise Missing(f"There is no trial {trial_id} that you can access.", hint="`onnxfarm node trials` lists them.")
     return row
 
 
-def runtimes_offered(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
-    """The runtimes that these nodes have, as `distribution==version`, and what was learnt there that releases load."""
-    nodes = list(Node.objects.known().serving(team, uploader=uploader).only("runtimes", "loads"))
-    return {runtime for node in nodes for runtime in node.runtimes}, loads_seen_on(nodes)
+def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
+    """Return the runtimes installed on the nodes that may measure this upload, as `distribution==version`, and what
+    releases beyond the farm's table were seen to load there, by version."""
+    nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).only("runtimes", "loads"))
+    return {runtime for node in nodes for runtime in node.runtimes}, collect_loads(nodes)
 
 
-def loads_seen_on(nodes: Iterable[Node]) -> dict[str, Loads]:
-    """What releases beyond the farm's table were seen to load on these nodes, by version."""
+def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
+    """Collect what releases beyond the farm's table were seen to load on these nodes, by version."""
     return learnt_from({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
 
 
 def make_node_offer(node: Node) -> NodeOffer:
-    """One node as planning sees it. Its noise is open until it has measured A/A pairs."""
+    """Describe a node for planning. Its noise is None until it has measured A/A pairs."""
     return NodeOffer(
         id=str(node.pk),
         name=node.name,
@@ -162,20 +171,20 @@ def make_node_offer(node: Node) -> NodeOffer:
 
 
 def lendings_visible_to(user: Anyone) -> QuerySet[Lending]:
-    """Lendings of the user's nodes, and to the user's teams, newest first."""
+    """Lendings of nodes that the user may see, and to the user's teams; the newest first."""
     teams = Team.objects.visible_to(user).values("pk")
     nodes = Node.objects.visible_to(user).order_by().values("pk")
     rows = Lending.objects.filter(team__in=teams) | Lending.objects.filter(node__in=nodes)
     return rows.select_related(*RELATED).defer("node__facts_json", "node__log_tail").order_by("-pk")
 
 
-def lendings_to(user: Anyone) -> QuerySet[Lending]:
+def lendings_to_own_teams(user: Anyone) -> QuerySet[Lending]:
     teams = Team.objects.visible_to(user).values("pk")
     return lendings_visible_to(user).filter(team__in=teams)
 
 
 def lending(user: Anyone, lending_id: int) -> Lending:
-    """One of them. Raises Missing."""
+    """Return a lending by its id. Raises Missing where there is none that the user may see."""
     row = lendings_visible_to(user).filter(pk=lending_id).first()
     if row is None:
         raise Missing(

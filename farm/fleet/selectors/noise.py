@@ -9,12 +9,15 @@ from farm.fleet.models import Node
 from farm.rules.comparing import margins
 from farm.rules.comparing.margins import FalseAlarms, NoiseFloor
 
-# newest A/A pairs that count: machines change
+# so many of the newest A/A pairs count: machines change
 HISTORY = 500
 
 
 def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
-    """The noise floor of a node, of one class of cells or of all; None until it has measured an A/A pair."""
+    """Estimate a node's noise floor for one class of cells, or for all with None.
+
+    Returns None until the node has measured an A/A pair.
+    """
     rows = node.null_estimates.all()
     if cell_class is not None:
         rows = rows.filter(cell_class=cell_class)
@@ -22,15 +25,15 @@ def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
 
 
 def estimate_noise_floor(pairs: Sequence[tuple[list[float], float]]) -> NoiseFloor | None:
-    """The noise floor of pairs, each with its dᵢ and its estimate; None for none."""
+    """Estimate the noise floor from A/A pairs, each with its log ratios and its estimate; None without pairs."""
     if not pairs:
         return None
     margin = margins.margin_from_null([estimate for _, estimate in pairs])
     return margins.noise_floor([ratios for ratios, _ in pairs], margin=margin)
 
 
-def fleet_false_alarms(user: Anyone) -> FalseAlarms | None:
-    """The live false-alarm rate of all nodes that the user sees; None where none has measured a pair. One query."""
+def false_alarms_of_fleet(user: Anyone) -> FalseAlarms | None:
+    """Return the rate of false alarms over all nodes that the user may see; None where none has an A/A pair."""
     counts = Node.objects.visible_to(user).aggregate(alarms=Sum("null_alarms"), pairs=Sum("null_pairs"))
     return margins.rate_of(counts["alarms"] or 0, counts["pairs"] or 0)
 

@@ -1,4 +1,4 @@
-"""How a machine joins: invite → enrol → approve → secret. Never by address."""
+"""How a machine joins the farm: invite → enrol → approve → secret; and the audit log of those that were refused."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, Secre
 from farm.contract.numbers import is_row_number
 from farm.contract.reports import Facts
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
-from farm.fleet.services.health import check_is_vouched
+from farm.fleet.services.health import check_owner_may_write
 from farm.fleet.states import NodeEventKind, NodeHealth
 from farm.rules.runtimes.providers import find
 
@@ -29,33 +29,33 @@ MAX_FACTS_BYTES = 65_536
 log = logging.getLogger(__name__)
 VERB: Final = "node refused"
 ENROLMENT_VERB: Final = "enrolment refused"
-# entries older than this are removed as new ones come
+# refusals in the audit log that are older than this are deleted as new ones are written
 KEPT_REFUSALS: Final = timedelta(days=90)
 STRANGER: Final = "an unknown secret"
 # the same refusal again within this time is one entry, so that nobody can fill the log
 ONCE_IN: Final = timedelta(minutes=10)
-# part of every day: a block that another node was given first, a node that nobody has approved yet
+# refusals that happen every day and are not logged: another node got the block first, nobody has approved the node yet
 ROUTINE: Final = ("not_offered", "busy", "pending")
 CLAIM: Final = "claim"
-# said by the enrolment itself, with the machine's name
+# refusals that `enrol` itself logs, with the machine's name
 ENROLMENT: Final = ("bad_code", "known_key", "known_name")
 CODE_PREFIX = "ofe_"
 SECRET_PREFIX = "ofn_"
 CODE_LIFE = timedelta(minutes=60)
 SECRET_LIFE = timedelta(days=90)
 ROTATE_AFTER = 0.75
-# how long the secret before the newest still opens
+# how long the secret before the newest is still accepted
 OVERLAP = timedelta(minutes=10)
-# secrets of one node an hour, codes that wait for a machine by the role of who made them, nodes that wait for approval
-MOST_SECRETS = 12
-MOST_CODES, MOST_CODES_OF_ADMIN = 20, 2_000
-MOST_PENDING = 50
-# a code that nobody used, and a secret that opens nothing any more, are forgotten after so long
+# at most so many secrets of a node in an hour, unused codes of a person (or of an admin), nodes that wait for approval
+MAX_SECRETS = 12
+MAX_CODES, MAX_CODES_OF_ADMIN = 20, 2_000
+MAX_PENDING = 50
+# unused codes and expired secrets are deleted after so long
 KEPT = timedelta(days=7)
 
 
 def check_facts(facts: Facts) -> None:
-    """Raises Unprocessable when the facts are larger than any machine needs."""
+    """Raises Unprocessable where the facts are larger than any machine needs."""
     size = len(facts.model_dump_json())
     if size > MAX_FACTS_BYTES:
         raise Unprocessable(
@@ -64,9 +64,10 @@ def check_facts(facts: Facts) -> None:
 
 
 def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]) -> None:
-    """Raises Unprocessable for a tag that has no evidence, or that the node contradicts itself.
+    """Raises Unprocessable for a tag without evidence, or one that the node's own facts or probes contradict.
 
-    `tags`: each with its evidence. `proven`: ONNX Runtime's names of the providers that a probe saw executing.
+    `tags` maps each tag to its evidence; `proven` holds ONNX Runtime's names of the providers that a probe saw
+    executing.
     """
     arch = facts.arch.lower()
     for tag, evidence in tags.items():
@@ -83,39 +84,45 @@ def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]
 
 
 def log_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
-    """Writes that a node, or whoever showed a node's secret, was refused at an address; never raises."""
+    """Write to the audit log that a node, or whoever showed a node's secret, was refused at an address.
+
+    Routine refusals, and the same one again within ten minutes, are left out. A database that fails is only logged.
+    """
     if code in ROUTINE or code in ENROLMENT or (code == "stale" and address == CLAIM):
         return
     try:
-        known = node or _whose(secret)
+        known = node or _find_owner_of_secret(secret)
         subject = known.name if known is not None else STRANGER
-        told = {"address": address, "code": code, "status": status}
+        facts = {"address": address, "code": code, "status": status}
         since = timezone.now() - ONCE_IN
-        same = {f"facts__{key}": value for key, value in told.items()}
+        same = {f"facts__{key}": value for key, value in facts.items()}
         if AuditEvent.objects.filter(verb=VERB, subject=subject, at__gt=since, **same).exists():
             return
-        _write(VERB, subject, team=known.team if known else None, facts={**told, "detail": detail[:300]})
+        _record_refusal(VERB, subject, team=known.team if known else None, facts={**facts, "detail": detail[:300]})
     except DatabaseError as problem:
-        # the answer is the refusal all the same
+        # the node still gets its refusal as the answer
         log.warning("could not note that %s was refused at %s: %s", node, address, problem)
 
 
 def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
-    """Writes that a machine was refused to join, once for each code, and once for all codes that there never were."""
-    told = {"code": code, "invitation": invitation.pk if invitation else None}
+    """Write to the audit log that a machine was refused to join, once in ten minutes for each enrolment code.
+
+    `code` is the refusal's; `invitation` is None where the enrolment code never existed: all those count as one.
+    """
+    facts = {"code": code, "invitation": invitation.pk if invitation else None}
     since = timezone.now() - ONCE_IN
-    same = {f"facts__{key}": value for key, value in told.items()}
+    same = {f"facts__{key}": value for key, value in facts.items()}
     if not AuditEvent.objects.filter(verb=ENROLMENT_VERB, at__gt=since, **same).exists():
-        _write(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=told)
+        _record_refusal(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=facts)
 
 
-def _write(verb: str, subject: str, *, team: Team | None, facts: Mapping[str, object]) -> None:
+def _record_refusal(verb: str, subject: str, *, team: Team | None, facts: Mapping[str, object]) -> None:
     AuditEvent.objects.filter(verb__in=(VERB, ENROLMENT_VERB), at__lt=timezone.now() - KEPT_REFUSALS).delete()
     record(verb=verb, subject=subject, team=team, facts=facts)
 
 
-def _whose(secret: str) -> Node | None:
-    """The node that a secret once opened the farm for."""
+def _find_owner_of_secret(secret: str) -> Node | None:
+    """The node that a secret was issued to, even where it has expired since."""
     if not secret:
         return None
     row = NodeSecret.objects.select_related("node__team").filter(digest=hash_secret(secret)).first()
@@ -125,10 +132,11 @@ def _whose(secret: str) -> Node | None:
 def invite(
     *, team: Team, by: User, life: timedelta = CODE_LIFE, auto_approve: bool = False
 ) -> tuple[EnrolmentCode, str]:
-    """A code that lets one machine join the team once; the machine then belongs to `by`.
+    """Make an enrolment code, which lets one machine join the team once; return its row and the code itself.
 
-    `auto_approve` skips the approval, for the farm's own machine. Raises Missing for a team that `by` is not in,
-    NotAllowed for a viewer, and for `auto_approve` by anybody but an admin of the team; TooMany while many wait.
+    The machine will belong to `by`. `auto_approve` skips the approval, for the farm's own machine. Raises Missing for a
+    team that `by` is not in, NotAllowed for a viewer and for `auto_approve` by anybody but an admin of the team, and
+    TooMany while too many codes of `by` are unused.
     """
     if not teams_visible_to(by).filter(pk=team.pk).exists():
         raise Missing("There is no such team that you belong to.")
@@ -139,9 +147,9 @@ def invite(
         )
     code = make_secret(CODE_PREFIX)
     with transaction.atomic():
-        # one at a time of a person: each counts those before it
+        # locks the person's row, so that two requests at once count each other's codes
         User.objects.select_for_update(no_key=True).get(pk=by.pk)
-        _check_open_codes(by, most=MOST_CODES_OF_ADMIN if can_manage(by, team=team) else MOST_CODES)
+        _check_open_codes(by, limit=MAX_CODES_OF_ADMIN if can_manage(by, team=team) else MAX_CODES)
         row = EnrolmentCode.objects.create(
             team=team,
             created_by=by,
@@ -154,13 +162,15 @@ def invite(
 
 
 def enrol(enrolment: Enrolment) -> Node:
-    """A new node, pending until somebody approves it. Raises NotAllowed for a code used, late or unknown.
+    """Create the node of a machine that joins, pending until somebody approves it, and use up its code.
 
-    Also raises Unprocessable for a node of another contract version or a malformed key, Conflict for a known key.
+    Raises Unprocessable for an unsupported contract version, a malformed key or facts that are too large; NotAllowed
+    for a code that was used, has expired or is unknown, or whose maker may no longer add nodes; Conflict for a key or
+    name that another node has; TooMany while too many nodes of the owner wait. Refusals are written to the audit log.
     """
     _check_enrolment(enrolment)
     try:
-        return _joined(enrolment)
+        return _create_node_once(enrolment)
     except Refusal as refusal:
         invitation = EnrolmentCode.objects.select_related("team").filter(digest=hash_secret(enrolment.code)).first()
         log_refused_enrolment(name=enrolment.name, invitation=invitation, code=refusal.code)
@@ -168,10 +178,14 @@ def enrol(enrolment: Enrolment) -> Node:
 
 
 def approve(*, node: Node, by: User) -> Node:
-    """pending → active: from now on the node gets a secret and blocks. Raises NotAllowed, Conflict."""
+    """Approve a pending node, which then gets a secret and blocks.
+
+    Raises NotAllowed for anybody but an admin of the team, and Conflict where the node is not pending or its owner may
+    not start runs in the team any more.
+    """
     if not can_manage(by, team=node.team):
         raise NotAllowed(f"Only an admin of team “{node.team.name}” may approve {node.name}.")
-    check_is_vouched(node)
+    check_owner_may_write(node)
     with transaction.atomic():
         if node.health != NodeHealth.PENDING or not node.change_health(
             NodeHealth.ACTIVE, NodeEventKind.APPROVED, actor=by
@@ -182,12 +196,13 @@ def approve(*, node: Node, by: User) -> Node:
 
 
 def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> SecretGrant:
-    """A new bearer secret for whoever holds the node's private key; the one before works OVERLAP longer.
+    """Issue a new bearer secret to whoever holds the node's private key; the secret before works OVERLAP longer.
 
-    Raises NotAllowed with code `pending` until approved, `retired`, or `bad_signature`.
+    Raises NotAllowed with the code `pending` until the node is approved, `retired`, `bad_clock` or `bad_signature`, and
+    TooMany where the node was given too many secrets within an hour.
     """
     now = now or timezone.now()
-    node = _proven_node(request, now=now)
+    node = _find_proven_node(request, now=now)
     if node.health == NodeHealth.PENDING:
         raise NotAllowed(
             f"{node.name} waits for approval; compare the fingerprint {node.fingerprint} on its page.", code="pending"
@@ -205,24 +220,24 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
     return SecretGrant(secret=secret, expires_at=now + SECRET_LIFE, rotate_at=now + SECRET_LIFE * ROTATE_AFTER)
 
 
-def _check_open_codes(by: User, *, most: int) -> None:
-    """Raises TooMany while so many codes of this person wait for a machine; forgets those that waited in vain."""
+def _check_open_codes(by: User, *, limit: int) -> None:
+    """Delete this person's expired codes. Raises TooMany where as many unused ones are still valid."""
     now = timezone.now()
     own = EnrolmentCode.objects.filter(created_by=by, used_at=None)
     own.filter(expires_at__lt=now - KEPT).delete()
     waiting = own.filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True)
-    if waiting.count() >= most:
+    if waiting.count() >= limit:
         raise TooMany(
-            f"{most} enrolment codes of yours wait for a machine; use them, or make more once the oldest has expired.",
+            f"{limit} enrolment codes of yours wait for a machine; use them, or make more once the oldest has expired.",
             retry_s=(waiting[0] - now).total_seconds(),
         )
 
 
 def _check_secrets(node: Node, *, now: datetime) -> None:
-    """Raises TooMany for a node that asks for secrets again and again."""
+    """Raises TooMany for a node that was given too many secrets within an hour."""
     hour = timedelta(hours=1)
     latest = node.secrets.filter(created_at__gt=now - hour).order_by("created_at").values_list("created_at", flat=True)
-    if len(latest) >= MOST_SECRETS:
+    if len(latest) >= MAX_SECRETS:
         raise TooMany(
             f"{node.name} was given {len(latest)} secrets within an hour; it keeps the newest.",
             retry_s=(latest[0] + hour - now).total_seconds(),
@@ -230,9 +245,9 @@ def _check_secrets(node: Node, *, now: datetime) -> None:
 
 
 def _check_pending(code: EnrolmentCode) -> None:
-    """Raises TooMany while so many nodes of one owner wait for their approval."""
+    """Raises TooMany while too many nodes of the code's maker wait for their approval."""
     pending = Node.objects.filter(owner=code.created_by, team=code.team, health=NodeHealth.PENDING).count()
-    if pending >= MOST_PENDING:
+    if pending >= MAX_PENDING:
         raise TooMany(
             f"{pending} nodes of this owner wait for approval in team “{code.team.name}”.",
             retry_s=600,
@@ -255,16 +270,16 @@ def _check_enrolment(enrolment: Enrolment) -> None:
     check_facts(enrolment.facts)
 
 
-def _joined(enrolment: Enrolment) -> Node:
-    """Raises as `enrol`, also where another gateway let a machine of this name, or this key, in at the same moment."""
+def _create_node_once(enrolment: Enrolment) -> Node:
+    """Create the node; raises Conflict too where another gateway creates one of this name at the same moment."""
     try:
         with transaction.atomic():
-            return _enrolled(enrolment)
+            return _create_node(enrolment)
     except IntegrityError as problem:
-        raise _known_name(enrolment.name) from problem
+        raise _make_known_name_error(enrolment.name) from problem
 
 
-def _enrolled(enrolment: Enrolment) -> Node:
+def _create_node(enrolment: Enrolment) -> Node:
     now = timezone.now()
     code = EnrolmentCode.objects.select_related("team").filter(digest=hash_secret(enrolment.code)).first()
     fresh = EnrolmentCode.objects.filter(used_at=None, expires_at__gt=now)
@@ -278,8 +293,8 @@ def _enrolled(enrolment: Enrolment) -> Node:
         raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
     if not code.auto_approve:
         _check_pending(code)
-    _must_be_free(enrolment.name)
-    _must_be_welcome(code)
+    _check_name_is_free(enrolment.name)
+    _check_code_maker(code)
     node = Node.objects.create(
         team=code.team,
         owner=code.created_by,
@@ -299,8 +314,8 @@ def _enrolled(enrolment: Enrolment) -> Node:
     return node
 
 
-def _must_be_welcome(code: EnrolmentCode) -> None:
-    """Raises NotAllowed for a code whose maker left the team, may only look there, or was deactivated."""
+def _check_code_maker(code: EnrolmentCode) -> None:
+    """Raises NotAllowed for a code whose maker left the team, is only a viewer there, or was deactivated."""
     by = code.created_by
     if by is None or not by.is_active or not can_write(by, team=code.team):
         raise NotAllowed(
@@ -310,13 +325,13 @@ def _must_be_welcome(code: EnrolmentCode) -> None:
         )
 
 
-def _must_be_free(name: str) -> None:
-    """Raises Conflict for the name of a node that is part of the farm: a matrix may name it."""
+def _check_name_is_free(name: str) -> None:
+    """Raises Conflict for the name of another node that is not retired: a matrix may name it."""
     if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
-        raise _known_name(name)
+        raise _make_known_name_error(name)
 
 
-def _known_name(name: str) -> Conflict:
+def _make_known_name_error(name: str) -> Conflict:
     return Conflict(
         f"A node named “{name}” is part of this farm already.",
         code="known_name",
@@ -324,8 +339,8 @@ def _known_name(name: str) -> Conflict:
     )
 
 
-def _proven_node(request: SecretRequest, *, now: datetime) -> Node:
-    # as numbers: a clock of a node may say years that no date has
+def _find_proven_node(request: SecretRequest, *, now: datetime) -> Node:
+    # compared as numbers: the clock of a node may show a year that no datetime can hold
     apart_s = abs(now.timestamp() - request.signed_at)
     if apart_s > SIGNATURE_WINDOW_S:
         raise NotAllowed(

@@ -1,4 +1,4 @@
-"""Orders of a node's owner and of the farm about its health."""
+"""Changes of a node's health and settings, by its owner and by the farm itself."""
 
 from django.db import transaction
 from django.db.models import F
@@ -15,9 +15,9 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_time_zone
 
-# so many times its first self-test a node may take: beyond what a busy minute does, within what is still the same node
+# a self-test that takes so many times the first one fails: a busy minute does not slow it down as much
 LATENCY_BAND = 3.0
-# failures of blocks in a row, by the node's own fault, that put it aside
+# so many failed blocks in a row, by the node's own fault, quarantine it
 QUARANTINE_AFTER = 3
 # reasons that say more about the node than about the cell
 NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
@@ -26,7 +26,10 @@ _TAG: TypeAdapter[str] = TypeAdapter(Tag)
 
 
 def store_self_test(*, node: Node, test: SelfTest | None) -> None:
-    """Keeps the newest self-test; one that fails, or takes far longer than the first, quarantines the node."""
+    """Store the newest self-test; one that failed, or took far longer than the first, quarantines the node.
+
+    None changes nothing.
+    """
     if test is None:
         return
     node.self_test_json = test.model_dump(mode="json")
@@ -39,7 +42,7 @@ def store_self_test(*, node: Node, test: SelfTest | None) -> None:
 
 
 def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
-    """Why a node with this self-test may not work, in one sentence; empty when it may."""
+    """Say why a node with this self-test may not work; empty where it may. `first_ms` is the time of its first one."""
     if not test.passed:
         return f"Its self-test failed: {test.sentence}"[:500]
     if first_ms is None or test.p50_ms is None or test.p50_ms <= LATENCY_BAND * first_ms:
@@ -50,8 +53,8 @@ def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
     )
 
 
-def explain_unvouched(node: Node) -> str:
-    """In one sentence, for a node that nobody vouches for."""
+def explain_missing_owner(node: Node) -> str:
+    """Say why a node gets no blocks whose owner may not start runs in its team any more."""
     if node.owner is None:
         return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
     return (
@@ -60,41 +63,47 @@ def explain_unvouched(node: Node) -> str:
     )
 
 
-def check_is_vouched(node: Node) -> None:
-    """Raises Conflict for a node whose owner may not run in its team (any more)."""
-    if not Node.objects.vouched().filter(pk=node.pk).exists():
-        raise Conflict(explain_unvouched(node), code="owner_left", hint="Make the owner a member of the team first.")
+def check_owner_may_write(node: Node) -> None:
+    """Raises Conflict for a node whose owner may not start runs in its team any more."""
+    if not Node.objects.with_writing_owner().filter(pk=node.pk).exists():
+        raise Conflict(
+            explain_missing_owner(node), code="owner_left", hint="Make the owner a member of the team first."
+        )
 
 
 def drain(*, node: Node, by: User) -> Node:
-    """active → draining: it finishes its block and gets no other."""
-    return _ordered(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
+    """Let an active node finish its block and get no other. Raises NotAllowed, and Conflict for another health."""
+    return _change_health(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
 
 
 def resume(*, node: Node, by: User) -> Node:
-    """draining or quarantined → active. A pending node is approved instead."""
+    """Make a draining or quarantined node active again; its next self-test becomes its new first one.
+
+    Raises NotAllowed for anybody who does not manage the node, and Conflict for a node of another health or whose owner
+    may not start runs in its team.
+    """
     check_manages(node, by)
     if node.health == NodeHealth.PENDING:
         raise Conflict(f"{node.name} is pending; approve it instead.")
-    check_is_vouched(node)
+    check_owner_may_write(node)
     with transaction.atomic():
-        # what it takes now is its new pace: whoever resumes it has read what was wrong
+        # the next self-test sets its new pace: whoever resumes the node has read what was wrong
         Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
         node.self_test_ms = None
-        return _ordered(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")
+        return _change_health(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")
 
 
 def revoke(*, node: Node, by: User, reason: str = "") -> Node:
-    """Takes a node out of the farm for good: its secrets open nothing from now on."""
+    """Retire a node for good and revoke its secrets. Raises NotAllowed, and Conflict where it is retired already."""
     with transaction.atomic():
-        _ordered(node, by, NodeHealth.RETIRED, NodeEventKind.RETIRED, verb="node revoked", reason=reason)
+        _change_health(node, by, NodeHealth.RETIRED, NodeEventKind.RETIRED, verb="node revoked", reason=reason)
         node.secrets.filter(revoked_at=None).update(revoked_at=timezone.now())
         node.change_state(NodeState.OFFLINE)
     return node
 
 
 def quarantine(*, node: Node, reason: str) -> bool:
-    """Puts a node aside until a person lets it work again. False: it was not working."""
+    """Quarantine a node until a person resumes it; return False where it was neither active nor draining."""
     with transaction.atomic():
         changed = node.change_health(NodeHealth.QUARANTINED, NodeEventKind.QUARANTINED, reason=reason)
         if changed:
@@ -102,15 +111,21 @@ def quarantine(*, node: Node, reason: str) -> bool:
     return changed
 
 
-def quarantine_unvouched_nodes() -> int:
-    """Quarantines nodes whose owner left, so that somebody coming back revives none; gives how many."""
-    unvouched = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.vouched().values("pk"))
+def quarantine_nodes_without_owner() -> int:
+    """Quarantine nodes whose owner may not start runs in their team any more; return how many.
+
+    They stay so even where the owner comes back, until somebody resumes them.
+    """
+    unvouched = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.with_writing_owner().values("pk"))
     rows = unvouched.select_related("owner", "team").defer("facts_json", "log_tail")
-    return sum(quarantine(node=node, reason=explain_unvouched(node)) for node in rows)
+    return sum(quarantine(node=node, reason=explain_missing_owner(node)) for node in rows)
 
 
-def count_block_failure(*, node: Node, reason: Reason | None) -> None:
-    """Counts failures that were the node's fault; too many in a row quarantine it, one good block starts anew."""
+def count_block_outcome(*, node: Node, reason: Reason | None) -> None:
+    """Count blocks in a row that failed by the node's fault; too many quarantine it.
+
+    `reason` says why the block failed; None is a block that succeeded, which sets the count back to 0.
+    """
     if reason is None:
         if node.failures:
             Node.objects.filter(pk=node.pk).update(failures=0)
@@ -126,9 +141,11 @@ def count_block_failure(*, node: Node, reason: Reason | None) -> None:
 def change_settings(
     *, node: Node, by: User, tags: list[str] | None = None, trials: str | None = None, **settings: object
 ) -> Node:
-    """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range.
+    """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings; log what changed.
 
-    `trials`: whether it tries providers that others ask for: ask, allow or never.
+    `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
+    trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and
+    Invalid for a value that cannot be.
     """
     check_manages(node, by)
     if node.health == NodeHealth.RETIRED:
@@ -181,7 +198,9 @@ def _checked_tags(tags: list[str]) -> list[str]:
     return sorted(set(tags))
 
 
-def _ordered(node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, verb: str, reason: str = "") -> Node:
+def _change_health(
+    node: Node, by: User, health: NodeHealth, kind: NodeEventKind, *, verb: str, reason: str = ""
+) -> Node:
     check_manages(node, by)
     with transaction.atomic():
         if not node.change_health(health, kind, reason=reason, actor=by):

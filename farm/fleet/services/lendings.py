@@ -1,4 +1,4 @@
-"""Offering a node to other teams, and their answer."""
+"""Lends nodes to other teams: the offer, the team's answer, and the end of a lending."""
 
 from django.db import transaction
 
@@ -12,10 +12,10 @@ from farm.fleet.states import LendingState, NodeEventKind, NodeHealth
 
 
 def share(*, node: Node, by: User, teams: list[str]) -> Node:
-    """Offers a node to these other teams, by name, and takes it back from all that are not named.
+    """Offer a node to the teams of these names, and take it back from all other teams.
 
-    A team is measured for once an admin of it agrees; where `by` is one, that is said with the offer. Raises NotAllowed
-    and Missing for a team that `by` does not belong to.
+    The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Raises
+    NotAllowed for anybody who does not manage the node, and Missing for a team that `by` does not belong to.
     """
     check_manages(node, by)
     known = {lending.team.name: lending for lending in node.lendings.select_related("team")}
@@ -30,51 +30,60 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
 
 
 def agree(*, lending: Lending, by: User) -> Lending:
-    """asked or declined → agreed: from now on the node measures for the team. Raises NotAllowed, Conflict."""
+    """Agree that the node measures for the team.
+
+    Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where the node is retired, whoever
+    offered it has left the team, or it was agreed already.
+    """
     if lending.node.health == NodeHealth.RETIRED:
         raise Conflict(f"{lending.node.name} was removed from the farm; it no longer measures for any team.")
-    if not Lending.objects.of_members().filter(pk=lending.pk).exists():
+    if not Lending.objects.offered_by_members().filter(pk=lending.pk).exists():
         raise Conflict(
             f"The member who offered {lending.node.name} is no longer in team “{lending.team.name}”.",
             code="offer_lapsed",
             hint="Its owner, or an admin of its team, has to offer it again.",
         )
-    return _answered(lending, LendingState.AGREED, by)
+    return _answer(lending, LendingState.AGREED, by)
 
 
 def decline(*, lending: Lending, by: User) -> Lending:
-    """asked or agreed → declined: the node gets no more of the team's models. Raises NotAllowed, Conflict."""
-    return _answered(lending, LendingState.DECLINED, by)
+    """Decline a lending, so that the node gets no more of the team's models. Raises NotAllowed, Conflict."""
+    return _answer(lending, LendingState.DECLINED, by)
 
 
 def end_lapsed_lendings() -> int:
-    """Ends lendings whose offerer left or was deactivated, so that coming back revives none; gives how many."""
+    """Decline lendings whose offerer left the receiving team or was deactivated; return how many.
+
+    They stay declined even where the offerer comes back, until the node is offered again.
+    """
     open_states = (LendingState.ASKED, LendingState.AGREED)
-    rows = Lending.objects.filter(state__in=open_states).exclude(pk__in=Lending.objects.of_members().values("pk"))
+    rows = Lending.objects.filter(state__in=open_states).exclude(
+        pk__in=Lending.objects.offered_by_members().values("pk")
+    )
     return sum(_lapse(lending) for lending in rows.select_related("node__team", "team", "asked_by"))
 
 
 def _offer(node: Node, team: Team, by: User) -> None:
     lending = Lending.objects.create(node=node, team=team, asked_by=by)
-    _say(lending, f"{by.username} offered {node.name} to {team.name}; an admin there has to agree.", by=by)
+    _log(lending, f"{by.username} offered {node.name} to {team.name}; an admin there has to agree.", by=by)
     record(verb="node offered", subject=node.name, actor=by, team=team, facts={"from": node.team.name})
     if can_manage(by, team=team):
         agree(lending=lending, by=by)
 
 
 def _withdraw(lending: Lending, by: User) -> None:
-    _say(lending, f"{lending.node.name} no longer measures for {lending.team.name}.", by=by)
+    _log(lending, f"{lending.node.name} no longer measures for {lending.team.name}.", by=by)
     record(verb="node taken back", subject=lending.node.name, actor=by, team=lending.team)
     lending.delete()
 
 
-def _answered(lending: Lending, state: LendingState, by: User) -> Lending:
+def _answer(lending: Lending, state: LendingState, by: User) -> Lending:
     if not can_manage(by, team=lending.team):
         raise NotAllowed(f"Only an admin of team “{lending.team.name}” answers for it.")
     with transaction.atomic():
         if not lending.move(state, by=by):
             raise Conflict(f"{lending.node.name}: {lending.words}")
-        _say(lending, f"{by.username} {state} that {lending.node.name} measures for {lending.team.name}.", by=by)
+        _log(lending, f"{by.username} {state} that {lending.node.name} measures for {lending.team.name}.", by=by)
         facts = {"from": lending.node.team.name, "key": lending.node.fingerprint}
         record(verb=f"node {state}", subject=lending.node.name, actor=by, team=lending.team, facts=facts)
     return lending
@@ -86,12 +95,12 @@ def _lapse(lending: Lending) -> bool:
     with transaction.atomic():
         moved = lending.move(LendingState.DECLINED, by=None, reason=reason[:300])
         if moved:
-            _say(lending, f"{lending.node.name} no longer measures for {lending.team.name}. {reason}")
+            _log(lending, f"{lending.node.name} no longer measures for {lending.team.name}. {reason}")
             facts = {"reason": reason}
             record(verb="node lending lapsed", subject=lending.node.name, team=lending.team, facts=facts)
     return moved
 
 
-def _say(lending: Lending, text: str, *, by: User | None = None) -> None:
-    """Into the node's log; the receiving team has it in its audit log."""
+def _log(lending: Lending, text: str, *, by: User | None = None) -> None:
+    """Write to the node's log; the receiving team finds it in its audit log."""
     lending.node.log(NodeEventKind.LENDING, text, actor=by, team=lending.team.pk)

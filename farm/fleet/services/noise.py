@@ -1,4 +1,4 @@
-"""The A/A history of nodes."""
+"""Stores the A/A history of nodes."""
 
 from collections.abc import Sequence
 
@@ -14,16 +14,19 @@ REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios",
 
 
 def store_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
-    """Keeps what the A/A pairs of a block came to; a continued block replaces its own estimates."""
+    """Store the estimates of a block's A/A pairs and sum the node's pairs up anew.
+
+    Estimates of the same pair, of a block that went on, are replaced.
+    """
     if not estimates:
         return
     with transaction.atomic(savepoint=False):
         NullEstimate.objects.bulk_create(estimates, update_conflicts=True, unique_fields=PLACE, update_fields=REPLACED)
-        _count(node)
+        _summarise_pairs(node)
 
 
-def _count(node: Node) -> None:
-    """Writes what the node's pairs come to beside it, so that lists and plans need not read every pair."""
+def _summarise_pairs(node: Node) -> None:
+    """Write the sums of the node's pairs to its row, so that lists and plans need not read every pair."""
     columns = ("verdict", "log_ratios", "estimate", "metrics", "block")
     pairs = list(node.null_estimates.values_list(*columns)[:HISTORY])
     floor = estimate_noise_floor([(ratios, estimate) for _, ratios, estimate, *_ in pairs])

@@ -1,4 +1,4 @@
-"""Nodes that come, say what they can do, and go."""
+"""Hellos of nodes: what they say of themselves, what the farm answers, and nodes that fell silent."""
 
 import re
 from datetime import timedelta
@@ -13,13 +13,13 @@ from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
 from farm.fleet.services.enrolment import check_facts, check_tags
 from farm.fleet.services.health import store_self_test
-from farm.fleet.services.trials import end_trial, next_trial
+from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import learnt_from
 
-# a node that says nothing for so many of its hello periods is offline
+# a node that misses so many hellos in a row is offline
 SILENT_HELLOS = 3
-# releases that a node keeps what they load of
+# of so many releases at most, what they load is stored with a node
 MAX_LEARNT = 256
 
 SENTENCES = {
@@ -31,11 +31,12 @@ SENTENCES = {
 }
 
 
-def hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[str] = frozenset()) -> Welcome:
-    """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags.
+def record_hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[str] = frozenset()) -> Welcome:
+    """Store what a node says of itself, mark it online or, when it leaves, offline, and return the answer for it.
 
-    `host`: what it calls its machine; anything but 16 hexadecimal digits is no word on it. `understands`: what the farm
-    may ask of it beyond the contract's version.
+    `host` is the node's name for its machine, ignored unless it is 16 hexadecimal digits; `understands` names what the
+    farm may ask of the node beyond the contract's version. Raises Unprocessable for tags without evidence or that the
+    facts contradict, and for facts that are too large; the refusal is written to the node's log.
     """
     try:
         check_facts(hello.facts)
@@ -47,17 +48,20 @@ def hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[st
         node.understands_trials = TRIALS in understands
         _keep(node, hello, host=host if re.fullmatch(HOST, host) else "")
         if hello.tried is not None:
-            end_trial(node, hello.tried)
+            store_trial_result(node, hello.tried)
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
         if hello.state != "leaving" and hello.self_test != node.self_test:
             store_self_test(node=node, test=hello.self_test)
-    answer = welcome(node, contract_version=hello.contract_version)
+    answer = make_welcome(node, contract_version=hello.contract_version)
     is_here = hello.state != "leaving" and TRIALS in understands
-    return answer.model_copy(update={"trial": next_trial(node)}) if is_here else answer
+    return answer.model_copy(update={"trial": start_next_trial(node)}) if is_here else answer
 
 
-def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
-    """What the farm tells a node: its health, its queues, its owner's settings."""
+def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
+    """Make the farm's answer to a node: its health, its queues, its owner's settings and a sentence for its terminal.
+
+    A node of an unsupported contract version gets no queues.
+    """
     if not version.is_supported(contract_version):
         sentence = (
             f"This node speaks version {contract_version} of the contract and the farm speaks "
@@ -71,29 +75,30 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     )
 
 
-def clear_wait(node: Node) -> None:
-    """A node that has a block waits for nothing any more, whatever it said at its last hello."""
+def clear_doing(node: Node) -> None:
+    """Forget what the node said it was waiting for, since it has a block now."""
     if node.doing:
         Node.objects.filter(pk=node.pk).update(doing="")
 
 
-def mark_offline() -> int:
-    """Nodes that fell silent become offline; gives how many."""
+def mark_silent_nodes_offline() -> int:
+    """Mark nodes offline that have sent no hello for a while; return how many."""
     silence = timedelta(seconds=Node().settings.hello_every_s * SILENT_HELLOS)
     silent = Node.objects.filter(state=NodeState.ONLINE, seen_at__lt=timezone.now() - silence)
     return sum(node.change_state(NodeState.OFFLINE) for node in silent)
 
 
 def _note_runtimes(node: Node, hello: Hello) -> None:
-    """Into its log, so that its owner finds what was installed on the machine, and for which block."""
-    before, now = set(node.runtimes), {str(runtime) for runtime in hello.runtimes}
-    told = [
+    """Log runtimes that were installed or removed, so that the owner finds what was installed and for which block."""
+    before = set(node.runtimes)
+    now = {str(runtime) for runtime in hello.runtimes}
+    changes = [
         f"{what} {', '.join(sorted(names))}"
         for what, names in (("installed", now - before), ("removed", before - now))
         if names
     ]
-    if told:
-        text = f"{'; '.join(told).capitalize()}."
+    if changes:
+        text = f"{'; '.join(changes).capitalize()}."
         node.log(NodeEventKind.RUNTIMES, text[:1000], actor=None, **({"block": hello.block} if hello.block else {}))
 
 

@@ -1,6 +1,6 @@
-"""Letting a node try a provider that nobody has proven on it: asked for, allowed by its owner, tried, remembered.
+"""Trials of a provider on a node that has not proven it: asked for, allowed by the owner, tried by the node, stored.
 
-One at a time on a node, which installs what carries the provider and runs a small model on it in its sandbox.
+A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox.
 """
 
 from datetime import timedelta
@@ -21,26 +21,28 @@ from farm.fleet.services.health import check_manages
 from farm.fleet.states import NodeEventKind, NodeHealth, Trials, TrialState
 from farm.rules.runtimes import providers
 
-# a node that knows of a trial waits for its machine, installs and probes within its own limits
+# how long a node may take to install and probe, and how long it may take to begin
 MAX_TRIAL = timedelta(minutes=30)
 MAX_WAIT = timedelta(hours=1)
-# of one node, so that its owner can read them
+# trials of one node that wait for its owner's answer
 MAX_ASKED = 20
 
 
 def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
-    """Asks the owner, or begins where that is allowed; whoever manages the node allows it by asking.
+    """Ask for a trial of a provider on a node; return the one that is open already where there is one.
 
-    The same trial asked for again is the one that is open. Raises Invalid, NotAllowed and Conflict.
+    It is pending at once where the owner allows all trials or `by` manages the node, else it waits for the owner.
+    Raises Invalid for a provider that cannot be tried, NotAllowed for anybody who may not start runs on the node, and
+    Conflict where the node or its owner tries none, has proven it, failed it lately, or was asked for too many.
     """
     entry = providers.find(provider)
     if entry is None or not providers.can_be_probed(entry):
         raise Invalid(f"{provider[:60]!r} cannot be tried by a node: its packages are not known.", code="provider")
-    _must_be_asked_by(by, node)
+    _check_may_ask(by, node)
     is_managed = Node.objects.managed_by(by).filter(pk=node.pk).exists()
     if node.trials_allowed == Trials.NEVER and not is_managed:
         raise Conflict(f"The owner of {node.name} lets it try no providers.", code="no_trials")
-    _must_be_able(node, entry.name)
+    _check_is_able(node, entry.name)
     if (opened := node.trials.filter(provider=entry.name, state__in=OPEN_TRIALS).first()) is not None:
         return allow_trial(trial=opened, by=by) if is_managed and opened.state == TrialState.ASKED else opened
     failed = node.trials.filter(provider=entry.name, state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
@@ -61,14 +63,14 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
                 asked_by=by,
                 allowed_at=timezone.now() if is_allowed else None,
             )
-            _say(trial, by=by)
+            _log(trial, by=by)
     except IntegrityError:  # asked for twice at once
         return node.trials.get(provider=entry.name, state__in=OPEN_TRIALS)
     return trial
 
 
 def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
-    """The trial that a run waits for: the one that is pending, or a new one by the owner's standing word."""
+    """Return the open trial that a run waits for, made pending, or a new one: the owner allows all trials here."""
     trial, is_new = Trial.objects.get_or_create(
         node_id=node,
         provider=provider,
@@ -76,34 +78,37 @@ def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
         defaults={"state": TrialState.PENDING, "asked_by": by, "allowed_at": timezone.now()},
     )
     if is_new or trial.move(TrialState.PENDING, TrialState.ASKED, allowed_at=timezone.now()):
-        _say(trial, by=by)
+        _log(trial, by=by)
     return trial
 
 
 def allow_trial(*, trial: Trial, by: User) -> Trial:
-    """asked → pending: the node tries it. Raises NotAllowed, Conflict."""
-    return _answered(trial, TrialState.PENDING, by, allowed_at=timezone.now())
+    """Let the node try it. Raises NotAllowed for whoever does not manage the node; Conflict if it was answered."""
+    return _answer(trial, TrialState.PENDING, by, allowed_at=timezone.now())
 
 
 def decline_trial(*, trial: Trial, by: User) -> Trial:
-    """asked or pending → declined: what waits for it is refused. Raises NotAllowed, Conflict."""
-    return _answered(trial, TrialState.DECLINED, by, ended_at=timezone.now())
+    """Decline an open trial, so that blocks waiting for it are refused. Raises NotAllowed, and Conflict if it ended."""
+    return _answer(trial, TrialState.DECLINED, by, ended_at=timezone.now())
 
 
-def next_trial(node: Node) -> messages.Trial | None:
-    """What the node is to try now: the one allowed first; none while it may take no block."""
+def start_next_trial(node: Node) -> messages.Trial | None:
+    """Return the message for the trial that was allowed first, and note that it begins.
+
+    None where no trial is pending, or while the node may take no block.
+    """
     if not node.understands_trials or not node.may_take_blocks:
         return None
     trial = node.trials.filter(state=TrialState.PENDING).order_by("allowed_at", "pk").first()
     if trial is None:
         return None
     if trial.begun_at is None and trial.move(TrialState.PENDING, TrialState.PENDING, begun_at=timezone.now()):
-        _say(trial)
+        _log(trial)
     return messages.Trial(id=str(trial.pk), provider=providers.provider_of(trial.provider).short)
 
 
-def end_trial(node: Node, tried: messages.Tried) -> None:
-    """What the node says of a trial of its own; proven is what its hello claims with evidence."""
+def store_trial_result(node: Node, tried: messages.Tried) -> None:
+    """Store how a trial ended by the node's word: it succeeded only where its hello proves the provider too."""
     trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return
@@ -112,11 +117,11 @@ def end_trial(node: Node, tried: messages.Tried) -> None:
         problem = "It ended without a word and without the provider."
     state = TrialState.FAILED if problem else TrialState.READY
     if trial.move(state, TrialState.PENDING, problem=problem, ended_at=timezone.now()):
-        _say(trial)
+        _log(trial)
 
 
 def end_late_trials() -> int:
-    """Fails trials that their node did not come for or did not end; gives how many."""
+    """Fail trials that their node did not begin or end in time; return how many."""
     now = timezone.now()
     late = Q(begun_at__lt=now - MAX_TRIAL) | Q(begun_at=None, allowed_at__lt=now - MAX_WAIT)
     rows = Trial.objects.filter(late, state=TrialState.PENDING).select_related("node")
@@ -130,19 +135,19 @@ def _end_late(trial: Trial) -> bool:
         problem = f"it did not end within {MAX_TRIAL.seconds // 60} minutes. See the node's log."
     moved = trial.move(TrialState.FAILED, TrialState.PENDING, problem=problem, ended_at=timezone.now())
     if moved:
-        _say(trial)
+        _log(trial)
     return moved
 
 
-def _must_be_asked_by(by: User, node: Node) -> None:
-    """Somebody who may start runs in a team that the node measures for."""
+def _check_may_ask(by: User, node: Node) -> None:
+    """Raises NotAllowed unless `by` may start runs in a team that the node measures for."""
     teams = Team.objects.writable_by(by).values("pk")
     lent = Lending.objects.in_force().filter(team__in=teams, node=node)
     if not teams.filter(pk=node.team_id).exists() and not lent.exists():
         raise NotAllowed(f"Only those who may start runs on {node.name} ask for trials there.")
 
 
-def _must_be_able(node: Node, provider: str) -> None:
+def _check_is_able(node: Node, provider: str) -> None:
     if node.health in (NodeHealth.RETIRED, NodeHealth.PENDING) or node.is_browser:
         raise Conflict(f"{node.name} tries no providers: it is {'a browser' if node.is_browser else node.health}.")
     if not node.understands_trials:
@@ -151,15 +156,15 @@ def _must_be_able(node: Node, provider: str) -> None:
         raise Conflict(f"{node.name} has proven {providers.title(provider)} already.", code="proven")
 
 
-def _answered(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
+def _answer(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
     check_manages(trial.node, by)
     with transaction.atomic():
         before = OPEN_TRIALS if state == TrialState.DECLINED else (TrialState.ASKED,)
         if not trial.move(state, *before, answered_by=by, **changes):
             raise Conflict(trial.words, code="answered")
-        _say(trial, by=by)
+        _log(trial, by=by)
     return trial
 
 
-def _say(trial: Trial, *, by: User | None = None) -> None:
+def _log(trial: Trial, *, by: User | None = None) -> None:
     trial.node.log(NodeEventKind.TRIAL, trial.words[:1000], actor=by, trial=trial.pk)

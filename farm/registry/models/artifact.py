@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ArtifactQuerySet(models.QuerySet["Artifact"]):
-    """Which artifacts a person may see."""
+    """Queries for artifacts."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
@@ -65,7 +65,7 @@ class Artifact(models.Model):
         return Bundle(main=self.main, files=tuple(sorted(files, key=lambda ref: ref.name)))
 
     def files_of(self, role: FileRole) -> list["ArtifactFile"]:
-        """Files of this role by name: one `.npz`, or ONNX's `test_data_set_N-input_M.pb`."""
+        """The files of this role, sorted by name: one `.npz`, or ONNX's `test_data_set_N-input_M.pb`."""
         return sorted((f for f in self.files.all() if f.role == role), key=lambda file: file.name)
 
     def blob_of(self, role: FileRole) -> Blob | None:

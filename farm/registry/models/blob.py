@@ -7,9 +7,9 @@ from farm.accounts.models import Team
 
 
 class Blob(models.Model):
-    """The same content uploaded twice by one team is stored once; two teams never share a file.
+    """A stored file. A team stores the same content once; two teams never share a file.
 
-    `swept_at`: its bytes went with a branch's version that runs had measured; the row stays for what those say of it.
+    With `swept_at` its bytes were deleted together with a branch's version; the row stays for the runs that used it.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="blobs")

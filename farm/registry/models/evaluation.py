@@ -12,9 +12,9 @@ from farm.registry.states import MakingState
 
 
 class EvaluationData(Making):
-    """Inputs by name with their labels, and how outputs are judged: looked at once, then sent to every node.
+    """Inputs by name with their labels, and how outputs are judged: checked once, then sent to every node.
 
-    Other data for the version are another row: what a worker found out about the old ones finds nothing to write to.
+    New data for a version make a new row, so that a worker that still checks the old data cannot write to it.
     """
 
     version = models.OneToOneField(Version, models.CASCADE, related_name="evaluation")
@@ -43,7 +43,7 @@ class EvaluationData(Making):
 
     @property
     def order(self) -> EvaluationOrder | None:
-        """What nodes are told; None until it was accepted."""
+        """What nodes are told of the data; None until they were accepted."""
         if self.state != MakingState.READY or self.data is None:
             return None
         ref = FileRef(name="evaluation.npz", sha256=self.data.sha256, bytes=self.data.bytes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ModelQuerySet(models.QuerySet["Model"]):
-    """Which models a person may see."""
+    """Queries for models."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
@@ -27,7 +27,7 @@ class ModelQuerySet(models.QuerySet["Model"]):
 
 
 class Model(models.Model):
-    """A named line in the registry of a team. `removed_at`: it was deleted, and stays for the runs that name it."""
+    """A named line of versions of a team. With `removed_at` it was deleted, and stays for the runs that name it."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="models")
     name = models.CharField(max_length=100)
@@ -54,7 +54,7 @@ class Model(models.Model):
 
 
 class VersionQuerySet(models.QuerySet["Version"]):
-    """Which versions a person may see."""
+    """Queries for versions."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(model__team__in=Team.objects.visible_to(user))
@@ -63,15 +63,15 @@ class VersionQuerySet(models.QuerySet["Version"]):
         return self.filter(removed_at=None)
 
     def on_main_line(self) -> Self:
-        """Those that are no branch's: the newest of them is what watches, lists and defaults mean by the newest."""
+        """Filter to versions of the model's own line, without those that gates uploaded for branches."""
         return self.filter(branch="")
 
 
 class Version(models.Model):
-    """One upload in a model's line. `inspection` is what the workshop found; `problem` why it was rejected.
+    """One upload of a model. `inspection` is what the workshop found; `problem` says why it was rejected.
 
-    `removed_at`: it was deleted, and stays for the runs that measured it. `branch`: a gate uploaded it for a branch, at
-    `sent_at` last; retention sweeps it some time after that, unless it `is_kept`.
+    With `removed_at` it was deleted, and stays for the runs that measured it. With `branch` a gate uploaded it for that
+    branch, last at `sent_at`; retention removes it some time after that, unless it `is_kept`.
     """
 
     model = models.ForeignKey(Model, models.CASCADE, related_name="versions")

@@ -8,7 +8,7 @@ from farm.contract.blocks import WheelFile
 
 
 class PackageIndex(models.Model):
-    """One index. `url`: of its simple pages, without a password."""
+    """A package index. `url` is the address of its simple pages, without a password."""
 
     name = models.CharField(max_length=10, unique=True)
     url = models.CharField(max_length=300)
@@ -23,7 +23,7 @@ class PackageIndex(models.Model):
 
 
 class IndexedWheel(models.Model):
-    """A file of an index, with the sha256 that it had when it was first seen. `version`: of its runtime."""
+    """A wheel of an index, with the sha256 that it had when it was first seen, and the runtime version it holds."""
 
     index = models.ForeignKey(PackageIndex, models.CASCADE, related_name="wheels")
     distribution = models.CharField(max_length=64)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
-    """Which uploads a person may go on with."""
+    """Queries for unfinished uploads."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """The user's own: a half-sent file is nobody else's business, not even their team's."""
+        """Filter to the user's own uploads: not even their team sees an unfinished one."""
         return self.filter(user=user) if user.is_authenticated else self.none()
 
     def not_expired(self) -> Self:

@@ -1,4 +1,4 @@
-"""A plan that somebody asked for: a person has one at a time, and the database says so."""
+"""Plans that people ordered: a constraint of the database allows a person one open order at a time."""
 
 import zlib
 
@@ -13,10 +13,10 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
 class PlanOrder(Making):
-    """What is to be planned for whom. A small one is made by whoever asked and goes again, a large one by `prepare`.
+    """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`.
 
-    `order_json`: the matrix as plain values, the seed, and what is known of releases; `points`: how many the matrix
-    has. `body`: the plan as compressed JSON, once it is ready.
+    `order_json` holds the matrix as plain values, the seed and what is known of releases; `points` is the size of the
+    matrix, and `body` the plan as compressed JSON once it is ready.
     """
 
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")

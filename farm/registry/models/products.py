@@ -1,4 +1,4 @@
-"""What is made once per digest before a block can run: variants of an artifact, inputs and reference outputs."""
+"""Rows that `prepare` workers make, once for each digest: variants, inputs and reference outputs, outlines, reports."""
 
 from django.db import models
 from django.utils import timezone
@@ -11,7 +11,7 @@ from farm.registry.states import MakingState
 
 
 class Making(models.Model):
-    """A row of the outbox of the `prepare` queue: pending → making → ready | failed with a reason."""
+    """The base of rows that a `prepare` worker makes: pending → making → ready, or failed with a reason."""
 
     state = models.CharField(max_length=8, choices=MakingState.choices, default=MakingState.PENDING)
     reason_code = models.CharField(max_length=40, blank=True)
@@ -30,14 +30,14 @@ class Making(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it failed."""
+        """Why it failed; None unless it did."""
         if self.state != MakingState.FAILED:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
 
 
 class Variant(Making):
-    """An artifact derived from another by a recipe; of the identity recipe it is the artifact itself."""
+    """An artifact derived from another by a recipe; with the identity recipe it is the artifact itself."""
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="variants")
     recipe_json = models.JSONField()
@@ -67,7 +67,7 @@ class Variant(Making):
 
 
 class VariantReport(Making):
-    """What quantisation did to a variant, looked into when somebody asks: errors by tensor, scales by weight."""
+    """What quantisation did to a variant: errors by tensor, scales by weight. Made only when somebody asks for it."""
 
     variant = models.OneToOneField(Variant, models.CASCADE, related_name="report")
     report_json = models.JSONField(null=True, blank=True)
@@ -99,10 +99,10 @@ class Outline(Making):
 
 
 class Preparation(Making):
-    """Inputs of one artifact and workload, and the outputs they should give.
+    """The inputs of an artifact for a workload, and the reference outputs that they should give.
 
-    `reference_of` says where the reference is from: "expected" (uploaded) or the runtime that made it. A missing
-    reference is not an error: `reference_problem` says why there is none, and parity is then not measured.
+    `reference_of` says where the reference comes from: "expected" (uploaded) or the runtime that made it. Without a
+    reference, `reference_problem` says why there is none, and parity is not measured.
     """
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="preparations")

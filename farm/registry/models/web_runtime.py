@@ -8,10 +8,10 @@ from farm.registry.models.products import Making
 
 
 class WebRuntime(Making):
-    """One release. Its files belong to no team: they are what npm gives everybody.
+    """A release of ONNX Runtime Web. Its files belong to no team: they are what npm gives everybody.
 
-    `integrity`: of the package, as npm writes it; `files_json`: what browsers load, as messages name files; `team`:
-    whose run asked for it first, none of the releases that the farm knows by itself.
+    `integrity` is the package's digest as npm writes it, `files_json` what browsers load, and `team` the team whose run
+    first asked for it; None for releases that the farm knows by itself.
     """
 
     version = models.CharField(max_length=32, unique=True)

@@ -1,4 +1,4 @@
-"""What people write about a model: its name, a description, labels that watches and searches go by, and notes."""
+"""Changes what people write about models: names, descriptions, labels for watches and searches, notes of versions."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,22 +20,22 @@ DESCRIPTION_LENGTH = 5000
 
 @contextmanager
 def reserve_model_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
-    """A transaction in which the model may take the name: uploads and other orders about names of the team wait.
+    """Open a transaction in which the model may take the name; it locks the team, so uploads and other renames wait.
 
-    Raises Conflict with these words where another model has the name.
+    Raises Conflict with the texts `refusal` and `hint` where another model of the team has the name.
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
-        if is_taken(model, name):
+        if is_name_taken(model, name):
             raise Conflict(refusal, code="name_taken", hint=hint)
         yield
 
 
-def is_taken(model: Model, name: str) -> bool:
+def is_name_taken(model: Model, name: str) -> bool:
     return Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
 
 
-def describe_model(
+def edit_model(
     *,
     model: Model,
     by: User,
@@ -43,18 +43,21 @@ def describe_model(
     description: str | None = None,
     labels: Iterable[str] | None = None,
 ) -> Model:
-    """Change a model's name, description or labels; None leaves them. What was measured keeps the name it was measured
-    under. Raises NotAllowed, Invalid, and Conflict for the name of another model."""
-    _may_change(model, by)
+    """Change a model's name, description or labels; None leaves them as they are. Old runs keep the old name.
+
+    Raises NotAllowed for whoever may not write in the team, Invalid for a value that cannot be, and Conflict for the
+    name of another model.
+    """
+    _check_may_change(model, by)
     was = model.name
     if name is not None:
-        model.name = check_name(name)
+        model.name = clean_name(name)
     if description is not None:
         if len(description) > DESCRIPTION_LENGTH or "\x00" in description:
             raise Invalid(f"A description has at most {DESCRIPTION_LENGTH} characters.", code="bad_description")
         model.description = description.strip()
     if labels is not None:
-        model.labels = _checked(labels)
+        model.labels = _check_labels(labels)
     facts = {"labels": model.labels, **({"was": was} if was != model.name else {})}
     taken = f"There is another model “{model.name}” in team “{model.team.name}”; choose another name."
     with reserve_model_name(model, model.name, refusal=taken) if was != model.name else nullcontext():
@@ -63,18 +66,21 @@ def describe_model(
     return model
 
 
-def describe_version(*, version: Version, by: User, note: str) -> Version:
-    """Change what is said of a version. Raises NotAllowed and Invalid."""
-    _may_change(version.model, by)
-    version.note = check_note(note)
+def edit_version_note(*, version: Version, by: User, note: str) -> Version:
+    """Change the note of a version. Raises NotAllowed for whoever may not write in the team; Invalid if too long."""
+    _check_may_change(version.model, by)
+    version.note = clean_note(note)
     version.save(update_fields=["note"])
     record(verb="version described", subject=str(version), actor=by, team=version.model.team)
     return version
 
 
 def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
-    """Keep what a branch uploaded when its time is over, or no longer. Raises NotAllowed; Conflict if no branch did."""
-    _may_change(version.model, by)
+    """Protect a branch's version from retention, or end that with `is_kept=False`.
+
+    Raises NotAllowed for whoever may not write in the team, and Conflict for a version of the model's own line.
+    """
+    _check_may_change(version.model, by)
     if not version.branch:
         raise Conflict(f"{version} is no branch's: it stays until somebody deletes it.", code="no_branch")
     version.is_kept = is_kept
@@ -84,28 +90,28 @@ def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
     return version
 
 
-def _may_change(model: Model, by: User) -> None:
+def _check_may_change(model: Model, by: User) -> None:
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not change them.")
 
 
-def check_name(name: str) -> str:
-    """A model's name without spaces around it. Raises Invalid."""
+def clean_name(name: str) -> str:
+    """Return a model's name without spaces around it. Raises Invalid where it is empty, too long or not printable."""
     name = name.strip()
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
         raise Invalid(f"A model's name has 1 to {NAME_LENGTH} printable characters.", code="bad_name")
     return name
 
 
-def check_note(note: str) -> str:
-    """What is said of a version, without spaces around it. Raises Invalid."""
+def clean_note(note: str) -> str:
+    """Return a version's note without spaces around it. Raises Invalid where it is too long or has a NUL."""
     if len(note) > NOTE_LENGTH or "\x00" in note:
         raise Invalid(f"A note has at most {NOTE_LENGTH} characters; this one has {len(note)}.", code="bad_note")
     return note.strip()
 
 
-def _checked(labels: Iterable[str]) -> list[str]:
-    """Labels without repeats, in their order."""
+def _check_labels(labels: Iterable[str]) -> list[str]:
+    """Return labels without repeats, in their order. Raises Invalid for too many, or one that cannot be."""
     checked = list(dict.fromkeys(label.strip() for label in labels))
     bad = [label for label in checked if not label or len(label) > LABEL_LENGTH or not label.isprintable()]
     if bad or len(checked) > MAX_LABELS:

@@ -1,4 +1,4 @@
-"""Hints to the `prepare` workers. The rows are the outbox: a hint that is lost is sent again by the sweep."""
+"""Sends hints to the `prepare` workers that a row waits. A hint that is lost is sent again by the sweep."""
 
 import logging
 
@@ -16,7 +16,7 @@ CHECK_EVALUATION = "registry.check_evaluation"
 REPORT_VARIANT = "registry.report_variant"
 OUTLINE = "registry.make_outline"
 WEB_RUNTIME = "registry.fetch_web_runtime"
-# of a room above, which knows what planning takes
+# this task is in farm.runs, which may not be imported here
 MAKE_PLAN = "runs.make_plan"
 
 
@@ -25,7 +25,7 @@ def send_hint_on_commit(task: str, row_id: int) -> None:
 
 
 def send_hint(task: str, row_id: int) -> None:
-    """Ring now. A broker that is away costs time, never the row, and never the request that rang."""
+    """Send a task that names a row. Where the broker does not answer it is only logged: the sweep sends it again."""
     try:
         current_app.send_task(task, args=[row_id], queue=PREPARE_QUEUE, retry=False)
     except (OperationalError, OSError) as problem:

@@ -15,9 +15,10 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`branch`: empty for the model's own line; `is_gate`: a token that may only gate uploads it.
+    """The branch, empty for the model's own line, and the commit of an upload.
 
-    Raises Invalid for what is no branch or commit, and for a gate without a branch.
+    `is_gate` says that it came with a token that may only run gates. Raises Invalid for a text that can be no branch or
+    commit, and for a gate without a branch.
     """
 
     branch: str = ""
@@ -38,11 +39,12 @@ class Origin:
                 hint="Give `onnxfarm gate` --branch.",
             )
 
-    def finds(self, digests: Mapping[str, str]) -> Q:
-        """Which versions with the same bundle this is. `digests`: of what it holds, by kind.
+    def make_version_filter(self, digests: Mapping[str, str]) -> Q:
+        """Make the filter for versions of which an upload from here may be another copy.
 
-        A branch changes nothing of the model's own line: what was deleted there stays so, and labelled data are what
-        they are. That line in turn takes none of a branch's versions, so that what is merged is its newest.
+        `digests` are those of the upload's content, by column. An upload of a branch is a copy of a version of any
+        branch, and of one on the model's own line that was not deleted and gets no new data; an upload to the own line
+        is a copy of a version there only, so that what is merged becomes its newest.
         """
         if not self.branch:
             return Q(branch="")

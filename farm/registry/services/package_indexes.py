@@ -1,4 +1,4 @@
-"""Indexes that an admin adds beside the usual one: who may, what they offer, and by which sha256 it is locked."""
+"""Package indexes that an admin adds beside the usual one, the wheels they offer, and the sha256 of each."""
 
 from django.db import transaction
 
@@ -14,8 +14,12 @@ MAX_INDEXES = 5
 
 
 def add_index(*, by: User, name: str, url: str) -> PackageIndex:
-    """Raises NotAllowed for anybody but a farm's admin, Invalid, Conflict."""
-    _must_be_admin(by)
+    """Add a package index.
+
+    Raises NotAllowed for anybody but an admin of the farm, Invalid for a name or address that cannot be, and Conflict
+    for a name that is taken or one index too many.
+    """
+    _check_is_admin(by)
     try:
         name, url = indexes.read_name(name.strip()), indexes.read_address(url)
     except indexes.IndexProblem as problem:
@@ -31,8 +35,11 @@ def add_index(*, by: User, name: str, url: str) -> PackageIndex:
 
 
 def remove_index(*, by: User, name: str) -> None:
-    """Nothing of it is installed any more; what was measured stays. Raises NotAllowed, Missing."""
-    _must_be_admin(by)
+    """Remove a package index, so that nothing of it is installed any more; what was measured with it stays.
+
+    Raises NotAllowed for anybody but an admin of the farm, and Missing where there is no such index.
+    """
+    _check_is_admin(by)
     with transaction.atomic():
         found = PackageIndex.objects.filter(name=name).first()
         if found is None:
@@ -41,11 +48,12 @@ def remove_index(*, by: User, name: str) -> None:
         found.delete()
 
 
-def list_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
-    """The versions that an index offers now of a build of ONNX Runtime, and what is wrong with them in one sentence.
+def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+    """Ask an index which versions of a build of ONNX Runtime it offers, and store each new wheel with its sha256.
 
-    A file keeps the sha256 that it had at first: one that has another later is not offered. Raises IndexProblem,
-    DownloadError.
+    Returns the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
+    none has: their versions are not offered. Raises DownloadError where the index does not answer, and IndexProblem
+    where its page cannot be read.
     """
     if distribution not in BUILDS_ALONE:
         return (), ""
@@ -72,6 +80,6 @@ def list_index_versions(index: PackageIndex, distribution: str, *, timeout_s: fl
     return offered, what
 
 
-def _must_be_admin(user: User) -> None:
+def _check_is_admin(user: User) -> None:
     if not user.is_superuser:
         raise NotAllowed("Only an admin of this farm adds or removes package indexes.")

@@ -1,6 +1,6 @@
-"""Rows to be made once per digest: variants, inputs and references, outlines, reports. A row is its own order.
+"""Orders what is made once for each digest: variants, inputs and references, outlines, reports. A row is an order.
 
-Whoever carries one out claims it once, says every few seconds that it is at work, and ends it as ready or failed.
+A worker claims a row, writes every few seconds that it is at work on it, and ends it as ready or failed.
 """
 
 import contextlib
@@ -45,13 +45,13 @@ from farm.registry.states import MakingState, VersionState
 from farm.rules.cells import recipes
 
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
-# failures that say nothing about the model: worth another try when somebody asks again
+# failures that are not the model's fault: tried again when somebody asks again
 PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
-# whoever asks again for a runtime that could not be fetched has it tried again so much later
+# a runtime that could not be fetched is tried again when somebody asks at least so much later
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
-# whoever looks at a failed outline again so much later has it tried again, where the model was not the reason
+# a failed outline is tried again when somebody looks at it at least so much later, if the model was not the reason
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
 SIGN_OF_LIFE_S: Final = 10.0
 Worked = TypeVar("Worked", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
@@ -60,7 +60,10 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """The variant of that recipe, ordered when it is new. Of the identity recipe it is ready at once."""
+    """Return the variant of that recipe; order it where it is new, or failed by no fault of the model.
+
+    With the identity recipe it is ready at once.
+    """
     plain = recipe.model_dump(mode="json")
     finished = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
     variant, is_new = Variant.objects.get_or_create(
@@ -73,7 +76,10 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
 
 def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
-    """Inputs and reference of that workload, ordered when they are new. Concurrency and scenarios share them."""
+    """Return inputs and reference of that workload; order them where they are new, or failed by no fault of the model.
+
+    Workloads that differ only in concurrency or scenario share them.
+    """
     plain = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
         artifact=artifact, workload_sha256=digest_json(plain), defaults={"workload_json": plain}
@@ -83,23 +89,23 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """The report on that variant, ordered when it is new, or when it failed by no fault of the model."""
+    """Return the report on that variant; order it where it is new, or failed by no fault of the model."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _order(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """The outline of the artifact's graph, ordered when it is new, or when it failed by no fault of the model."""
+    """Return the outline of the artifact's graph; order it where it is new, or failed by no fault of the model."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _order(outline, OUTLINE, is_new=is_new)
     return outline
 
 
 def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """That release for browsers, ordered when it is new, or when it could not be fetched a while ago.
+    """Return that release for browsers; order it where it is new, or could not be fetched a while ago.
 
-    `team`: whose run asked for it first.
+    `team` is stored with a new one: the team whose run asked for it.
     """
     row, is_new = WebRuntime.objects.get_or_create(version=version, defaults={"team": team})
     late = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
@@ -110,7 +116,7 @@ def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
 
 
 def claim(row: Row) -> bool:
-    """pending → making, by one conditional UPDATE; False when another worker has it or it is finished."""
+    """Claim a pending row for this worker by one conditional UPDATE; return False where it is not pending."""
     rows = type(row).objects.filter(pk=row.pk, state=MakingState.PENDING)
     if not rows.update(state=MakingState.MAKING, tries=F("tries") + 1, asked_at=timezone.now()):
         return False
@@ -119,7 +125,7 @@ def claim(row: Row) -> bool:
 
 
 def finish(row: Row) -> bool:
-    """making → ready with the row's new columns; False when the sweep has given the row to a later try."""
+    """Store the row's columns and make it ready; return False where the sweep has given it to a later try."""
     columns = [f for f in row._meta.concrete_fields if not f.primary_key and f.attname not in ("tries", "created_at")]
     values = {f.attname: getattr(row, f.attname) for f in columns}
     values |= {"state": MakingState.READY, "finished_at": timezone.now()}
@@ -127,7 +133,7 @@ def finish(row: Row) -> bool:
 
 
 def fail(row: Row, *, code: ReasonCode, text: str) -> bool:
-    """making → failed with its reason; False when the sweep has given the row to a later try."""
+    """Make the row failed, with its reason; return False where the sweep has given it to a later try."""
     failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
     return bool(_own(row).update(reason_code=code, reason_text=text[:2000], **failed))
 
@@ -137,14 +143,14 @@ def _own(row: Row):  # type: ignore[no-untyped-def]  # the manager's type follow
 
 
 def _order(row: Row, task: str, *, is_new: bool) -> None:
-    if not is_new and not _again(row):
+    if not is_new and not _retry_failed(row):
         return
     if row.state == MakingState.PENDING:
         send_hint_on_commit(task, row.pk)
 
 
-def _again(row: Row) -> bool:
-    """failed → pending, when the failure said nothing about the model."""
+def _retry_failed(row: Row) -> bool:
+    """Make a failed row pending again, unless the failure was the model's fault; return whether it was done."""
     failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=PASSING)
     if not failed.update(state=MakingState.PENDING, tries=0, reason_code="", reason_text="", asked_at=timezone.now()):
         return False
@@ -152,12 +158,11 @@ def _again(row: Row) -> bool:
     return True
 
 
-def outline_of(version: Version) -> Path | None:
-    """The file with the version's graph and without its large tensors; None while that is being made.
+def find_or_order_outline(version: Version) -> Path | None:
+    """Return the file with the version's graph without its large tensors; None while it is being made.
 
-    It is ordered here where nobody has: of versions that were uploaded before outlines were made at upload. Raises
-    Conflict before inspection has accepted the version and for a graph that cannot be drawn, Missing when the file is
-    not stored any more.
+    It is ordered here where it was never made, or failed a while ago. Raises Conflict until inspection has accepted the
+    version and for a graph that cannot be drawn, and Missing where the file is not stored any more.
     """
     if version.state != VersionState.READY:
         raise Conflict(f"{version} is {version.state}; its graph is drawn once it is inspected.", code="not_inspected")
@@ -185,10 +190,9 @@ def _file_of(outline: Outline, version: Version) -> Path | None:
 
 
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
-    """Errors by layer and scales by weight of an 8-bit variant, made by a `prepare` worker; asked twice, made once.
+    """Order the report on an 8-bit variant, with errors by layer and scales by weight, which a worker makes once.
 
-    Raises NotAllowed without the right to measure in its team, and Conflict for a variant that is not there or has
-    nothing to look into.
+    Raises NotAllowed for whoever may not write in its team, and Conflict for a variant that is not ready or not 8-bit.
     """
     team = variant.artifact.team
     if not can_write(by, team=team):
@@ -201,9 +205,9 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
 
 @contextlib.contextmanager
 def keep_claim_alive(row: Worked) -> Iterator[None]:
-    """Moves the row's `asked_at` on every ten seconds while the block runs, as long as this try still owns the row."""
+    """Within this context, set the row's `asked_at` every ten seconds, so that the sweep does not take it for lost."""
     over = threading.Event()
-    thread = threading.Thread(target=_keep, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
+    thread = threading.Thread(target=_renew_claim, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
     thread.start()
     try:
         yield
@@ -212,7 +216,7 @@ def keep_claim_alive(row: Worked) -> Iterator[None]:
         thread.join()
 
 
-def _keep(row: Worked, over: threading.Event) -> None:
+def _renew_claim(row: Worked, over: threading.Event) -> None:
     while not over.wait(SIGN_OF_LIFE_S):
         try:
             type(row).objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(asked_at=timezone.now())
@@ -223,7 +227,10 @@ def _keep(row: Worked, over: threading.Event) -> None:
 
 
 def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
-    """Claim the row, make it, and write how it went; a message for no row, or a second one, does nothing."""
+    """Claim the row, call `make`, and store the row as ready or failed; no row, or one not pending, does nothing.
+
+    Errors of `make` are stored as the reason and not raised.
+    """
     if row is None or not claim(row):
         return
     try:
@@ -234,7 +241,7 @@ def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
     except Refusal as refusal:
         fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
     except Exception:
-        # whatever broke is ours: nobody should wait for ever, and the log has where
+        # the fault is the farm's own: nobody should wait for ever, and the log says where it is
         log.exception("making %s broke", row)
         fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
     else:

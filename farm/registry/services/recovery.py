@@ -1,4 +1,4 @@
-"""The sweep: rows that nobody works on are rung again, rows whose worker was lost are given to another.
+"""The sweep: sends hints for waiting rows again, and gives rows whose worker was lost to another.
 
 The clock is the database's only in so far as all processes of a farm run on machines with a common time; a jump makes
 work happen twice at worst, and every write is conditional on its try.
@@ -41,9 +41,9 @@ from farm.registry.storage import clear_leftovers
 
 log = logging.getLogger(__name__)
 MAX_TRIES: Final = 3
-# a pending row is rung again after so long
+# the hint for a pending row is sent again after so long
 SEND_AGAIN_AFTER: Final = timedelta(seconds=10)
-# a worker that has not said for so long that it is at work has died
+# a worker that has written for so long no sign of life is taken for dead
 LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
 MAX_AT_ONCE: Final = 200
 # what makes each kind of row
@@ -61,7 +61,11 @@ LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model
 
 
 def recover_rows() -> dict[str, int]:
-    """One pass over all rows; answers how many were rung, given back, given up, and how many leftovers cleared."""
+    """Do one pass over all rows that workers make, and remove leftover files.
+
+    Returns how many rows were "rung" (sent again), "given back" (made pending again) and "given up" (failed after
+    MAX_TRIES), and how many files were "cleared".
+    """
     counts = {"rung": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)

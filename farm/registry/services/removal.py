@@ -1,4 +1,4 @@
-"""Deleting models and versions, so that a team gets its room back, and taking that back; what runs need stays."""
+"""Removes models and versions with their files, and restores them; what runs have measured is only hidden."""
 
 import logging
 import time
@@ -29,8 +29,7 @@ NAME_LENGTH: Final = 64
 
 
 class Removed(NamedTuple):
-    """What a removal came to: the bytes that became free, versions that are gone, and those that stay for their runs,
-    which are only out of sight."""
+    """What a removal did: the bytes freed, the number of versions deleted, and of those hidden for their runs' sake."""
 
     freed_bytes: int = 0
     deleted: int = 0
@@ -38,46 +37,51 @@ class Removed(NamedTuple):
 
 
 def remove_version(*, version: Version, by: User) -> Removed:
-    """Remove a version. One without runs is deleted with the files that nothing else uses; one that runs have measured
-    is taken out of sight, with its files: the runs and their documents stay as they are, and it can be restored.
+    """Remove a version. Without runs it is deleted with the files that nothing else uses; with runs it is hidden.
 
-    A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
+    A hidden version keeps its files and can be restored. A model whose last version goes, goes too. Raises NotAllowed
+    for whoever may not write in the team.
     """
     check_may_remove(version.model, by)
-    return _removed(version.model, [version], by=by, what="version", name=str(version))
+    return _remove_versions(version.model, [version], by=by, what="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
-    """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
+    """Remove a model with all of its versions, each as `remove_version` does.
+
+    Raises NotAllowed for whoever may not write in the team.
+    """
     check_may_remove(model, by)
-    return _removed(
+    return _remove_versions(
         model, model.versions.not_removed().select_related("artifact", "model"), by=by, what="model", name=model.name
     )
 
 
 def expire_model(model: Model) -> int:
-    """Removes a model by the farm's own duty, with every version; 0 where one of them was measured meanwhile."""
+    """Remove a model that retention says is over, with every version; return 1, or 0 where a run has measured one."""
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
-    _removed(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
+    _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
     return 1
 
 
 def expire_branch_version(version: Version) -> int:
-    """Removes what a branch uploaded by the farm's own duty, as `remove_version` does; of one that runs have measured
-    the files go too, where no other version has them. 0 where somebody kept it meanwhile."""
+    """Remove a branch's version that retention says is over; return 1, or 0 where somebody has kept it meanwhile.
+
+    The files of a version that runs have measured go too, unless another version has them.
+    """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=version.model.team_id)
         if not Version.objects.not_removed().filter(pk=version.pk, is_kept=False).exclude(branch="").exists():
             return 0
-        removed = _removed(version.model, [version], by=None, what="branch's version", name=str(version))
+        removed = _remove_versions(version.model, [version], by=None, what="branch's version", name=str(version))
         if removed.hidden:
             _sweep_files(version.artifact)
     return 1
 
 
 def _sweep_files(artifact: Artifact) -> None:
-    """What was made of it for other precisions stays with the cells that name it. Call inside a transaction."""
+    """Delete the artifact's files that nothing else uses, but keep its rows and variants. Call inside a transaction."""
     others = artifact.derived_by.exclude(artifact=artifact)
     if others.exists() or artifact.versions.filter(Q(branch="") | Q(removed_at=None)).exists():
         return
@@ -88,15 +92,15 @@ def _sweep_files(artifact: Artifact) -> None:
 
 
 def check_has_files(version: Version) -> None:
-    """Raises Conflict where they were swept with a branch."""
+    """Raises Conflict where retention has removed the version's files."""
     swept = version.artifact.files.exclude(blob__swept_at=None).select_related("blob").first()
     if swept is not None:
         text = f"The files of {version} were removed on {swept.blob.swept_at:%Y-%m-%d}, some time after its gate."
         raise Conflict(text, code="swept", hint="Upload the model again.")
 
 
-def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what: str, name: str) -> Removed:
-    """`versions`: read under the team's lock, where they are a query. `what`, `name`: for the log."""
+def _remove_versions(model: Model, versions: Iterable[Version], *, by: User | None, what: str, name: str) -> Removed:
+    """Remove these versions, and the model if none is left. `what` and `name` are for the audit log."""
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
         now = timezone.now()
@@ -117,7 +121,7 @@ def check_may_remove(model: Model, by: User) -> None:
 
 
 def _remove(version: Version, *, at: datetime) -> Removed:
-    """Deletes a version, or hides it where runs name it. Call inside a transaction, with the team's lock."""
+    """Delete a version, or hide it where runs name it. Call inside a transaction that has locked the team."""
     artifact = version.artifact
     rows = EvaluationData.objects.filter(version=version)
     labelled = [pk for pair in rows.values_list("given_id", "data_id") for pk in pair]
@@ -127,11 +131,12 @@ def _remove(version: Version, *, at: datetime) -> Removed:
     except ProtectedError:
         Version.objects.not_removed().filter(pk=version.pk).update(removed_at=at)
         return Removed(hidden=1)
-    return Removed(freed_bytes=_remove_artifact(artifact) + remove_unused(labelled), deleted=1)
+    return Removed(freed_bytes=_remove_artifact(artifact) + remove_unused_blobs(labelled), deleted=1)
 
 
 def _remove_artifact(artifact: Artifact) -> int:
-    """Remove an artifact that is neither a version nor a variant of another, with what was made of it."""
+    """Delete an artifact with what was made of it, unless a version or another artifact's variant is it; return the
+    bytes freed."""
     if artifact.versions.exists() or artifact.derived_by.exclude(artifact=artifact).exists():
         return 0
     derived = [made.derived for made in artifact.variants.all() if made.derived not in (None, artifact)]
@@ -142,18 +147,20 @@ def _remove_artifact(artifact: Artifact) -> int:
         candidates |= {preparation.inputs_id, preparation.reference_id}
     Variant.objects.filter(artifact=artifact).delete()
     artifact.delete()
-    return remove_unused(candidates) + sum(_remove_artifact(artifact) for artifact in derived if artifact is not None)
+    return remove_unused_blobs(candidates) + sum(
+        _remove_artifact(artifact) for artifact in derived if artifact is not None
+    )
 
 
-def remove_unused(candidates: Iterable[int | None]) -> int:
-    """Remove those blobs that nothing refers to any more; answers their bytes. Their files go once this is committed.
+def remove_unused_blobs(candidates: Iterable[int | None]) -> int:
+    """Delete those of these blobs (by id) that nothing refers to any more; return their size in bytes.
 
-    A file that went first would be missed by its row wherever the transaction is rolled back. Call inside a
-    transaction, with the run's and the block's locks taken, if at all: the teams' are taken here.
+    Call it inside a transaction: the files are deleted once it is committed, so that a rollback loses none. It locks
+    the teams; locks of runs and blocks have to be taken before.
     """
     freed = 0
     blobs = Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None])
-    # whoever keeps the same content for something else holds its team's lock until that names it
+    # whoever stores the same content for another use holds the team's lock until a row names it
     list(Team.objects.select_for_update().filter(pk__in=blobs.values("team")).order_by("pk"))
     for blob in blobs:
         if _is_used(blob):
@@ -165,9 +172,9 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
 
 
 def remove_file(*, team_id: int, sha256: str) -> None:
-    """Removes a file without a row. Whoever uploads the same content meanwhile holds the team's lock, or waits for it.
+    """Delete a file from the store and the bucket, unless a row names it again. Locks the team.
 
-    A file that stays, because the bucket is away, costs its room and nothing else.
+    Where the bucket does not answer, the file stays, and that is only logged.
     """
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team_id).first()
@@ -181,8 +188,7 @@ def remove_file(*, team_id: int, sha256: str) -> None:
 
 
 def _is_used(blob: Blob, *, but: type[models.Model] | None = None) -> bool:
-    """Whether any row of any room names it: bundles, what was made of them, and what nodes sent; `but`: rows of that
-    kind do not count."""
+    """Say whether any row of any app refers to the blob; rows of the model `but` do not count."""
     fields = Blob._meta.get_fields(include_hidden=True)
     relations = [field for field in fields if isinstance(field, ForeignObjectRel)]
     return any(
@@ -193,8 +199,10 @@ def _is_used(blob: Blob, *, but: type[models.Model] | None = None) -> bool:
 
 
 def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGET_S) -> int:
-    """Removes them, folder by folder and under their team's lock; answers how many. A file of today stays: whoever
-    keeps one may not have written its row yet."""
+    """Delete files of the store that no row names and that are older than `older_than_s`; return how many.
+
+    A younger file may still get its row. It stops after `budget_s` seconds.
+    """
     until = time.monotonic() + budget_s
     limit = time.time() - older_than_s
     removed = 0
@@ -212,7 +220,7 @@ def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGE
 
 
 def _folders() -> Iterator[tuple[int, Path]]:
-    """The folders of teams' files with their team's number, in an order that begins elsewhere each day."""
+    """Yield team id and folder of all stored files of teams, from another starting point each day."""
     store = Path(settings.STORE_DIR)
     teams = [path for path in store.iterdir() if path.name.isdecimal()] if store.is_dir() else []
     found = [(int(team.name), folder) for team in teams if int(team.name) != OF_THE_FARM for folder in team.iterdir()]
@@ -222,10 +230,12 @@ def _folders() -> Iterator[tuple[int, Path]]:
 
 
 def restore_model(*, model: Model, by: User) -> Model:
-    """The model and the versions that were deleted with it are there again. Raises NotAllowed, and Conflict where
-    another model has its name by now."""
+    """Restore a deleted model with the versions that were deleted with it and still have their files.
+
+    Raises NotAllowed for whoever may not write in the team, and Conflict where another model has its name by now.
+    """
     check_may_remove(model, by)
-    with _name_again(model):
+    with _reserve_own_name(model):
         Model.objects.filter(pk=model.pk).update(removed_at=None)
         if model.removed_at is not None:
             swept = ArtifactFile.objects.exclude(blob__swept_at=None).values("artifact")
@@ -236,10 +246,10 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """The version is there again, and so is its model. Raises as `restore_model` does, and Conflict without files."""
+    """Restore a deleted version, and its model. Raises as `restore_model` does; Conflict too if its files are gone."""
     check_may_remove(version.model, by)
     check_has_files(version)
-    with _name_again(version.model):
+    with _reserve_own_name(version.model):
         Model.objects.filter(pk=version.model_id).update(removed_at=None)
         Version.objects.filter(pk=version.pk).update(removed_at=None)
         version.removed_at = version.model.removed_at = None
@@ -247,7 +257,7 @@ def restore_version(*, version: Version, by: User) -> Version:
     return version
 
 
-def _name_again(model: Model) -> AbstractContextManager[None]:
+def _reserve_own_name(model: Model) -> AbstractContextManager[None]:
     return reserve_model_name(
         model,
         model.name,

@@ -1,4 +1,4 @@
-"""Uploads in pieces: begin, append as often as needed, complete into a version. After tus 1.0 (tus.io/protocols)."""
+"""Resumable uploads, as in tus 1.0 (tus.io/protocols): begin, append pieces, complete them into a version."""
 
 import base64
 import binascii
@@ -22,9 +22,9 @@ from farm.registry.services.origins import OWN_LINE, Origin
 from farm.registry.services.uploads import free_quota_bytes, receive_upload
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_free_space
-from farm.registry.upload_handler import check_length
+from farm.registry.upload_handler import check_upload_size
 
-# an upload that has not moved for so long is removed
+# an upload to which nothing was added for so long is removed
 PARTIAL_LIFE: Final = timedelta(hours=24)
 MAX_OPEN: Final = 128
 NAME_LENGTH: Final = 200
@@ -33,7 +33,7 @@ CHECKSUMS: Final = ("sha1", "sha256")
 
 
 class ChecksumMismatch(Refusal):
-    """What arrived is not what was sent; tus gives it a status of its own."""
+    """The bytes that arrived have another checksum than the sender says; tus has a status of its own for it."""
 
     status = 460
     default_code = "checksum"
@@ -41,14 +41,14 @@ class ChecksumMismatch(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """What the sender says a piece has: an algorithm of CHECKSUMS and the digest's bytes."""
+    """The checksum that the sender names for a piece: an algorithm of CHECKSUMS and the digest's bytes."""
 
     algorithm: str
     digest: bytes
 
 
 def parse_checksum(header: str) -> Checksum | None:
-    """The value of Upload-Checksum, `sha256 <base64>`; None when there is none. Raises Invalid."""
+    """Parse the header Upload-Checksum, `sha256 <base64>`; None where it is empty. Raises Invalid for another text."""
     if not header:
         return None
     algorithm, _, encoded = header.partition(" ")
@@ -66,13 +66,18 @@ def parse_checksum(header: str) -> Checksum | None:
 
 
 def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: str = "") -> PartialUpload:
-    """A new, empty upload of one file. Raises Invalid, NotAllowed, Missing, TooLarge and NoSpace."""
+    """Begin the upload of a file of `length` bytes: make its row and its empty file.
+
+    `team` names the team, empty for the user's only one; `sha256` is that of the whole file, empty where it is not
+    known. Raises Invalid for a bad name or sha256, TooLarge over the limit, the quota or with too many unfinished
+    uploads, NoSpace where the disk is full, and what `team_to_write` raises.
+    """
     owner = team_to_write(user, name=team)
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
         raise Invalid(f"A file's name has 1 to {NAME_LENGTH} printable characters.", code="bad_name")
     if sha256 and not (len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
         raise Invalid("A sha256 has 64 digits from 0 to f.", code="bad_checksum")
-    check_length(length)
+    check_upload_size(length)
     with transaction.atomic():
         locked = Team.objects.select_for_update().get(pk=owner.pk)
         _check_room_of(locked, user, length)
@@ -92,10 +97,11 @@ def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: 
 def append_piece(
     *, upload: PartialUpload, offset: int, chunks: Iterable[bytes], declared: int, checksum: Checksum | None = None
 ) -> PartialUpload:
-    """Add a piece at `offset`; `declared` is its length as the request tells it.
+    """Add a piece at `offset` to an upload; `declared` is its length in bytes as the request says.
 
-    A piece that ends early is kept as far as it came, unless it has a checksum: then nothing of it is kept. Raises
-    Gone, Conflict (wrong offset, taken over), TooLarge, ChecksumMismatch and NoSpace.
+    A piece that ends early is kept as far as it came; with a checksum, nothing of it is kept. Raises Gone for an
+    expired upload, Conflict for another offset or where another request took over, TooLarge beyond the end of the
+    file, ChecksumMismatch, and NoSpace.
     """
     check_not_expired(upload)
     if offset != upload.offset:
@@ -105,25 +111,25 @@ def append_piece(
     if offset + declared > upload.bytes:
         raise TooLarge(f"The piece goes {offset + declared - upload.bytes:,} bytes beyond the end of {upload.name}.")
     check_free_space(bytes_wanted=declared)
-    piece = partial_files.Piece(upload.key, offset=offset)
+    piece = partial_files.PieceWriter(upload.key, offset=offset)
     digest = hashlib.new(checksum.algorithm) if checksum else None
     try:
-        piece.write(_counted(chunks, declared=declared, digest=digest))
+        piece.write(_limit_and_hash(chunks, declared=declared, digest=digest))
     except OSError:
-        # the connection broke: what has come stays, where it need not be checked as a whole
+        # the connection broke: what came is kept, unless it has a checksum as a whole
         if checksum is not None:
-            piece.drop()
+            piece.undo()
             raise
     except BaseException:
-        piece.drop()
+        piece.undo()
         raise
     if checksum is not None and digest is not None and digest.digest() != checksum.digest:
-        piece.drop()
+        piece.undo()
         raise ChecksumMismatch(
             f"The {piece.bytes:,} bytes from {offset:,} on do not have the {checksum.algorithm} that came with them; "
             "send them again."
         )
-    return _moved(upload, to=piece.keep())
+    return _advance(upload, to=piece.sync())
 
 
 def complete_upload(
@@ -136,30 +142,31 @@ def complete_upload(
     recipe: str = "",
     origin: Origin = OWN_LINE,
 ) -> Version:
-    """Make a version of whole uploads, as `receive_upload` does of drafts; `roles` by file name.
+    """Make a version of whole uploads, as `receive_upload` does of drafts, and remove their files.
 
-    Completing the same uploads again answers the same version. Raises Invalid for none, Conflict while one is not
-    whole or when they belong to different teams or versions, and what `receive_upload` raises.
+    Completing the same uploads again returns the same version. Raises Invalid for no uploads, Gone for an expired one,
+    Conflict where one is not whole or they belong to different teams or versions, Missing where bytes are gone,
+    Unprocessable for another sha256 than announced, and what `receive_upload` raises.
     """
     known = {upload.version for upload in uploads}
     if len(known) == 1 and (made := known.pop()) is not None and model in ("", made.model.name):
         return made
-    team = _checked(uploads)
+    team = _check_uploads(uploads)
     keys = [upload.key for upload in uploads]
     drafts: list[Draft] = []
     try:
         for upload in uploads:
-            partial_files.close_to_writers(upload.key)
-            drafts.append(_drafted(upload))
+            partial_files.refuse_writers(upload.key)
+            drafts.append(_link_to_draft(upload))
         version = receive_upload(
             user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name, origin=origin
         )
     except BaseException:
         for draft, key in zip(drafts, keys, strict=False):
             draft.discard()
-            partial_files.reopen_to_writers(key)
+            partial_files.accept_writers(key)
         for key in keys[len(drafts) :]:
-            partial_files.reopen_to_writers(key)
+            partial_files.accept_writers(key)
         raise
     PartialUpload.objects.filter(key__in=keys).update(version=version)
     for key in keys:
@@ -178,7 +185,7 @@ def check_not_expired(upload: PartialUpload) -> None:
 
 
 def clear_expired() -> int:
-    """Remove uploads that have not moved for a day, with their bytes; answers how many."""
+    """Remove expired uploads with their bytes; return how many."""
     late = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
     for upload in late:
         cancel_upload(upload=upload)
@@ -186,7 +193,7 @@ def clear_expired() -> int:
 
 
 def _check_room_of(team: Team, user: User, length: int) -> None:
-    """Call with the team's row locked: what other open uploads will take counts too."""
+    """Raises TooLarge over the quota, where other unfinished uploads count too. Call with the team's row locked."""
     waiting = PartialUpload.objects.not_expired().filter(version=None)
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
@@ -200,8 +207,8 @@ def _check_room_of(team: Team, user: User, length: int) -> None:
         )
 
 
-def _counted(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:
-    """The chunks, hashed, and cut off where the piece was declared to end."""
+def _limit_and_hash(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:
+    """Yield the chunks up to the declared length, and add them to the digest, if there is one."""
     left = declared
     for chunk in chunks:
         piece = chunk[:left]
@@ -214,7 +221,7 @@ def _counted(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash |
             return
 
 
-def _moved(upload: PartialUpload, *, to: int) -> PartialUpload:
+def _advance(upload: PartialUpload, *, to: int) -> PartialUpload:
     now = timezone.now()
     rows = PartialUpload.objects.filter(pk=upload.pk, offset=upload.offset)
     if not rows.update(offset=to, expires_at=now + PARTIAL_LIFE):
@@ -223,8 +230,8 @@ def _moved(upload: PartialUpload, *, to: int) -> PartialUpload:
     return upload
 
 
-def _checked(uploads: Sequence[PartialUpload]) -> Team:
-    """The one team of whole, fresh uploads."""
+def _check_uploads(uploads: Sequence[PartialUpload]) -> Team:
+    """Check that the uploads are whole and make no other version; return their common team."""
     if not uploads:
         raise Invalid("No upload is named; name those that make up the model.", code="no_file")
     for upload in uploads:
@@ -242,12 +249,12 @@ def _checked(uploads: Sequence[PartialUpload]) -> Team:
     return uploads[0].team
 
 
-def _drafted(upload: PartialUpload) -> Draft:
-    """A sealed draft with the upload's bytes; they stay the upload's too, until the draft is kept."""
+def _link_to_draft(upload: PartialUpload) -> Draft:
+    """Make a sealed draft of the upload's file, which stays where it is."""
     path = partial_files.partial_path(upload.key)
     if not path.is_file() or path.stat().st_size != upload.bytes:
         raise Missing(f"The bytes of {upload.name} are gone; start its upload again.")
-    draft = Draft.linked(path, name=upload.name)
+    draft = Draft.link(path, name=upload.name)
     if upload.sha256 and draft.sha256 != upload.sha256:
         draft.discard()
         raise Unprocessable(

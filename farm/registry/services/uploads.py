@@ -1,4 +1,4 @@
-"""Receiving an upload: drafts become blobs within the team's room, an artifact, and a version to be inspected."""
+"""Stores uploads: drafts become blobs within the team's quota, an artifact, and a version to be inspected."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,10 +14,10 @@ from farm.contract.base import digest_json
 from farm.contract.evaluation import EvaluationRecipe
 from farm.registry.bundles import Part, sort_into_parts
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Version
-from farm.registry.services.descriptions import check_name, check_note
+from farm.registry.services.descriptions import clean_name, clean_note
 from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, send_hint_on_commit
 from farm.registry.services.origins import OWN_LINE, Origin
-from farm.registry.services.removal import remove_unused
+from farm.registry.services.removal import remove_unused_blobs
 from farm.registry.states import BUNDLE_ROLES, FileRole, MakingState, VersionState
 from farm.registry.storage import Draft, blob_path
 from farm.registry.unzip import unpack
@@ -26,7 +26,7 @@ from farm.rules.quality.accuracy_metrics import METRICS
 
 
 def parse_recipe(text: str) -> EvaluationRecipe:
-    """The recipe of a form's field; empty is top1. Raises Invalid."""
+    """Parse the evaluation recipe of a form; an empty text is top1. Raises Invalid for another that is no recipe."""
     try:
         return evaluation.parse_recipe(text or "top1")
     except evaluation.RecipeProblem as problem:
@@ -38,7 +38,10 @@ def parse_recipe(text: str) -> EvaluationRecipe:
 
 
 def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
-    """The version's labelled data, ordered to be looked at unless they are the ones it has. Call in a transaction."""
+    """Make these the version's labelled data and order their check, unless it has the same ones; return their row.
+
+    Earlier data are deleted. Call inside a transaction.
+    """
     known = EvaluationData.objects.filter(version=version).first()
     plain = recipe.model_dump(mode="json")
     is_same = known is not None and (known.given_id, known.recipe_json) == (blob.pk, plain)
@@ -48,15 +51,16 @@ def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) 
         known.delete()
     made = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
     if known is not None:
-        remove_unused([known.given_id, known.data_id])
+        remove_unused_blobs([known.given_id, known.data_id])
     send_hint_on_commit(CHECK_EVALUATION, made.pk)
     return made
 
 
 def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = "") -> EvaluationData:
-    """Labelled data for a version that has none, or other ones. Runs that go on judge with them from their next block.
+    """Give a version labelled data, in place of those that it may have; running runs use them from their next block.
 
-    Raises NotAllowed, Conflict for a rejected version, Invalid for a recipe or file that is none, TooLarge (quota).
+    The draft is discarded in any case. Raises NotAllowed for whoever may not write in the team, Conflict for a rejected
+    version, Invalid for a bad recipe or a file that is no .npz, and TooLarge over the quota.
     """
     team = version.model.team
     try:
@@ -74,7 +78,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
         with transaction.atomic():
             team = Team.objects.select_for_update().get(pk=team.pk)
             check_quota(team, {draft.sha256: draft.bytes})
-            made = store_evaluation(version=version, blob=keep_blob(team, draft), recipe=how)
+            made = store_evaluation(version=version, blob=store_blob_of_locked_team(team, draft), recipe=how)
             record(
                 verb="evaluation data given", subject=str(version), actor=by, team=team, facts={"sha256": draft.sha256}
             )
@@ -89,7 +93,8 @@ def free_quota_bytes(team: Team) -> int:
 
 
 def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
-    """Raises TooLarge when files of these sizes, by digest, that the team does not have yet are more than its room."""
+    """Raises TooLarge where files would exceed the team's quota. `sizes` holds their bytes by sha256; those that the
+    team has already cost nothing."""
     known = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
     wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
     left = free_quota_bytes(team)
@@ -101,28 +106,31 @@ def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
         )
 
 
-def store_blob(*, team: Team, draft: Draft) -> Blob:
-    """Keep one file on its own, such as inputs that the farm made itself. No quota stops it."""
+def store_made_blob(*, team: Team, draft: Draft) -> Blob:
+    """Store a file that the farm made itself, such as inputs; it needs no quota. Locks the team, discards the draft."""
     try:
         with transaction.atomic():
-            # whoever removes a file of the same content looks for its row with this lock held
-            return keep_blob(Team.objects.select_for_update().get(pk=team.pk), draft)
+            # whoever removes a file of the same content holds this lock while looking for its row
+            return store_blob_of_locked_team(Team.objects.select_for_update().get(pk=team.pk), draft)
     finally:
         draft.discard()
 
 
-def add_blob(*, team: Team, draft: Draft) -> Blob:
-    """Keeps a file that counts against the team's quota. Call inside a transaction. Raises TooLarge, NoSpace, Away."""
-    # one at a time per team decides about its quota
+def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
+    """Store a file that counts against the team's quota. Call inside a transaction; it locks the team.
+
+    Raises TooLarge over the quota, NoSpace where the disk is full, and Away where the bucket does not answer.
+    """
+    # locked, so that one upload at a time decides about the team's quota
     locked = Team.objects.select_for_update().get(pk=team.pk)
     check_quota(locked, {draft.sha256: draft.bytes})
-    return keep_blob(locked, draft)
+    return store_blob_of_locked_team(locked, draft)
 
 
-def keep_blob(team: Team, draft: Draft) -> Blob:
-    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse.
+def store_blob_of_locked_team(team: Team, draft: Draft) -> Blob:
+    """Find or make the blob's row and put the draft's file into the store. Call with the team locked.
 
-    Call with the team's lock held, which removing a file waits for.
+    A rollback leaves at most a file without a row, never a row without a file.
     """
     try:
         with transaction.atomic():
@@ -147,25 +155,26 @@ def receive_upload(
     recipe: str = "",
     origin: Origin = OWN_LINE,
 ) -> Version:
-    """Store sealed drafts as one version and order its inspection; answers `pending`.
+    """Store sealed drafts as one pending version and order its inspection.
 
-    `files` are an `.onnx` with its external data and reference data, or one `.zip` of those; `roles` says what a file
-    is where its name does not, `recipe` how outputs are judged on evaluation data among them. `model` names the line
-    (default: the file's own name). The same bundle again in the same line is the version that is already there, unless
-    that is a branch's and this is not. Raises Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace. Every draft
-    that is not kept is removed.
+    `files` are an `.onnx` with its external data and reference data, or one `.zip` of those. `roles` holds the roles of
+    files whose names do not tell, `recipe` how outputs are judged on evaluation data among them. `model` names the
+    model (empty: the file's own name), and `team` the team (empty: the user's only one). The same bundle again is the
+    version that is there, as far as `origin` allows. Raises Invalid for files, names or a recipe that cannot be,
+    Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what `team_to_write` raises. Every
+    draft that is not kept is removed.
     """
     drafts = list(files)
     try:
         owner = team_to_write(user, name=team)
-        drafts = _unzipped(files, team=owner)
+        drafts = _unpack_zip(files, team=owner)
         parts = sort_into_parts(drafts, roles=roles or {})
-        name = check_name(model or parts[0].name.removesuffix(".onnx"))
+        name = clean_name(model or parts[0].name.removesuffix(".onnx"))
         how = parse_recipe(recipe)
         if recipe and all(part.role != FileRole.EVALUATION for part in parts):
             text = f"The recipe {recipe[:60]!r} came without labelled data to judge: add evaluation.npz."
             raise Invalid(text, code="bad_recipe")
-        note = check_note(note)
+        note = clean_note(note)
         with transaction.atomic():
             version = _register(user=user, team=owner, parts=parts, name=name, note=note, origin=origin)
             data = version.artifact.blob_of(FileRole.EVALUATION)
@@ -178,8 +187,8 @@ def receive_upload(
 
 
 def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
-    """The team's artifact with these files, created when it is new. Call inside a transaction."""
-    blobs = {part.name: keep_blob(team, part.draft) for part in parts}
+    """Find or create the team's artifact with these files. Call inside a transaction with the team locked."""
+    blobs = {part.name: store_blob_of_locked_team(team, part.draft) for part in parts}
     main = next(part.name for part in parts if part.role == FileRole.MODEL)
     artifact, is_new = Artifact.objects.get_or_create(
         team=team,
@@ -194,8 +203,8 @@ def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
     return artifact
 
 
-def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
-    """The content of the one zip, or the files themselves when none of them is a zip."""
+def _unpack_zip(files: Sequence[Draft], *, team: Team) -> list[Draft]:
+    """Unpack the one zip, or return the files themselves where none is a zip. Raises Invalid for a zip among others."""
     archives = [draft for draft in files if draft.name.lower().endswith(".zip")]
     if not archives:
         return list(files)
@@ -209,19 +218,23 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
         # one upload at a time per team decides about its quota and its version numbers
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
-        line = _line(team, name, user, may_create=not origin.is_gate)
+        line = _find_or_create_model(team, name, user, may_create=not origin.is_gate)
         sent_at = timezone.now() if origin.branch else None
         # without reference data it is the version that may have some, so that its accuracy is found
         digests = {
             "artifact__sha256": _digest(parts, inside=True),
             "artifact__data_sha256": _digest(parts, inside=False),
         }
-        known = line.versions.exclude(state=VersionState.REJECTED).filter(origin.finds(digests)).order_by("-number")
+        known = (
+            line.versions.exclude(state=VersionState.REJECTED)
+            .filter(origin.make_version_filter(digests))
+            .order_by("-number")
+        )
         same = known.filter(**{name: digest for name, digest in digests.items() if digest}).first()
         if same is not None:
             # what was deleted and is sent again is wanted again
             for part in parts:
-                keep_blob(team, part.draft)
+                store_blob_of_locked_team(team, part.draft)
             # a branch that sends what the model's own line has leaves that as it is
             is_of_both = bool(origin.branch) == bool(same.branch)
             row = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
@@ -240,8 +253,8 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
     return version
 
 
-def _line(team: Team, name: str, user: User, *, may_create: bool) -> Model:
-    """The model that a version is of. Raises Missing where it would be a new one and may not."""
+def _find_or_create_model(team: Team, name: str, user: User, *, may_create: bool) -> Model:
+    """Find or create the model of a new version. Raises Missing where it would be new and `may_create` is False."""
     if may_create:
         return Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})[0]
     line = Model.objects.not_removed().filter(team=team, name=name).first()
@@ -254,7 +267,7 @@ def _line(team: Team, name: str, user: User, *, may_create: bool) -> Model:
 
 
 def _digest(parts: Iterable[Part], *, inside: bool) -> str:
-    """Digest of the bundle's files (`inside`) or of the reference data beside it; empty when there is none."""
+    """The digest of the bundle's files (`inside`) or of the reference data beside it; empty where there are none."""
     chosen = [part for part in parts if (part.role in BUNDLE_ROLES) == inside]
     if inside:
         return digest_json(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))

@@ -1,4 +1,4 @@
-"""ONNX Runtime Web for browsers that are nodes: fetched from npm by a `prepare` worker, unpacked confined, kept."""
+"""ONNX Runtime Web for browsers that are nodes: downloaded from npm by a worker, unpacked in a sandbox, stored."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -20,25 +20,26 @@ from farm.rules.runtimes import web
 from farm.workshop import orders
 
 PACKAGE: Final = "package.tgz"
-# beyond those that the farm knows by itself: a matrix may name any number
+# releases that runs of one team may have fetched, beyond those that the farm knows: a matrix may name any number
 MAX_RELEASES_OF_TEAM: Final = 20
-# of a release that could not be had
+# a release that could not be fetched is forgotten after so long
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
-def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """The release, ordered where nobody has asked for it before; `files` are there once it is ready.
+def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
+    """Return the release, and order its download where it is not there yet; `files` is filled once it is ready.
 
-    `team`: whose block names the release; None where the node that asks holds no such block, and then only what is
-    known here or fetched already is given. Raises Missing for what can be no release, NotAllowed for a release that no
-    block of the node names, Conflict with the sentence where it cannot be had.
+    `team` is the team whose block names the release; with None, where the asking node holds no such block, only a
+    release that the farm knows or has fetched is given. Raises Missing for a text that can be no release or is too
+    old, NotAllowed for another release without a team, and Conflict where the team has too many or it cannot be
+    fetched.
     """
     if not web.is_release(version):
         raise Missing(f"{version[:32]!r} is not a release of {web.DISTRIBUTION}: write it like {web.RELEASES[-1]}.")
     if (sentence := web.too_old_sentence(version)) is not None:
         raise Missing(sentence)
     if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
-        _must_be_wanted(version, team)
+        _check_is_wanted(version, team)
     for known in WebRuntime.objects.filter(version=version, state=MakingState.READY):
         if web.mismatch_sentence(version, _digests(known.files)) is not None:
             # fetched by a farm that did not know this release yet
@@ -49,8 +50,8 @@ def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     return row
 
 
-def _must_be_wanted(version: str, team: Team | None) -> None:
-    """Raises NotAllowed and Conflict, after what could not be had was forgotten."""
+def _check_is_wanted(version: str, team: Team | None) -> None:
+    """Raises NotAllowed without a team and Conflict where the team has too many; old failures are deleted before."""
     if team is None:
         raise NotAllowed(f"{web.DISTRIBUTION} {version} is fetched once a block that this node holds names it.")
     late = timezone.now() - FORGOTTEN_AFTER
@@ -62,10 +63,10 @@ def _must_be_wanted(version: str, team: Team | None) -> None:
         )
 
 
-def published_on_npm() -> dict[str, str]:
-    """Releases of ONNX Runtime Web, and dated builds, that browsers load; why not, of each that was taken back.
+def list_npm_releases() -> dict[str, str]:
+    """Ask npm for the releases and dated builds of ONNX Runtime Web that browsers can load.
 
-    Raises npm.NpmError.
+    Each comes with why it should no longer be used, empty where it may be. Raises npm.NpmError.
     """
     offered = npm.list_versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
     return {
@@ -75,8 +76,8 @@ def published_on_npm() -> dict[str, str]:
     }
 
 
-def web_file(sha256: str) -> Path:
-    """Where a file of a fetched release lies. Raises Missing."""
+def find_web_runtime_file(sha256: str) -> Path:
+    """Return the path of a file of a fetched release. Raises Missing where there is none with this sha256."""
     known = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
     if any(file["sha256"] == sha256 for files in known for file in files):
         path = storage.fetch_blob(team_id=storage.OF_THE_FARM, sha256=sha256)
@@ -110,7 +111,7 @@ def _digests(files: Iterable[FileRef]) -> dict[str, str]:
 
 
 def _stored(path: Path) -> FileRef:
-    draft = storage.make_draft(path)
+    draft = storage.copy_to_draft(path)
     try:
         draft.keep(team_id=storage.OF_THE_FARM)
     finally:

@@ -1,7 +1,7 @@
-"""What the `prepare` workers make of pending rows, each step in the workshop's sandboxed child.
+"""What the `prepare` workers do with pending rows, each step in the workshop's sandboxed child process.
 
-Versions are inspected first: pending → inspecting → ready | rejected; what came with an upload is accepted where names,
-dtypes and shapes fit the model.
+Versions are inspected first: pending → inspecting → ready | rejected. Data that came with an upload are accepted where
+their names, dtypes and shapes fit the model.
 """
 
 import logging
@@ -30,9 +30,9 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.services.products import ensure_outline, keep_claim_alive, make_claimed_row
-from farm.registry.services.uploads import store_artifact, store_blob
+from farm.registry.services.uploads import store_artifact, store_made_blob
 from farm.registry.states import FileRole, VersionState
-from farm.registry.storage import fetch_blob, make_draft
+from farm.registry.storage import copy_to_draft, fetch_blob
 from farm.registry.work_folders import copy_artifact_into, copy_file, make_work_folder
 from farm.rules.cells import fills, recipes
 from farm.rules.runtimes.models import PromptFacts
@@ -47,25 +47,25 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 
 
 def inspect_version(version_id: int) -> None:
-    """Look into a pending version and write what was found; a second message for the same row does nothing."""
+    """Inspect a pending version and store it as ready or rejected; for a version that is not pending, do nothing."""
     rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
     if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
         return
     version = Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
     try:
         with keep_claim_alive(version):
-            inspection, problem = _inspected(version)
+            inspection, problem = _inspect(version)
     except Refusal as refusal:
         inspection, problem = None, str(refusal)
     except Exception:
-        # whatever broke is ours, not the model's: the row must not wait for ever, and the log has the trace
+        # the fault is the farm's own: the row must not wait for ever, and the log has the trace
         log.exception("inspection of version %s broke", version_id)
         inspection, problem = None, NOT_INSPECTED
-    _write(version, inspection=inspection, problem=problem)
+    _record_inspection(version, inspection=inspection, problem=problem)
 
 
-def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
-    """What was found and no problem, or nothing and the problem in one sentence."""
+def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
+    """Return what was found and an empty text, or None and the problem in one sentence."""
     artifact = version.artifact
     with make_work_folder() as folder:
         out = folder / "out"
@@ -75,7 +75,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
         if found.problem is not None:
             return None, found.problem.text
         try:
-            sizes = accept_given(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
+            sizes = accept_inputs(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
             accept_prompts(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
         except orders.WorkshopError as problem:
             return None, problem.reason.text
@@ -89,7 +89,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
     return found.model_dump(mode="json"), ""
 
 
-def _write(version: Version, *, inspection: dict[str, object] | None, problem: str) -> None:
+def _record_inspection(version: Version, *, inspection: dict[str, object] | None, problem: str) -> None:
     state = VersionState.REJECTED if problem else VersionState.READY
     own = Version.objects.filter(pk=version.pk, state=VersionState.INSPECTING, tries=version.tries)
     with transaction.atomic():
@@ -102,47 +102,47 @@ def _write(version: Version, *, inspection: dict[str, object] | None, problem: s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactFolders:
-    """Where an artifact is laid out, and where its child may write."""
+    """The folder with copies of an artifact's files, and the folder that the child process may write to."""
 
     artifact: Artifact
     bundle: Path
     out: Path
 
 
-def accept_given(bench: ArtifactFolders) -> Mapping[str, int] | None:
-    """Checks the artifact's given inputs and keeps them, and its expected outputs, as `.npz` by name.
+def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
+    """Check the inputs that came with the artifact, and store them and the expected outputs as `.npz`.
 
-    The sizes of dynamic dimensions that they have; None where none were given.
-    Raises orders.WorkshopError with the sentence that says what does not fit.
+    Returns the sizes that they give to dynamic dimensions, by name; None where no inputs came. Raises
+    orders.WorkshopError where they do not fit the model.
     """
-    artifact = bench.artifact
+    artifact = folders.artifact
     if not artifact.files_of(FileRole.INPUTS):
         return None
-    given = _as_npz(bench, FileRole.INPUTS, side="input")
-    accepted = orders.accept_inputs(bench.bundle, artifact.main, inputs=given, out_dir=bench.out)
+    given = _make_npz(folders, FileRole.INPUTS, side="input")
+    accepted = orders.accept_inputs(folders.bundle, artifact.main, inputs=given, out_dir=folders.out)
     if artifact.inputs_id is not None:
         return accepted.sizes
-    artifact.inputs = store_blob(team=artifact.team, draft=make_draft(accepted.path))
+    artifact.inputs = store_made_blob(team=artifact.team, draft=copy_to_draft(accepted.path))
     artifact.inputs_batch = accepted.batch
     if artifact.files_of(FileRole.EXPECTED):
-        expected = _as_npz(bench, FileRole.EXPECTED, side="output")
-        artifact.expected = store_blob(team=artifact.team, draft=make_draft(expected))
+        expected = _make_npz(folders, FileRole.EXPECTED, side="output")
+        artifact.expected = store_made_blob(team=artifact.team, draft=copy_to_draft(expected))
     artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
     return accepted.sizes
 
 
-def accept_prompts(bench: ArtifactFolders) -> None:
-    """Checks the artifact's given prompts and keeps them as one `.npz`.
+def accept_prompts(folders: ArtifactFolders) -> None:
+    """Check the prompts that came with the artifact, if any, and store them as one `.npz`.
 
-    Raises orders.WorkshopError with the sentence that says what does not fit.
+    Raises orders.WorkshopError where they do not fit the model.
     """
-    artifact = bench.artifact
+    artifact = folders.artifact
     files = artifact.files_of(FileRole.PROMPTS)
     if not files or artifact.prompts_id is not None:
         return
-    laid = _laid(bench, files[0], name="given-prompts.npz")
-    accepted = orders.accept_prompts(bench.bundle, artifact.main, prompts=laid, out_dir=bench.out)
-    blob = store_blob(team=artifact.team, draft=make_draft(accepted.path))
+    laid = _copy_beside_bundle(folders, files[0], name="given-prompts.npz")
+    accepted = orders.accept_prompts(folders.bundle, artifact.main, prompts=laid, out_dir=folders.out)
+    blob = store_made_blob(team=artifact.team, draft=copy_to_draft(accepted.path))
     known = PromptFacts(
         sha256=blob.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
     )
@@ -150,12 +150,12 @@ def accept_prompts(bench: ArtifactFolders) -> None:
     artifact.save(update_fields=["prompts", "prompts_json"])
 
 
-def accept_calibration(bench: ArtifactFolders) -> None:
-    """Checks the artifact's calibration data and keeps them as one `.npz`, or the sentence of why they cannot serve.
+def accept_calibration(folders: ArtifactFolders) -> None:
+    """Check the calibration data that came with the artifact, and store them as one `.npz`, or why they do not fit.
 
-    They are `calibration.npz`; without it, every set of ONNX's own test data is a sample or a batch of them.
+    They are `calibration.npz`, or without it every set of ONNX's own test data.
     """
-    artifact = bench.artifact
+    artifact = folders.artifact
     if artifact.calibration_id is not None or artifact.calibration_problem:
         return
     files = artifact.files_of(FileRole.CALIBRATION) or [
@@ -164,76 +164,79 @@ def accept_calibration(bench: ArtifactFolders) -> None:
     if not files:
         return
     archive = next((file for file in files if file.name.endswith(".npz")), None)
-    data = _laid(bench, archive, name="calibration.npz") if archive else None
-    sets = [] if archive else _sets(bench, files)
+    data = _copy_beside_bundle(folders, archive, name="calibration.npz") if archive else None
+    sets = [] if archive else _copy_test_sets(folders, files)
     try:
-        accepted = orders.accept_calibration(bench.bundle, artifact.main, data=data, sets=sets, out_dir=bench.out)
+        accepted = orders.accept_calibration(folders.bundle, artifact.main, data=data, sets=sets, out_dir=folders.out)
     except orders.WorkshopError as problem:
         artifact.calibration_problem = problem.reason.text
     else:
-        artifact.calibration = store_blob(team=artifact.team, draft=make_draft(accepted.path))
+        artifact.calibration = store_made_blob(team=artifact.team, draft=copy_to_draft(accepted.path))
         artifact.calibration_samples = accepted.samples
     artifact.save(update_fields=["calibration", "calibration_samples", "calibration_problem"])
 
 
-def _sets(bench: ArtifactFolders, files: list[ArtifactFile]) -> list[list[Path]]:
-    """Test data by set and place, laid out beside the bundle."""
+def _copy_test_sets(folders: ArtifactFolders, files: list[ArtifactFile]) -> list[list[Path]]:
+    """Copy test data beside the bundle; return their paths by set, in the order of the inputs."""
     found: dict[int, list[Path]] = {}
-    for file in sorted(files, key=_place):
-        number, index = _place(file)
-        found.setdefault(number, []).append(_laid(bench, file, name=f"calibration-{number}-{index}.pb"))
+    for file in sorted(files, key=_parse_place):
+        number, index = _parse_place(file)
+        found.setdefault(number, []).append(_copy_beside_bundle(folders, file, name=f"calibration-{number}-{index}.pb"))
     return list(found.values())
 
 
-def _as_npz(bench: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
-    """The files of a role as one archive; of several test data sets the first."""
-    files = bench.artifact.files_of(role)
+def _make_npz(folders: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
+    """Make one archive of the files of a role; of several sets of test data the first one."""
+    files = folders.artifact.files_of(role)
     archives = [file for file in files if file.name.endswith(".npz")]
     if archives:
-        return _laid(bench, archives[0], name=f"given-{side}s.npz")
-    first = min(files, key=_place).name.partition("-")[0]
-    chosen = sorted((file for file in files if file.name.partition("-")[0] == first), key=_place)
-    laid = [_laid(bench, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
-    return orders.unpack_test_data(bench.bundle, bench.artifact.main, files=laid, side=side, out_dir=bench.out)
+        return _copy_beside_bundle(folders, archives[0], name=f"given-{side}s.npz")
+    first = min(files, key=_parse_place).name.partition("-")[0]
+    chosen = sorted((file for file in files if file.name.partition("-")[0] == first), key=_parse_place)
+    laid = [_copy_beside_bundle(folders, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
+    return orders.unpack_test_data(folders.bundle, folders.artifact.main, files=laid, side=side, out_dir=folders.out)
 
 
-def _place(file: ArtifactFile) -> tuple[int, int]:
+def _parse_place(file: ArtifactFile) -> tuple[int, int]:
     folder, _, name = file.name.rpartition("-")
     return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
 
 
-def _laid(bench: ArtifactFolders, file: ArtifactFile, *, name: str) -> Path:
-    target = bench.bundle.parent / name
-    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
+def _copy_beside_bundle(folders: ArtifactFolders, file: ArtifactFile, *, name: str) -> Path:
+    target = folders.bundle.parent / name
+    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=file.blob.sha256), target)
     return target
 
 
 def make_variant(variant_id: int) -> None:
-    _work(Variant.objects.select_related("artifact__team").filter(pk=variant_id).first(), _make_variant)
+    _make_in_folder(Variant.objects.select_related("artifact__team").filter(pk=variant_id).first(), _make_variant)
 
 
 def prepare_inputs(preparation_id: int) -> None:
     rows = Preparation.objects.select_related("artifact__team", "artifact__inputs", "artifact__expected")
-    _work(rows.filter(pk=preparation_id).first(), _prepare)
+    _make_in_folder(rows.filter(pk=preparation_id).first(), _prepare)
 
 
 def check_evaluation(evaluation_id: int) -> None:
     rows = EvaluationData.objects.select_related("version__artifact__team", "given")
-    _work(rows.filter(pk=evaluation_id).first(), _check_evaluation)
+    _make_in_folder(rows.filter(pk=evaluation_id).first(), _check_evaluation)
 
 
 def report_variant(report_id: int) -> None:
     rows = VariantReport.objects.select_related("variant__artifact__team", "variant__derived")
-    _work(rows.filter(pk=report_id).first(), _report_variant)
+    _make_in_folder(rows.filter(pk=report_id).first(), _report_variant)
 
 
 def make_outline(outline_id: int) -> None:
     rows = Outline.objects.select_related("artifact__team")
-    _work(rows.filter(pk=outline_id).first(), _make_outline, only_main=True)
+    _make_in_folder(rows.filter(pk=outline_id).first(), _make_outline, only_main=True)
 
 
-def _work(row: Row | None, make: Callable[[Row, ArtifactFolders], None], *, only_main: bool = False) -> None:
-    """Claim the row, make it, and write how it went. `only_main`: weights that lie outside the model are not needed."""
+def _make_in_folder(row: Row | None, make: Callable[[Row, ArtifactFolders], None], *, only_main: bool = False) -> None:
+    """Claim the row, make it in a folder with the artifact's files, and store it as ready or failed.
+
+    With `only_main` the folder lacks external weights.
+    """
 
     def made(row: Row) -> None:
         with make_work_folder() as folder:
@@ -245,20 +248,20 @@ def _work(row: Row | None, make: Callable[[Row, ArtifactFolders], None], *, only
     make_claimed_row(row, made)
 
 
-def _make_variant(variant: Variant, bench: ArtifactFolders) -> None:
+def _make_variant(variant: Variant, folders: ArtifactFolders) -> None:
     made = orders.make_variant(
-        bench.bundle,
-        bench.artifact.main,
+        folders.bundle,
+        folders.artifact.main,
         recipe=variant.recipe,
-        out_dir=bench.out,
-        calibration=_calibration(variant, bench),
+        out_dir=folders.out,
+        calibration=_calibration(variant, folders),
         timeout_s=settings.MAKING_TIMEOUT_S,
     )
     roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
-    parts = [Part(name, role, make_draft(made.folder / name)) for name, role in roles.items()]
+    parts = [Part(name, role, copy_to_draft(made.folder / name)) for name, role in roles.items()]
     try:
         with transaction.atomic():
-            variant.derived = store_artifact(team=bench.artifact.team, parts=parts)
+            variant.derived = store_artifact(team=folders.artifact.team, parts=parts)
     finally:
         for part in parts:
             part.draft.discard()
@@ -266,44 +269,44 @@ def _make_variant(variant: Variant, bench: ArtifactFolders) -> None:
     variant.coverage = [coverage.model_dump(mode="json") for coverage in made.coverage]
 
 
-def _calibration(variant: Variant, bench: ArtifactFolders) -> Path | None:
-    """The samples that the recipe names, laid out beside the bundle; None where it takes random ones or none."""
+def _calibration(variant: Variant, folders: ArtifactFolders) -> Path | None:
+    """Copy the calibration samples that the recipe names beside the bundle; None where it names none."""
     named = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     if named == recipes.RANDOM:
         return None
-    target = bench.bundle.parent / "calibration.npz"
-    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=named), target)
+    target = folders.bundle.parent / "calibration.npz"
+    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=named), target)
     return target
 
 
-def _report_variant(report: VariantReport, bench: ArtifactFolders) -> None:
+def _report_variant(report: VariantReport, folders: ArtifactFolders) -> None:
     variant = report.variant
     if variant.derived is None:
         raise Conflict(f"{variant} is {variant.state}: it can be analysed once it is ready.", code="not_ready")
     found = orders.report_quantised(
-        bench.bundle,
-        bench.artifact.main,
-        variant_dir=copy_artifact_into(variant.derived, bench.bundle.parent / "variant"),
-        out_dir=bench.out,
-        data=_calibration(variant, bench),
+        folders.bundle,
+        folders.artifact.main,
+        variant_dir=copy_artifact_into(variant.derived, folders.bundle.parent / "variant"),
+        out_dir=folders.out,
+        data=_calibration(variant, folders),
     )
     report.report_json = found.model_dump(mode="json")
 
 
-def _prepare(preparation: Preparation, bench: ArtifactFolders) -> None:
-    workload, artifact = preparation.workload, bench.artifact
+def _prepare(preparation: Preparation, folders: ArtifactFolders) -> None:
+    workload, artifact = preparation.workload, folders.artifact
     if workload.inputs_sha256 is not None:
         preparation.inputs = artifact.team.blobs.get(sha256=workload.inputs_sha256)
-        inputs = bench.bundle.parent / "inputs.npz"
+        inputs = folders.bundle.parent / "inputs.npz"
         copy_file(fetch_blob(team_id=artifact.team_id, sha256=workload.inputs_sha256), inputs)
         if artifact.expected is not None and artifact.inputs == preparation.inputs:
             preparation.reference, preparation.reference_of = artifact.expected, GIVEN
             return
     else:
         prepared = orders.prepare_inputs(
-            bench.bundle,
+            folders.bundle,
             artifact.main,
-            out_dir=bench.out,
+            out_dir=folders.out,
             batch=workload.batch,
             shapes=workload.shapes,
             seed=workload.seed,
@@ -311,36 +314,36 @@ def _prepare(preparation: Preparation, bench: ArtifactFolders) -> None:
         )
         inputs = prepared.path
         preparation.inputs = _stored(artifact, inputs)
-    _make_reference(preparation, bench, inputs=inputs)
+    _make_reference(preparation, folders, inputs=inputs)
 
 
-def _make_reference(preparation: Preparation, bench: ArtifactFolders, *, inputs: Path) -> None:
-    """The original's outputs; that there are none is said on the row, and parity is then not measured."""
+def _make_reference(preparation: Preparation, folders: ArtifactFolders, *, inputs: Path) -> None:
+    """Make the reference outputs with the original model; where that fails, store why, and parity is not measured."""
     try:
-        made = orders.make_reference(bench.bundle, bench.artifact.main, inputs=inputs, out_dir=bench.out)
+        made = orders.make_reference(folders.bundle, folders.artifact.main, inputs=inputs, out_dir=folders.out)
     except orders.WorkshopError as problem:
         preparation.reference_problem = problem.reason.text
         return
-    preparation.reference = _stored(bench.artifact, made.path)
+    preparation.reference = _stored(folders.artifact, made.path)
     preparation.reference_of = made.made_by
     if made.skipped:
         preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
 
 
-def _check_evaluation(evaluation: EvaluationData, bench: ArtifactFolders) -> None:
-    given = bench.bundle.parent / "evaluation.npz"
-    copy_file(fetch_blob(team_id=bench.artifact.team_id, sha256=evaluation.given.sha256), given)
+def _check_evaluation(evaluation: EvaluationData, folders: ArtifactFolders) -> None:
+    given = folders.bundle.parent / "evaluation.npz"
+    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=evaluation.given.sha256), given)
     checked = orders.check_evaluation(
-        bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
+        folders.bundle, folders.artifact.main, data=given, recipe=evaluation.recipe, out_dir=folders.out
     )
-    evaluation.data = _stored(bench.artifact, checked.path)
+    evaluation.data = _stored(folders.artifact, checked.path)
     evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
-def _make_outline(outline: Outline, bench: ArtifactFolders) -> None:
-    made = orders.make_outline(bench.bundle, bench.artifact.main, out_dir=bench.out)
-    outline.blob = _stored(bench.artifact, made)
+def _make_outline(outline: Outline, folders: ArtifactFolders) -> None:
+    made = orders.make_outline(folders.bundle, folders.artifact.main, out_dir=folders.out)
+    outline.blob = _stored(folders.artifact, made)
 
 
 def _stored(artifact: Artifact, path: Path) -> Blob:
-    return store_blob(team=artifact.team, draft=make_draft(path))
+    return store_made_blob(team=artifact.team, draft=copy_to_draft(path))

@@ -64,7 +64,7 @@ def _serving(node: Node, block: Block) -> "_Serving | None":
     measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     if node.team_id == block.run.team_id and node.sandbox != "none":
         # it may have all of its team's, so that a claim, which mostly is its own team's, asks no more
-        serving = Node.objects.vouched()
+        serving = Node.objects.with_writing_owner()
     else:
         # a node without walls takes its owner's models alone, each of them
         of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))

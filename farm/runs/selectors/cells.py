@@ -16,7 +16,7 @@ from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import CellStatus
 from farm.contract.reports import RoundReport
-from farm.fleet.selectors.nodes import name_of
+from farm.fleet.selectors.nodes import name_or_removed
 from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
@@ -176,7 +176,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
     found: dict[tuple[str, str], Measured] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MAX_MEASURED]:
-        cell, name = row.arm.cell, name_of(row.arm.block.node)
+        cell, name = row.arm.cell, name_or_removed(row.arm.block.node)
         if (cell.digest, name) not in found:
             known = {key: value for key, value in json.loads(row.body).items() if key in READ}
             body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})

@@ -10,7 +10,7 @@ from django.db.models import Count, Max
 from farm.accounts.selectors import Anyone
 from farm.contract.cells import Runtime
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.fleet.selectors import runtimes_offered
+from farm.fleet.selectors import runtimes_on_nodes
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.rules.runtimes import compatibility
@@ -34,7 +34,7 @@ def compatibility_of(version: Version) -> list[Row]:
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
-    known, learnt = runtimes_offered(team=version.model.team, uploader=version.uploaded_by)
+    known, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
     more = [release for name in known if (release := _release(name))]
     measured, executed = _measured(version), _executed(version)
     return compatibility.compatibility_rows(stamps, more=more, measured=measured, executed=executed, learnt=learnt)

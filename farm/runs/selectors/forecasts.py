@@ -104,7 +104,11 @@ class Forecast:
     def nodes(self) -> dict[int, Node]:
         """Nodes that are there and take blocks, also those that say what keeps them."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
-        there = Node.objects.vouched().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE).select_related("team")
+        there = (
+            Node.objects.with_writing_owner()
+            .filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
+            .select_related("team")
+        )
         rows = there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES]
         return {node.pk: node for node in rows if node.queues}
 

@@ -10,7 +10,7 @@ from farm.contract.document_cells import Accuracy
 from farm.contract.document_cells import Cell as CellPart
 from farm.contract.reports import Facts
 from farm.fleet.models import Node
-from farm.fleet.selectors.nodes import name_of
+from farm.fleet.selectors.nodes import name_or_removed
 from farm.registry.models import Model
 from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
@@ -98,7 +98,7 @@ def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
     return Measured(
         run=place.run,
         version=place.version,
-        node=name_of(node),
+        node=name_or_removed(node),
         machine=_machine(cell, node.facts if node else None),
         at=place.at,
         cell=cell,

@@ -60,7 +60,7 @@ def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = 
     of, with their machine; whichever node has the machine first takes the first block there.
     """
     told = [pk for pk, device in passed_over.items() if device != node.device]
-    neighbours = list(node.neighbours.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
+    neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
     rows = queued_for([node, *neighbours]).exclude(pk__in=told).select_related(*RELATED)
     for ahead in in_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
         if ahead.pk == block.pk:

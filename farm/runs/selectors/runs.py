@@ -14,7 +14,7 @@ from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
-from farm.fleet.selectors.nodes import name_of
+from farm.fleet.selectors.nodes import name_or_removed
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
@@ -63,7 +63,7 @@ def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     rounds = row.rounds, max(row.rounds, row.max_rounds)
-    return Busy(row.number, name_of(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds)
+    return Busy(row.number, name_or_removed(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds)
 
 
 def _is_over(doing: str, rounds: int) -> bool:
@@ -196,7 +196,7 @@ def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
 def _measures(block: Block, run: Run) -> str:
     """`bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
     what = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
-    return f"{name_of(block.node)} has been measuring {what}" + (
+    return f"{name_or_removed(block.node)} has been measuring {what}" + (
         f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
     )
 

@@ -14,7 +14,7 @@ from django.db.models import Sum
 from farm.base.refusals import Conflict, TooLarge, Unprocessable
 from farm.contract.node import MAX_COMPILED_BYTES, MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
-from farm.registry.services import add_blob, remove_unused
+from farm.registry.services import remove_unused_blobs, store_blob_within_quota
 from farm.registry.storage import Draft, check_free_space
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, Attempt, CompiledModel, Part, Trace
@@ -51,9 +51,9 @@ def _keep(
         earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
         replaced = earlier.blob if earlier else None
         _check_room(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
-        blob = add_blob(team=block.run.team, draft=draft)
+        blob = store_blob_within_quota(team=block.run.team, draft=draft)
         kind.objects.update_or_create(attempt=held.attempt, **place, defaults={**known, "blob": blob})
-        remove_unused([replaced.pk if replaced else None])
+        remove_unused_blobs([replaced.pk if replaced else None])
     return draft.sha256
 
 

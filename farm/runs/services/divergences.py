@@ -18,7 +18,7 @@ from farm.contract.node import MAX_PART_BYTES
 from farm.contract.reasons import CellStatus
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
-from farm.registry.services import remove_unused
+from farm.registry.services import remove_unused_blobs
 from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
@@ -55,7 +55,7 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
             raise _not_now(block)
         fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
         Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
-        remove_unused([row.part_id])
+        remove_unused_blobs([row.part_id])
         _queue(block, cell)
     row.refresh_from_db()
     return row

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import EndReport
-from farm.fleet.services import count_block_failure
-from farm.registry.services import remove_unused
+from farm.fleet.services import count_block_outcome
+from farm.registry.services import remove_unused_blobs
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
 from farm.runs.services.hints import hint_on_commit, wake_neighbours
@@ -35,7 +35,7 @@ def clear_unnamed() -> int:
     if over:
         with transaction.atomic():
             Part.objects.filter(pk__in=[pk for pk, _ in over]).delete()
-            remove_unused([blob for _, blob in over])
+            remove_unused_blobs([blob for _, blob in over])
     return len(over)
 
 
@@ -47,7 +47,7 @@ def clear_uncounted(attempt: Attempt) -> None:
     for rows in (Trace.objects.filter(attempt=attempt), CompiledModel.objects.filter(attempt=attempt)):
         if blobs := list(rows.values_list("blob_id", flat=True)):
             rows.delete()
-            remove_unused(blobs)
+            remove_unused_blobs(blobs)
 
 
 def finish_run_if_over(run: Run) -> bool:
@@ -137,7 +137,7 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     attempt.end(AttemptState.REPORTED)
     block.report()
     if attempt.node is not None:
-        count_block_failure(node=attempt.node, reason=None)
+        count_block_outcome(node=attempt.node, reason=None)
         wake_neighbours(attempt.node)
     hint_on_commit(block)
 
@@ -155,7 +155,7 @@ def give_up_attempt(
     if attempt.node is not None:
         wake_neighbours(attempt.node)
         if is_failure:
-            count_block_failure(node=attempt.node, reason=reason)
+            count_block_outcome(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
     # what took too long on a node takes as long the next time
     is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT

@@ -81,7 +81,7 @@ def _is_late(block: Block) -> bool:
 
 
 def wake_neighbours(node: Node) -> None:
-    for key in node.neighbours.values_list("pk", flat=True):
+    for key in node.others_on_machine.values_list("pk", flat=True):
         transaction.on_commit(partial(broker.notify, name_node_queue(str(key))))
 
 

@@ -33,9 +33,9 @@ from farm.contract.node import (
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
-from farm.fleet.services import clear_wait
+from farm.fleet.services import clear_doing
 from farm.registry.models import ArtifactFile
-from farm.registry.selectors import describe_uploaded_numbers, wheels_of
+from farm.registry.selectors import describe_uploaded_numbers, index_wheels
 from farm.rules.cells import scenarios
 from farm.rules.planning.plans import max_rounds_to_order
 from farm.rules.quality.parity import preset_for
@@ -170,7 +170,7 @@ def _arm_order(
         tolerance=preset_for(spec.recipe.precision, uploaded[spec.artifact_sha256]).tolerance,
         evaluation=evaluation,
         prompts=prompts.get(scenarios.of_cell(spec).prompts_sha256 or ""),
-        wheels=wheels_of(spec.runtime),
+        wheels=index_wheels(spec.runtime),
     )
 
 
@@ -315,7 +315,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     with transaction.atomic():
         # locks it, before its block as everywhere
         mark_run(block.run_id, is_begun=True)
-        clear_wait(node)
+        clear_doing(node)
         if not _leased(node, block, attempt):
             raise _stale(str(block.pk), attempt)
         Attempt.objects.create(

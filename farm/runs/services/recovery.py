@@ -168,7 +168,9 @@ def _take(block: Block, reason: Reason) -> bool:
 def _take_from_others() -> int:
     """Blocks of nodes that were revoked meanwhile, or that the team or their owner does not stand for any more."""
     lent = Lending.objects.in_force().filter(node=OuterRef("pk"), team=OuterRef(OuterRef("run__team")))
-    serving = Node.objects.vouched().filter(Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node"))
+    serving = Node.objects.with_writing_owner().filter(
+        Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node")
+    )
     leased = Block.objects.filter(state=BlockState.LEASED).select_related("node")
     held = leased.filter(Q(node__health=NodeHealth.RETIRED) | ~Exists(serving))
     taken = 0

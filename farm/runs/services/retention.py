@@ -18,7 +18,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.base.refusals import Invalid, NotAllowed
-from farm.registry.services import expire_branch_version, expire_model, remove_unused
+from farm.registry.services import expire_branch_version, expire_model, remove_unused_blobs
 from farm.runs.models import CompiledModel, FinishedDocument, RetentionRule, Run, Trace
 from farm.runs.models.retention import BRANCHES_DAYS
 from farm.runs.selectors import retention as due
@@ -155,7 +155,7 @@ def _remove_files(kind: type[Trace | CompiledModel], rows: list[tuple[int, int |
         _say_removed(run_id, "traces_removed_at", now)
     with transaction.atomic():
         kind._default_manager.filter(pk__in=[pk for pk, _, _ in rows]).delete()
-        remove_unused([blob for _, blob, _ in rows])
+        remove_unused_blobs([blob for _, blob, _ in rows])
     return len(rows)
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from pydantic import TypeAdapter
 
 from farm.base.refusals import Refusal
-from farm.registry.selectors import stored_path
+from farm.registry.selectors import find_stored_file
 from farm.registry.services.messages import send_hint_on_commit
 from farm.registry.work_folders import copy_file, make_work_folder
 from farm.rules.tracing.timeline import Timeline
@@ -84,7 +84,7 @@ def _asked(trace: Trace) -> TraceReading:
 
 def _read(trace: Trace) -> Timeline:
     try:
-        stored: Path = stored_path(trace.sha256)
+        stored: Path = find_stored_file(trace.sha256)
     except Refusal as missing:
         raise type(missing)(GONE) from missing
     with make_work_folder() as folder:

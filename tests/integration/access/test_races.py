@@ -19,7 +19,7 @@ from farm.contract import signatures, version
 from farm.contract.node import Enrolment
 from farm.fleet.models import EnrolmentCode, Node
 from farm.fleet.services import enrolment
-from farm.fleet.services.enrolment import MOST_CODES
+from farm.fleet.services.enrolment import MAX_CODES
 from farm.fleet.states import NodeHealth
 from farm.registry.models import Blob
 from tests.integration.runs.making import make_node
@@ -89,10 +89,10 @@ def test_a_team_keeps_an_admin_when_two_take_the_role_from_each_other(team: Team
 
 
 def test_a_member_has_no_more_codes_than_a_member_may(team: Team, member: User) -> None:
-    for _ in range(MOST_CODES - 1):
+    for _ in range(MAX_CODES - 1):
         enrolment.invite(team=team, by=member)
     at_once(lambda _: enrolment.invite(team=team, by=member))
-    assert EnrolmentCode.objects.filter(created_by=member).count() == MOST_CODES
+    assert EnrolmentCode.objects.filter(created_by=member).count() == MAX_CODES
 
 
 def test_uploads_at_once_stay_within_the_quota(team: Team, member: User) -> None:

@@ -13,7 +13,7 @@ from farm.alerts.selectors.releases import newest_version
 from farm.fleet.models import Node
 from farm.registry import services
 from farm.registry.models import EvaluationData, Model, Version
-from farm.registry.selectors import newest_states
+from farm.registry.selectors import newest_version_states
 from farm.runs.selectors.pages import last_runs
 from farm.runs.selectors.sides import previous_of
 from tests.conftest import ApiOf
@@ -160,7 +160,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
     assert last_runs([own.model]) == {}
     assert previous_of(branch) == own
     Version.objects.filter(pk=branch.pk).update(state="rejected")
-    assert newest_states([own.model]) == {own.model_id: "ready"}
+    assert newest_version_states([own.model]) == {own.model_id: "ready"}
     Version.objects.filter(pk=branch.pk).update(state="ready")
     said = {"model": "cnn_dyn", "commit": "f" * 40}
     merged = branch_version(member_api, models / "relu_op13_ir7.onnx", said)

@@ -12,7 +12,7 @@ from typer.testing import Result
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release
 from farm.registry.models import Version
-from farm.registry.services import add_blob
+from farm.registry.services import store_blob_within_quota
 from farm.registry.storage import Draft
 from farm.runs.models import Arm, CompiledModel
 from farm.runs.services import cancel_run
@@ -169,7 +169,7 @@ def test_a_compiled_model_is_fetched_into_a_file(
     draft = Draft("compiled.onnx", limit_bytes=100)
     draft.write(b"a compiled model")
     draft.seal()
-    blob = add_blob(team=team, draft=draft)
+    blob = store_blob_within_quota(team=team, draft=draft)
     draft.discard()
     CompiledModel.objects.create(attempt=arm.block.attempts.get(), arm=arm.number, blob=blob)
     assert onnxfarm("results", run.pk, "--compiled", "c1", "-o", target).exit_code == 0

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.accounts.states import Scope
-from farm.fleet.enrolment import make_install_command, make_wheel_link, warn_of_address
+from farm.fleet.enrolment import explain_unreachable_address, make_install_command, make_wheel_link
 from farm.fleet.farm_wheel import build_farm_wheel
 from tests.conftest import ApiOf
 from tests.integration.dashboard.pages import assert_is_page
@@ -80,8 +80,8 @@ def test_an_invitation_shows_how_to_install_join_and_start_and_warns_of_a_local_
 )
 def test_the_warning_names_what_to_set(settings: Settings, public: str, gateway: str, named: str) -> None:
     settings.PUBLIC_URL, settings.GATEWAY_URL = public, gateway
-    assert bool(warn_of_address()) == bool(named)
-    assert named in warn_of_address()
+    assert bool(explain_unreachable_address()) == bool(named)
+    assert named in explain_unreachable_address()
 
 
 @pytest.mark.slow

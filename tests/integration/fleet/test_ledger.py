@@ -13,7 +13,7 @@ from farm.contract.api.fleet import LedgerOut
 from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
-from farm.fleet.services import hello
+from farm.fleet.services import record_hello
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
@@ -195,7 +195,7 @@ def test_what_is_installed_and_removed_is_logged_once(node: Node, owner: User, a
         from farm.contract.node import Hello
         from farm.contract.version import CONTRACT_VERSION
 
-        hello(
+        record_hello(
             node=Node.objects.get(pk=node.pk),
             hello=Hello.model_validate(
                 {

@@ -137,14 +137,14 @@ def test_a_machine_is_put_aside_when_its_owner_leaves_and_comes_back_only_by_an_
     node: Node, team: Team, member: User, owner: User
 ) -> None:
     remove_member(team=team, user=member, by=owner)
-    assert fleet.quarantine_unvouched_nodes() == 1
+    assert fleet.quarantine_nodes_without_owner() == 1
     node.refresh_from_db()
     assert node.health == NodeHealth.QUARANTINED
     assert "Its owner member left team vision" in node.health_reason
     with pytest.raises(Conflict, match="left team vision"):
         fleet.resume(node=node, by=owner)
     Membership.objects.create(team=team, user=member)
-    assert fleet.quarantine_unvouched_nodes() == 0
+    assert fleet.quarantine_nodes_without_owner() == 0
     assert fleet.resume(node=node, by=owner).health == NodeHealth.ACTIVE
 
 
@@ -213,7 +213,7 @@ def test_of_two_machines_that_join_under_one_name_at_the_same_moment_one_is_told
     make_node(team, owner=owner, name="bench-1")
     _, code = fleet.invite(team=team, by=owner)
     # the other's row came after this one had looked
-    monkeypatch.setattr("farm.fleet.services.enrolment._must_be_free", lambda name: None)
+    monkeypatch.setattr("farm.fleet.services.enrolment._check_name_is_free", lambda name: None)
     answer = NodeClient("bench-1").enrol(code)
     assert (answer.status_code, answer.json()["code"]) == (409, "known_name")
     assert NodeClient("bench-2").enrol(code).status_code == 201

@@ -50,7 +50,7 @@ def hours_around(now_shift_h: int) -> str:
 def test_outside_its_hours_a_node_has_no_queue_and_says_why(node: Node, owner: User) -> None:
     services.change_settings(node=node, by=owner, hours=hours_around(2))
     assert node.queues == ()
-    assert "Outside its owner's hours" in services.welcome(node).sentence
+    assert "Outside its owner's hours" in services.make_welcome(node).sentence
     services.change_settings(node=node, by=owner, hours=hours_around(0))
     assert node.queues != ()
 

@@ -9,7 +9,7 @@ from farm.accounts.models import AuditEvent, Team, User
 from farm.base.refusals import TooMany
 from farm.fleet import services
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
-from farm.fleet.models.node import MOST_ROUTINE, TRIMMED_EVERY
+from farm.fleet.models.node import MAX_ROUTINE, TRIMMED_EVERY
 from farm.fleet.services import enrolment
 from farm.fleet.states import NodeEventKind, NodeHealth
 from farm.runs.models import Event
@@ -52,7 +52,7 @@ def test_refusals_of_last_year_go_as_new_ones_come(team: Team) -> None:
 
 
 def test_a_member_has_twenty_open_codes_and_no_more(team: Team, member: User) -> None:
-    for _ in range(enrolment.MOST_CODES):
+    for _ in range(enrolment.MAX_CODES):
         services.invite(team=team, by=member)
     with pytest.raises(TooMany, match="wait for a machine") as refused:
         services.invite(team=team, by=member)
@@ -63,7 +63,7 @@ def test_a_member_has_twenty_open_codes_and_no_more(team: Team, member: User) ->
 
 
 def test_an_owner_cannot_pile_up_nodes_that_wait_for_approval(team: Team, member: User) -> None:
-    for number in range(enrolment.MOST_PENDING - 2):
+    for number in range(enrolment.MAX_PENDING - 2):
         make_node(team, owner=member, name=f"waiting-{number}", health=NodeHealth.PENDING)
     codes = [services.invite(team=team, by=member)[1] for _ in range(3)]
     answers = [NodeClient(f"n-{number}").enrol(code) for number, code in enumerate(codes)]
@@ -76,9 +76,9 @@ def test_an_owner_cannot_pile_up_nodes_that_wait_for_approval(team: Team, member
 def test_a_node_that_asks_for_secrets_without_end_gets_a_dozen_an_hour(team: Team, owner: User) -> None:
     machine = NodeClient()
     machine.enrol(services.invite(team=team, by=owner, auto_approve=True)[1])
-    answers = [machine.ask_for_secret().status_code for _ in range(enrolment.MOST_SECRETS + 3)]
-    assert answers == [200] * enrolment.MOST_SECRETS + [429] * 3
-    assert NodeSecret.objects.count() == enrolment.MOST_SECRETS
+    answers = [machine.ask_for_secret().status_code for _ in range(enrolment.MAX_SECRETS + 3)]
+    assert answers == [200] * enrolment.MAX_SECRETS + [429] * 3
+    assert NodeSecret.objects.count() == enrolment.MAX_SECRETS
     long_ago = timezone.now() - timedelta(days=200)
     NodeSecret.objects.update(created_at=long_ago, expires_at=long_ago)
     assert machine.ask_for_secret().status_code == 200
@@ -90,11 +90,11 @@ def test_a_node_that_comes_and_goes_without_end_keeps_a_log_of_a_thousand_lines(
     node.log(NodeEventKind.APPROVED, "bench-1 is active.")
     from farm.fleet.models import NodeEvent
 
-    lines = [NodeEvent(node=node, kind=NodeEventKind.ONLINE) for _ in range(MOST_ROUTINE + 100)]
+    lines = [NodeEvent(node=node, kind=NodeEventKind.ONLINE) for _ in range(MAX_ROUTINE + 100)]
     NodeEvent.objects.bulk_create(lines)
     for _ in range(TRIMMED_EVERY):
         node.log(NodeEventKind.OFFLINE, "bench-1 is offline.")
-    assert node.events.exclude(kind=NodeEventKind.APPROVED).count() <= MOST_ROUTINE + TRIMMED_EVERY
+    assert node.events.exclude(kind=NodeEventKind.APPROVED).count() <= MAX_ROUTINE + TRIMMED_EVERY
     assert node.events.filter(kind=NodeEventKind.APPROVED).exists()
 
 

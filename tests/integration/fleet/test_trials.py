@@ -55,7 +55,7 @@ def hello(node: Node, *, understands: frozenset[str] = frozenset({TRIALS}), **sa
     node.refresh_from_db()
     facts = Facts.model_validate(node.facts_json)
     known = {"contract_version": 1, "facts": facts, "tags": node.tags, "providers": node.providers}
-    return services.hello(node=node, hello=messages.Hello.model_validate(known | said), understands=understands)
+    return services.record_hello(node=node, hello=messages.Hello.model_validate(known | said), understands=understands)
 
 
 def prove(node: Node, order: messages.Trial) -> None:

@@ -249,9 +249,9 @@ def test_leaving_makes_a_node_offline(machine: NodeClient) -> None:
 
 def test_a_silent_node_becomes_offline(machine: NodeClient) -> None:
     machine.hello()
-    assert services.mark_offline() == 0
+    assert services.mark_silent_nodes_offline() == 0
     Node.objects.update(seen_at=timezone.now() - timedelta(minutes=10))
-    assert services.mark_offline() == 1
+    assert services.mark_silent_nodes_offline() == 1
     node = Node.objects.get()
     assert node.state == NodeState.OFFLINE
     assert [event.kind for event in node.events.all()][:2] == ["offline", "online"]

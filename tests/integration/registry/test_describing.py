@@ -57,11 +57,11 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
     if order == "restore":
         Model.objects.filter(pk=mine.pk).update(removed_at=timezone.now())
         mine.refresh_from_db()
-    known, told = descriptions.is_taken, []
+    known, told = descriptions.is_name_taken, []
 
     def rename_the_other() -> None:
         try:
-            services.describe_model(model=other, by=member, name="encoder" if order == "rename" else "speech")
+            services.edit_model(model=other, by=member, name="encoder" if order == "rename" else "speech")
         except Exception as problem:
             told.append(problem)
         finally:
@@ -70,16 +70,16 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
     rival = Thread(target=rename_the_other)
 
     def look_while_the_rival_writes(model: Model, name: str) -> bool:
-        is_taken = known(model, name)
+        is_name_taken = known(model, name)
         if model.pk == mine.pk:
             rival.start()
             # a rival that does not wait for the lock is done by then
             rival.join(0.5)
-        return is_taken
+        return is_name_taken
 
-    monkeypatch.setattr(descriptions, "is_taken", look_while_the_rival_writes)
+    monkeypatch.setattr(descriptions, "is_name_taken", look_while_the_rival_writes)
     if order == "rename":
-        services.describe_model(model=mine, by=member, name="encoder")
+        services.edit_model(model=mine, by=member, name="encoder")
     else:
         services.restore_model(model=mine, by=member)
     rival.join()

@@ -123,9 +123,9 @@ def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, member_ap
 
 
 def test_a_lost_file_is_the_farms_own_mistake_and_is_said(transactional_db: None, member_api: Client, models: Path):
-    from farm.registry.selectors import stored_path
+    from farm.registry.selectors import find_stored_file
 
     number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
-    stored_path(Version.objects.get(pk=number).artifact.bundle.main_sha256).unlink()
+    find_stored_file(Version.objects.get(pk=number).artifact.bundle.main_sha256).unlink()
     services.inspect_version(number)
     assert "internal error" in Version.objects.get(pk=number).problem

@@ -245,14 +245,14 @@ def test_a_file_that_differs_from_what_its_sender_has_makes_no_version(uploader:
 def test_a_request_that_was_taken_over_writes_no_more(uploader: Uploader) -> None:
     """A cut connection that the farm still reads cannot spoil what came after it."""
     key = uploader.begin(6).rpartition("/")[2]
-    late = partial_files.Piece(key, offset=0)
+    late = partial_files.PieceWriter(key, offset=0)
     late.write([b"ab"])
-    partial_files.Piece(key, offset=0).write([b"abc"])
+    partial_files.PieceWriter(key, offset=0).write([b"abc"])
     from farm.base.refusals import Conflict
 
     with pytest.raises(Conflict, match="taken this upload over"):
         late.write([b"XX"])
-    late.drop()
+    late.undo()
     assert partial_files.partial_path(key).read_bytes() == b"abc"
 
 

@@ -101,7 +101,7 @@ def registry(settings: Settings) -> Iterator[Registry]:
 
 
 def fetched(version: str = VERSION, *, team: Team | None = None) -> WebRuntime:
-    row = services.web_runtime(version, team=team or Team.objects.get_or_create(name="asking")[0])
+    row = services.find_or_order_web_runtime(version, team=team or Team.objects.get_or_create(name="asking")[0])
     services.fetch_web_runtime(row.pk)
     row.refresh_from_db()
     return row
@@ -112,7 +112,7 @@ def test_a_release_is_fetched_once_and_only_the_files_that_browsers_load_are_kep
     assert row.state == MakingState.READY, row.reason_text
     assert {file.name for file in row.files} == set(web.files_of(VERSION))
     for file in row.files:
-        assert services.web_file(file.sha256).read_bytes() == CONTENTS[file.name]
+        assert services.find_web_runtime_file(file.sha256).read_bytes() == CONTENTS[file.name]
     assert fetched().files == row.files
     assert len(registry.asked) == 2
 
@@ -160,7 +160,7 @@ def test_a_package_that_is_not_what_it_should_be_is_not_served(
     assert row.state == MakingState.FAILED
     assert words in row.reason_text
     with pytest.raises(Conflict) as refusal:
-        services.web_runtime(VERSION, team=None)
+        services.find_or_order_web_runtime(VERSION, team=None)
     assert words in refusal.value.detail
 
 
@@ -169,13 +169,13 @@ def test_a_known_release_whose_registry_gives_other_files_is_not_served(registry
     assert row.state == MakingState.FAILED
     assert f"{web.MODULE} of onnxruntime-web {KNOWN} is not the one that this farm knows" in row.reason_text
     with pytest.raises(Conflict):
-        services.web_runtime(KNOWN, team=None)
+        services.find_or_order_web_runtime(KNOWN, team=None)
 
 
 def test_what_an_older_farm_fetched_in_the_place_of_a_known_release_is_fetched_anew(registry: Registry) -> None:
     other = fetched()
     WebRuntime.objects.filter(pk=other.pk).update(version=KNOWN)
-    row = services.web_runtime(KNOWN, team=None)
+    row = services.find_or_order_web_runtime(KNOWN, team=None)
     assert (row.state, row.files) == (MakingState.PENDING, ())
 
 
@@ -195,7 +195,7 @@ def test_a_registry_that_does_not_answer_is_named_with_its_setting(settings: Set
 @pytest.mark.parametrize("version", ["1.17.3", "latest", "../../x", "1.30.0-dev.1", "1.30"])
 def test_what_is_no_release_is_asked_of_nobody(registry: Registry, version: str) -> None:
     with pytest.raises(Missing):
-        services.web_runtime(version, team=None)
+        services.find_or_order_web_runtime(version, team=None)
     assert registry.asked == []
 
 
@@ -214,7 +214,7 @@ def test_a_mirror_that_repeats_npms_own_address_is_asked_itself(registry: Regist
 def test_no_file_but_those_of_a_fetched_release_is_handed_out(registry: Registry) -> None:
     fetched()
     with pytest.raises(Missing):
-        services.web_file("0" * 64)
+        services.find_web_runtime_file("0" * 64)
 
 
 def test_npms_list_gives_the_releases_that_browsers_load_and_dated_builds_before_them(registry: Registry) -> None:
@@ -234,7 +234,7 @@ def test_a_list_that_is_none_is_said_with_its_setting(registry: Registry, offere
 @pytest.mark.parametrize(("why", "said"), [(True, "deprecated"), ("no  more", "no more"), (None, ""), ("", "")])
 def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(registry: Registry, why: object, said: str):
     registry.offered = {VERSION: {"deprecated": why}}
-    assert services.published_on_npm() == {VERSION: said}
+    assert services.list_npm_releases() == {VERSION: said}
 
 
 def test_a_node_that_asks_for_a_hundred_made_up_releases_has_none_of_them_fetched(team: Team, owner: User) -> None:
@@ -242,21 +242,21 @@ def test_a_node_that_asks_for_a_hundred_made_up_releases_has_none_of_them_fetche
     for minor in range(100):
         assert team_that_asks_for(f"onnxruntime-web==1.{100 + minor}.0", node=node) is None
         with pytest.raises(NotAllowed):
-            services.web_runtime(f"1.{100 + minor}.0", team=None)
+            services.find_or_order_web_runtime(f"1.{100 + minor}.0", team=None)
     assert not WebRuntime.objects.exists()
-    assert services.web_runtime(KNOWN, team=None).state == MakingState.PENDING
+    assert services.find_or_order_web_runtime(KNOWN, team=None).state == MakingState.PENDING
 
 
 def test_a_team_s_matrices_exhaust_nobody_else_s_releases(team: Team) -> None:
     for minor in range(MAX_RELEASES_OF_TEAM):
-        services.web_runtime(f"1.{100 + minor}.0", team=team)
+        services.find_or_order_web_runtime(f"1.{100 + minor}.0", team=team)
     with pytest.raises(Conflict, match="is not fetched too"):
-        services.web_runtime("1.99.0", team=team)
-    services.web_runtime("1.99.0", team=Team.objects.create(name="others"))
+        services.find_or_order_web_runtime("1.99.0", team=team)
+    services.find_or_order_web_runtime("1.99.0", team=Team.objects.create(name="others"))
     # what could not be had is forgotten after a day
     long_ago = timezone.now() - timedelta(days=2)
     WebRuntime.objects.filter(team=team).update(state=MakingState.FAILED, finished_at=long_ago)
-    services.web_runtime("1.98.0", team=team)
+    services.find_or_order_web_runtime("1.98.0", team=team)
     assert [row.version for row in WebRuntime.objects.filter(team=team)] == ["1.98.0"]
 
 

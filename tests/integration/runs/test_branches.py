@@ -12,7 +12,7 @@ from farm.accounts.models import Team, User
 from farm.base.refusals import Conflict, Missing
 from farm.registry import services
 from farm.registry.models import Blob, Preparation, Version
-from farm.registry.selectors import stored_path
+from farm.registry.selectors import find_stored_file
 from farm.registry.services import free_quota_bytes
 from farm.runs.models import RetentionRule, Run
 from farm.runs.selectors.documents import document_json
@@ -53,7 +53,7 @@ def measured(version: Version, team: Team, owner: User) -> Run:
 
 
 def is_stored(version: Version) -> bool:
-    return stored_path(version.artifact.files.get().blob.sha256).is_file()
+    return find_stored_file(version.artifact.files.get().blob.sha256).is_file()
 
 
 def test_what_a_branch_uploaded_goes_after_thirty_days_without_any_rule(

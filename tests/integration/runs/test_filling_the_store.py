@@ -17,7 +17,7 @@ from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Blob
-from farm.registry.services import remove_unused
+from farm.registry.services import remove_unused_blobs
 from farm.runs import services
 from farm.runs.models import Attempt, Divergence, Part, Run, Trace
 from farm.runs.services import deposits, reports
@@ -186,5 +186,5 @@ def test_a_file_that_a_trace_or_an_answer_needs_is_not_removed_with_a_version(
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         digest = services.accept_trace(**held(node, run), place=(0, 0), chunks=[trace()])
-        assert remove_unused(Blob.objects.filter(sha256=digest).values_list("pk", flat=True)) == 0
+        assert remove_unused_blobs(Blob.objects.filter(sha256=digest).values_list("pk", flat=True)) == 0
     assert digest in stored(team)

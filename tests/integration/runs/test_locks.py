@@ -11,9 +11,9 @@ from farm.accounts.models import Team
 from farm.fleet.models import Node
 from farm.registry import bucket
 from farm.registry.models import Blob
-from farm.registry.services import add_blob, remove_unused
-from farm.registry.services.uploads import store_blob
-from farm.registry.storage import Draft, blob_path, make_draft
+from farm.registry.services import remove_unused_blobs, store_blob_within_quota
+from farm.registry.services.uploads import store_made_blob
+from farm.registry.storage import Draft, blob_path, copy_to_draft
 from farm.runs.models import Block, Run
 from farm.runs.services.locks import lock_run
 from farm.runs.states import BlockState
@@ -70,7 +70,7 @@ def test_a_report_waits_for_whoever_holds_the_run(block: Block, node: Node) -> N
 
 def remove(blob: Blob) -> None:
     with transaction.atomic():
-        remove_unused([blob.pk])
+        remove_unused_blobs([blob.pk])
 
 
 def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
@@ -78,14 +78,14 @@ def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
 ) -> None:
     def draft() -> Draft:
         (tmp_path / "made").write_bytes(b"the same variant, made twice")
-        return make_draft(tmp_path / "made")
+        return copy_to_draft(tmp_path / "made")
 
     def drop_slowly(**_: object) -> None:
-        joins.append(beside(lambda: store_blob(team=team, draft=draft())))
+        joins.append(beside(lambda: store_made_blob(team=team, draft=draft())))
         threading.Event().wait(0.5)
 
     joins: list[Callable[[], None]] = []
-    first = store_blob(team=team, draft=draft())
+    first = store_made_blob(team=team, draft=draft())
     monkeypatch.setattr(bucket, "delete_file", drop_slowly)
     remove(first)
     joins[0]()
@@ -96,11 +96,11 @@ def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
 
 def test_a_file_that_somebody_is_about_to_name_is_not_removed(run: Run, team: Team, tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(b"a part of one attempt, and a trace of another")
-    blob = store_blob(team=team, draft=make_draft(tmp_path / "made"))
+    blob = store_made_blob(team=team, draft=copy_to_draft(tmp_path / "made"))
     artifact = run.version.artifact
     with transaction.atomic():
-        same = make_draft(tmp_path / "made")
-        assert add_blob(team=team, draft=same) == blob
+        same = copy_to_draft(tmp_path / "made")
+        assert store_blob_within_quota(team=team, draft=same) == blob
         same.discard()
         join = beside(lambda: remove(blob))
         threading.Event().wait(0.5)
