@@ -150,6 +150,7 @@ class News:
     """Models whose newest run is a change, the gravest first. `counts`: how many are worse and better, in words."""
 
     table: Table
+    worse: int
     counts: str
     is_measured: bool
 
@@ -182,8 +183,8 @@ def news(ended: Sequence["Ended"], *, since: datetime) -> News:
     ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
     worse = sum(is_worse(lead) for _, lead in told)
-    counts = f"{worse} worse, {len(told) - worse} better since last week" if recent else ""
-    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), counts, bool(ended))
+    counts = f"{worse} worse, {len(told) - worse} better in the last 7 days" if recent else ""
+    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), worse, counts, bool(ended))
 
 
 def is_worse(lead: Lead) -> bool:

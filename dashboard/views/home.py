@@ -1,4 +1,4 @@
-"""The first page: what needs the reader, what got better or worse since last week, what is measured and why the rest
+"""The first page: what needs the reader, what the last week found better or worse, what is measured and why the rest
 waits."""
 
 from collections.abc import Sequence
@@ -53,7 +53,6 @@ def home(request: HttpRequest) -> HttpResponse:
     counts = count_alerts_by_list(user)
     nodes = list(nodes_without_logs(user).order_by("-state", "name")[:NODES])
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
-    needing = f"{numbers.counted(counts['open'], 'open alert')} {'needs' if counts['open'] == 1 else 'need'} you"
     no_fleet = "no node has joined yet" if has_team else ""
     fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
     news = run_reading.news(newest_ended(user), since=week)
@@ -66,15 +65,22 @@ def home(request: HttpRequest) -> HttpResponse:
         "releases": [alert_reading.of_release(*row) for row in releases_since(week)],
         "open_runs": opened,
         "open_count": open_count,
+        "searches": searches,
         "waits": waits([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
         "has_team": has_team,
         "nodes": [_chip(node) for node in nodes],
         "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
         "walls": current_confinement(),
-        "headline": needing if counts["open"] else "Nothing needs you",
+        "headline": _headline(counts["open"], news.worse),
         "because": " · ".join(filter(None, (news.counts, measured(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
+
+
+def _headline(alerts: int, worse: int) -> str:
+    if alerts:
+        return f"{numbers.counted(alerts, 'open alert')} {'needs' if alerts == 1 else 'need'} you"
+    return f"{numbers.counted(worse, 'model')} {'is' if worse == 1 else 'are'} worse" if worse else "Nothing needs you"
 
 
 def _alert_table(user: "User") -> Table:

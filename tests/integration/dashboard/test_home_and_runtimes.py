@@ -14,6 +14,7 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.runs.models import Run
+from farm.runs.states import RunReason, RunState
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
@@ -47,9 +48,20 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     rows.finished_run(version, node, owner, matrix=ONE, slow={})
     rows.finished_run(version, node, owner, matrix=ONE)
     response = signed_in.get("/")
-    assert "Nothing needs you 2 worse, 1 better since last week" in assert_is_page(response)
+    assert "2 models are worse 2 worse, 1 better in the last 7 days" in assert_is_page(response)
     news = response.content.decode().partition('id="news"')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
+
+
+def test_what_the_farm_measures_for_alerts_alone_is_no_empty_list(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    """ "No runs in progress" stood below "1 run for alerts"."""
+    run = rows.finished_run(version, node, owner, matrix=ONE, slow={})
+    Run.objects.filter(pk=run.pk).update(state=RunState.RUNNING, reason=RunReason.BISECTION)
+    words = assert_is_page(signed_in.get("/"))
+    assert "Nothing needs you" in words
+    assert "In progress Only runs for alerts ." in words
 
 
 def test_somebody_in_no_team_is_told_whom_to_ask(stranger: User) -> None:
