@@ -18,6 +18,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
 from farm.registry.models import Model
 from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
 from farm.rules.findings.cell_pairs import pair_cells
@@ -153,7 +154,8 @@ def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> 
     found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
     newest = [pk for runs in found_by for pk in runs.order_by("-pk").values_list("pk", flat=True)[:RUNS]]
     asked = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
-    cells = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
+    known = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
+    cells = known.exclude(status=CellStatus.CANCELLED)
     having = cells.filter(runtime=str(new)).values("run")
     beside = cells.filter(run__in=having, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
     columns = ("runtime", "run", "run__version__model", "run__version__model__name", "run__reason")

@@ -13,6 +13,7 @@ from farm.alerts.states import AlertState
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
+from farm.runs.services import cancel_run
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
@@ -145,6 +146,16 @@ def test_a_release_that_nobody_measured_says_how_to(signed_in: Client, node: Nod
     words = assert_is_page(signed_in.get("/releases/onnxruntime/1.99.0/"))
     assert "ONNX Runtime 1.99.0 has not been compared with an older release yet" in words
     assert "onnxfarm watch add" in words
+
+
+def test_a_model_of_which_a_cancelled_run_measured_nothing_is_not_counted(
+    signed_in: Client, run: Run, node: Node, owner: User, team: Team
+) -> None:
+    other = rows.make_version(team, owner, name="unmeasured")
+    cancel_run(run=rows.begin_run(other, owner, matrix=ONE), by=owner)
+    words = assert_is_page(signed_in.get(PAGE))
+    assert "unmeasured" not in words
+    assert "Models 1 Nodes" in words
 
 
 def test_it_takes_as_many_queries_for_many_models_as_for_few(
