@@ -18,7 +18,7 @@ def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]
     """The distinct places of the cells along the axes, each as labels, sorted along each axis."""
     orders: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
     for cell in cells:
-        orders.setdefault(place_of(cell, axes), tuple(axis.order(cell) for axis in axes))
+        orders.setdefault(place_of(cell, axes), tuple(axis.sort_key(cell) for axis in axes))
     return sorted(orders, key=lambda place: orders[place])
 
 

@@ -251,7 +251,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         print_lines(told, *(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
-            print_lines(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
+            print_lines(f"{cell.id}, {scenarios.describe(cell.scenario)}: {cell.scenario_text}", console=console)
         if cell.sustained is not None:
             text = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
             print_lines(f"{cell.id}, sustained: {text}", console=console)

@@ -175,5 +175,5 @@ CURVE = Curve(
 
 
 def _prompt_tokens(cell: Cell) -> int:
-    scenario = scenarios.of_text(cell.scenario)
-    return scenario.context - scenario.tokens
+    scenario = scenarios.parse_recorded(cell.scenario)
+    return scenario.context_tokens - scenario.new_tokens

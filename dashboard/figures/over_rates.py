@@ -8,7 +8,7 @@ from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells.load import format_highest_rate
 from farm.rules.cells.scenario_metrics import MAX_RATE
-from farm.rules.cells.scenarios import of_text
+from farm.rules.cells.scenarios import parse_recorded
 from farm.rules.presenting.tables import Number, Table, written
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
@@ -38,7 +38,7 @@ def rates_of(cell: Cell) -> list[CellPhase]:
 def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """p50 and p99 of each cell, with the bounds that they were asked to keep."""
     lines = CellLines(cells, address)
-    bounds = sorted({bound for cell in cells if (bound := of_text(cell.scenario).bound_ms) is not None})
+    bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
     reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
     data: list[theme.Json] = []
     for cell in cells:

@@ -13,7 +13,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Input, ParityOutput, ProviderTime
 from farm.contract.reasons import CellStatus
 from farm.contract.reports import Sample
-from farm.rules.cells.identity import fields_of
+from farm.rules.cells.identity import document_fields
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.generation import streams
@@ -125,7 +125,7 @@ def _is_left_out(metric: Metric, cell: Cell) -> bool:
     """What most cells do not have is not said of those that have none."""
     if metric.absent and cell.cpu_p50_ms is not None:
         return False
-    return metric.value(cell) is None and (metric.is_carried or metric.name == "with_copies_p50_ms")
+    return metric.value(cell) is None and (metric.is_under_metrics or metric.name == "with_copies_p50_ms")
 
 
 def _note(metric: Metric, cell: Cell) -> str:
@@ -290,4 +290,4 @@ def _cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sampl
         "disturbed_samples": sum(launch.is_disturbed for launch in launches),
     }
     session = arm.labels.get("session", "default")
-    return Cell.model_validate(known | fields_of(spec, opset=model.opset, session=session))
+    return Cell.model_validate(known | document_fields(spec, opset=model.opset, session=session))

@@ -9,7 +9,7 @@ from typing import Any
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells import commands
-from farm.rules.cells.matrices import matrix_of, settings_of
+from farm.rules.cells.matrices import build_matrix, merge_settings
 from farm.rules.matrices.matrix_text import write_text
 
 # what a cell measures, and the name of its session set
@@ -73,8 +73,8 @@ def matrix_text(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = (
     if not chosen:
         return ""
     names = {spec.digest: name for spec, name in chosen}
-    axes = matrix_of([spec for spec, _ in chosen], names=names)
-    return write_text({"budget": "quick", **settings_of(matrices), "matrix": axes})
+    axes = build_matrix([spec for spec, _ in chosen], names=names)
+    return write_text({"budget": "quick", **merge_settings(matrices), "matrix": axes})
 
 
 TOKEN = "$ONNXFARM_TOKEN"

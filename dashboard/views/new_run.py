@@ -25,7 +25,7 @@ from farm.registry import selectors as registry
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import Value, format_value, plain_of
+from farm.rules.cells.values import Value, format_value, to_plain
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
@@ -102,7 +102,7 @@ def form_of(text: str) -> Form | None:
 
 def _field_value(name: str, value: Value) -> str | None:
     """A value as its field has it; None for a value with options of its own that are not part of its name."""
-    plain = plain_of(value)
+    plain = to_plain(value)
     if isinstance(plain, Mapping) and name not in ("precision", SIZES):
         return None
     label = format_value(value).removeprefix(USUAL)

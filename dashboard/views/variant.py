@@ -88,7 +88,7 @@ def name_of(variant: "Variant") -> str:
     if recipe.is_program:
         return "program for PyTorch"
     opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
-    changed = recipes.describe_precision(recipe.precision, recipes.label(recipe))
+    changed = recipes.describe_precision(recipe.precision, recipes.describe_recipe(recipe))
     parts = [opset, "as uploaded" if recipe.precision == "fp32" else changed]
     return ", ".join(part for part in parts if part)
 

@@ -66,7 +66,7 @@ class Feed(Message):
         """The texts come out of a process that a model may have taken over."""
         for text in value.values():
             if text != fills.GIVEN:
-                fills.check(text)
+                fills.check_text(text)
         return value
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
+from farm.rules.cells.axes import BY_NAME, OWN_AXES, MatrixAxis
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import unpaired_sentence
@@ -35,7 +35,7 @@ def with_axes(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect.Signature:
+def _signature(command: Callable[..., None], own: Sequence[MatrixAxis]) -> inspect.Signature:
     written = inspect.signature(command)
     kind = inspect.Parameter.KEYWORD_ONLY
     options = []

@@ -20,7 +20,7 @@ from rich.text import Text
 from farm.base.grouping import group_by
 from farm.contract.document_find import GOALS, MAX_MINUTES, Found, FoundSetting, Goal
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
 from farm.rules.matrices.spaces import BATCHES, default_space
@@ -264,7 +264,7 @@ def _over(asked: _Asked) -> Matrix:
     if asked.provider is not None:
         raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
     beside = asked.beside
-    space = read_matrix(asked.over, {axis: [*map(plain_of, values)] for axis, values in beside.axes.items()})
+    space = read_matrix(asked.over, {axis: [*map(to_plain, values)] for axis, values in beside.axes.items()})
     space = with_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
     scenarios = {str(point.values.get("scenario", "single")) for point in expand(space).points}
     if scenarios != {"single"}:

@@ -176,7 +176,7 @@ class Preparation:
             return self.model.bundle
 
         def make() -> Bundle:
-            what = recipes.label(spec.recipe)
+            what = recipes.describe_recipe(spec.recipe)
             self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {what}")
             made = orders.make_variant(
                 self.model.folder,

@@ -97,7 +97,7 @@ def told(samples: Sequence[Sample]) -> dict[str, Any]:
         "peak_mib": round(max(one.peak_memory_bytes or 0 for one in samples) / MIB, 1),
         "differing_answers": launched[DIFFERING].value if DIFFERING in launched else None,
         "is_growing": growth.is_growing(found),
-        "sentence": growth.sentence(found),
+        "sentence": growth.describe_growth(found),
     }
 
 

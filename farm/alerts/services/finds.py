@@ -27,7 +27,7 @@ from farm.contract.reasons import CellStatus, ReasonCode
 from farm.fleet.selectors import node_offers
 from farm.registry.models import EvaluationData, Version
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.matrices.points import expand
 from farm.rules.matrices.spaces import BATCHES, default_space
@@ -132,7 +132,7 @@ def _space(version: Version, hardware: str, question: Question) -> Matrix:
     if space.models:
         raise Invalid("Settings of one version race: leave `models` out of the space.", code="matrix")
     values = [{**point.values, **({"hardware": hardware} if hardware else {})} for point in expand(space).points]
-    if any(plain_of(point.get("scenario", "single")) != "single" for point in values):
+    if any(to_plain(point.get("scenario", "single")) != "single" for point in values):
         raise Invalid("Single inferences race: leave `scenario` out of the space.", code="matrix")
     return replace(space, axes={}, exclude=(), include=tuple(values))
 

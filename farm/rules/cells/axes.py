@@ -1,7 +1,7 @@
-"""The axes of a cell: what one can be told from another by, how a matrix declares it, and how its values read.
+"""The axes of a cell: what tells cells apart, how a matrix declares each axis, and how its values are written.
 
-One entry an axis, in the order in which pages, tables and sentences go through them. Whatever reads, writes, shows,
-names, sorts or compares cells goes through this table. Pure.
+The table has one entry for each axis, in the order that pages, tables and sentences follow. Whatever reads, writes,
+shows, names, sorts or compares cells goes through this table. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from packaging.version import Version
 from farm.contract.cells import BOUND, NO_POLICY, SINGLE, CellSpec, Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenarios
-from farm.rules.cells.axis import NO_DEFAULT, Axis, Declared, declare_from_field, declare_from_kind, named_schema
+from farm.rules.cells.axis import NO_DEFAULT, Axis, MatrixAxis, declare_from_field, declare_from_kind, named_schema
 from farm.rules.cells.fields import Schema, whole_number
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, session_set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
@@ -24,7 +24,7 @@ from farm.rules.wording.numbers import counted
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "NO_DEFAULT", "OWN_AXES", "Axis", "Declared"]
+__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "NO_DEFAULT", "OWN_AXES", "Axis", "MatrixAxis"]
 
 MAX_BATCH = 65_536
 MAX_MEMORY_LIMIT_MB = readers.MAX_MEMORY_LIMIT_MB
@@ -35,17 +35,20 @@ _PRECISION_NAME = rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"
 
 
 def format_pairs(entries: Mapping[str, object]) -> str:
-    """Names with their values, as the command line takes them: `height=8 width=8`."""
+    """Write names with their values, sorted, as the command line takes them: `height=8 width=8`."""
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
 
 
 def _sizes(cell: Cell) -> Mapping[str, int]:
-    """Sizes of free dimensions; those of a cell that generates are of its check alone: its lengths say the rest."""
-    return {} if scenarios.of_text(cell.scenario).takes_prompts else cell.shapes
+    """Find the sizes of a cell's free dimensions.
+
+    Empty for a cell that generates: the scenario says its lengths, and the shapes are those of its check alone.
+    """
+    return {} if scenarios.parse_recorded(cell.scenario).takes_prompts else cell.shapes
 
 
 def format_sizes(sizes: Mapping[str, int]) -> str:
-    """Names with their values; of the lengths of a decoder and its past `1 token behind 256`."""
+    """Write the sizes of dimensions as `height=8 width=8`; the lengths of a decoder's step as `1 token behind 256`."""
     whole = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
     past = [size for name, size in sizes.items() if "past" in name and name not in whole]
     others = {name for name in sizes if "past" in name or "encoder" in name}
@@ -64,8 +67,8 @@ def session_name(cell: Cell) -> str:
     return str(cell.session.get("name") or format_pairs(cell.session) or "default")
 
 
-def _hardware_of(spec: CellSpec) -> str | None:
-    """The hardware that is not what its provider needs anyway."""
+def _unusual_hardware(spec: CellSpec) -> str | None:
+    """Find the hardware tag of a cell; None where it is the tag that its provider needs anyway."""
     provider = providers.find(spec.provider)
     usual = providers.tag_for(provider, spec.provider_options) if provider is not None else None
     return spec.hardware if spec.hardware != usual else None
@@ -83,13 +86,13 @@ AXES: tuple[Axis, ...] = (
         "hardware",
         "Hardware",
         is_setting=False,
-        declared=Declared("hardware", read=readers.read_hardware, schema=_TEXT, of=_hardware_of),
+        declared=MatrixAxis("hardware", read=readers.read_hardware, schema=_TEXT, value_in=_unusual_hardware),
     ),
     Axis(
         "node",
         "Node",
         label_of=lambda c: c.node or "no node",
-        order_of=lambda c: c.node or "",
+        sort_key_of=lambda c: c.node or "",
         default=None,
         is_setting=False,
     ),
@@ -97,13 +100,13 @@ AXES: tuple[Axis, ...] = (
         "provider",
         "Provider",
         short_of=lambda c: providers.title(c.provider),
-        declared=Declared(
+        declared=MatrixAxis(
             "provider",
             read=readers.read_provider,
             schema=named_schema(
                 "name", {"type": "string", "examples": [entry.short for entry in providers.PROVIDERS]}, _OPTIONS
             ),
-            of=lambda spec: ProviderChoice(spec.provider, spec.provider_options),
+            value_in=lambda spec: ProviderChoice(spec.provider, spec.provider_options),
         ),
     ),
     Axis(
@@ -111,7 +114,7 @@ AXES: tuple[Axis, ...] = (
         "Provider options",
         short_of=lambda c: format_pairs(c.provider_options),
         label_of=lambda c: format_pairs(c.provider_options) or "default options",
-        order_of=lambda c: sorted(c.provider_options.items()),
+        sort_key_of=lambda c: sorted(c.provider_options.items()),
         default={},
     ),
     Axis(
@@ -139,10 +142,10 @@ AXES: tuple[Axis, ...] = (
         "Batch",
         short_of=lambda c: "–" if c.batch is None else str(c.batch),
         label_of=lambda c: "no batch" if c.batch is None else f"batch {c.batch}",
-        order_of=lambda c: c.batch or 0,
+        sort_key_of=lambda c: c.batch or 0,
         default=None,
         # planning finds it in inputs and models too
-        declared=declare_from_kind("batch", whole_number(MAX_BATCH), of=lambda spec: spec.workload.batch),
+        declared=declare_from_kind("batch", whole_number(MAX_BATCH), value_in=lambda spec: spec.workload.batch),
     ),
     Axis(
         "shapes",
@@ -150,22 +153,22 @@ AXES: tuple[Axis, ...] = (
         value_of=lambda c: cast("SupportsRichComparison", _sizes(c)),
         short_of=lambda c: format_sizes(_sizes(c)),
         label_of=lambda c: format_sizes(_sizes(c)) or "default shapes",
-        order_of=lambda c: sorted(_sizes(c).items()),
+        sort_key_of=lambda c: sorted(_sizes(c).items()),
         default={},
-        declared=Declared(
+        declared=MatrixAxis(
             "shapes",
             read=readers.read_shapes,
             schema={"type": "object", "additionalProperties": dict(readers.DIMENSION.schema)},
-            of=lambda spec: spec.workload.shapes,
+            value_in=lambda spec: spec.workload.shapes,
         ),
     ),
     Axis(
         "precision",
         "Precision",
         short_of=lambda c: recipes.describe_precision(c.precision, c.recipe, uploaded=c.uploaded),
-        order_of=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
+        sort_key_of=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
         fields=("precision", "recipe"),
-        declared=Declared(
+        declared=MatrixAxis(
             "precision",
             read=readers.read_precision,
             schema=named_schema(
@@ -174,20 +177,20 @@ AXES: tuple[Axis, ...] = (
                 {"type": "object", "additionalProperties": False, "properties": recipes.SCHEMA},
                 text={"type": "string", "pattern": _PRECISION_NAME},
             ),
-            of=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.variant_options(spec.recipe)),
+            value_in=lambda spec: PrecisionChoice(spec.recipe.precision, recipes.variant_options(spec.recipe)),
         ),
     ),
     Axis(
         "opset",
         "Opset",
         label_of=lambda c: f"opset {c.opset}" if c.opset else "opset unknown",
-        order_of=lambda c: c.opset or 0,
+        sort_key_of=lambda c: c.opset or 0,
         default="as-is",
-        declared=Declared(
+        declared=MatrixAxis(
             "opset",
             read=readers.read_opset,
             schema={"anyOf": [{"enum": ["as-is", "max-of-runtime"]}, dict(readers.OPSET.schema)]},
-            of=lambda spec: spec.recipe.opset,
+            value_in=lambda spec: spec.recipe.opset,
         ),
     ),
     Axis(
@@ -208,8 +211,11 @@ AXES: tuple[Axis, ...] = (
         value_of=session_name,
         label_of=lambda c: f"session {session_name(c)}",
         default="default",
-        declared=Declared(
-            "session", read=read_session, schema=SESSION_SCHEMA, of=lambda spec: session_set_of(spec.session, name="")
+        declared=MatrixAxis(
+            "session",
+            read=read_session,
+            schema=SESSION_SCHEMA,
+            value_in=lambda spec: session_set_of(spec.session, name=""),
         ),
     ),
     Axis(
@@ -222,15 +228,15 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "scenario",
         "Scenario",
-        value_of=lambda c: scenarios.of_text(c.scenario).along_axis,
-        label_of=lambda c: scenarios.label(scenarios.of_text(c.scenario).along_axis),
-        short_of=lambda c: scenarios.of_text(c.scenario).short,
+        value_of=lambda c: scenarios.parse_recorded(c.scenario).axis_text,
+        label_of=lambda c: scenarios.describe(scenarios.parse_recorded(c.scenario).axis_text),
+        short_of=lambda c: scenarios.parse_recorded(c.scenario).short,
         default=SINGLE,
-        declared=Declared(
+        declared=MatrixAxis(
             "scenario",
             read=scenarios.normalise_text,
             schema=scenarios.SCHEMA,
-            of=lambda spec: spec.workload.scenario,
+            value_in=lambda spec: spec.workload.scenario,
             part="workload",
             help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",
             example="single, fresh",
@@ -241,13 +247,13 @@ AXES: tuple[Axis, ...] = (
         "Memory limit",
         short_of=lambda c: f"{c.memory_limit_mb:,} MiB" if c.memory_limit_mb else "none",
         label_of=lambda c: f"memory limit {c.memory_limit_mb:,} MiB" if c.memory_limit_mb else "no memory limit",
-        order_of=lambda c: c.memory_limit_mb or MAX_MEMORY_LIMIT_MB,
+        sort_key_of=lambda c: c.memory_limit_mb or MAX_MEMORY_LIMIT_MB,
         default=0,
-        declared=Declared(
+        declared=MatrixAxis(
             "memory-limit-mb",
             read=readers.read_memory_limit,
             schema={"anyOf": [{"enum": ["none", 0]}, dict(readers.MEMORY_LIMIT.schema)]},
-            of=lambda spec: spec.session.memory_limit_mb,
+            value_in=lambda spec: spec.session.memory_limit_mb,
             part="session",
             help="MiB of address space that a cell's processes are held to, e.g. none,1024.",
             example="none, 1024",
@@ -257,22 +263,22 @@ AXES: tuple[Axis, ...] = (
         "runtime",
         "Runtime",
         short_of=lambda c: titles.runtime(c.runtime),
-        order_of=lambda c: runtime_sort_key(c.runtime),
-        declared=Declared(
+        sort_key_of=lambda c: runtime_sort_key(c.runtime),
+        declared=MatrixAxis(
             "runtime",
             read=readers.read_runtime,
             schema={"type": "string", "pattern": r"^([a-z0-9][a-z0-9._-]*==)?[0-9][0-9A-Za-z.+-]*$"},
-            of=lambda spec: spec.runtime,
+            value_in=lambda spec: spec.runtime,
         ),
     ),
 )
 BY_NAME: Mapping[str, Axis] = {axis.name: axis for axis in AXES}
-# those that a CellSpec has as fields of their own, given and taken as they are
-OWN_AXES: tuple[Declared, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
+# the axes whose value is a field of a CellSpec's session or workload, unchanged
+OWN_AXES: tuple[MatrixAxis, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
 
 
 def order_axes(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
-    """The names of a matrix's axes: some first, some last, and all others between them as they stand in AXES."""
+    """List the names of all axes that a matrix may declare: `first`, the others in the order of AXES, then `last`."""
     first, last = tuple(first), tuple(last)
     others = (axis.name for axis in AXES if axis.declared and axis.name not in {*first, *last})
     return (*first, *others, *last)
@@ -283,7 +289,7 @@ _MATRIX_ORDER = order_axes(
     ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
     ("hardware", "concurrency", "scenario"),
 )
-MATRIX_AXES: Mapping[str, Declared] = {
+MATRIX_AXES: Mapping[str, MatrixAxis] = {
     name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
 }
 # Blocks are split along the first one first; the values of the last are kept together longest.

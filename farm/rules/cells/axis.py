@@ -1,4 +1,4 @@
-"""One axis: how a document's cell reads along it, and how a matrix declares it and a CellSpec holds it. Pure."""
+"""One axis: what a document's cell has on it, how a matrix declares it, and where a CellSpec holds it. Pure."""
 
 from __future__ import annotations
 
@@ -23,42 +23,43 @@ PARTS: Mapping[Part, type[SessionSettings | Workload]] = {"session": SessionSett
 
 
 class _NoDefault:
-    """In place of a default: no value of this axis goes without saying."""
+    """Stands for a default where an axis has none, so that every value is shown."""
 
 
 NO_DEFAULT: Final = _NoDefault()
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """How a matrix declares an axis: how one value is read, its JSON schema, and what a CellSpec has of it.
+class MatrixAxis:
+    """An axis as a matrix declares it.
 
-    `part`: of a CellSpec that has the value as a field of its own, given and taken as it is; None where planning finds
-    out more. `help`: of the option of `bench` that such an axis has;
-    `example`: of some values.
+    `read` parses one written value and raises MatrixProblem; `schema` is the JSON schema of a written value; `value_in`
+    takes the value out of a CellSpec, and gives None where nothing is written. `part` names the part of a CellSpec that
+    holds the value as a field, unchanged; None where planning works the value out. `help` and `example` are the help
+    text of the `bench` option of such an axis, and a few of its values.
     """
 
     name: str
     read: Callable[[object], Value]
     schema: Schema
-    # None: nothing is written
-    of: Callable[[CellSpec], Value | None]
+    value_in: Callable[[CellSpec], Value | None]
     part: Part | None = None
     help: str = ""
     example: str = ""
 
     @property
     def field(self) -> str:
-        """The name of its field in a CellSpec's part and in a document's cell."""
+        """The field's name in the part of a CellSpec and in a document's cell."""
         return _field(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis. What is not given follows from the value, which is the first of `fields`.
+    """One axis, and how a document's cell is read along it.
 
-    `name` is its key in a matrix, where a matrix has it; `fields` are the keys of a document's cell that hold it, by
-    default the name's own. `default` goes without saying. `is_setting`: part of what is measured, not of where.
+    `name` is its key in a matrix; `fields` are the keys of a document's cell that hold it, by default the name itself.
+    `value_of`, `short_of`, `label_of` and `sort_key_of` replace what the methods derive from the first of `fields`.
+    A value equal to `default` is left out of sentences. `is_setting`: it says what is measured, not where.
     """
 
     name: str
@@ -66,11 +67,11 @@ class Axis:
     value_of: Callable[[Cell], SupportsRichComparison] | None = None
     short_of: Callable[[Cell], str] | None = None
     label_of: Callable[[Cell], str] | None = None
-    order_of: Callable[[Cell], SupportsRichComparison] | None = None
+    sort_key_of: Callable[[Cell], SupportsRichComparison] | None = None
     default: object = NO_DEFAULT
     fields: tuple[str, ...] = ()
     is_setting: bool = True
-    declared: Declared | None = None
+    declared: MatrixAxis | None = None
 
     def __post_init__(self) -> None:
         if not self.fields:
@@ -80,22 +81,22 @@ class Axis:
         return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
 
     def short(self, cell: Cell) -> str:
-        """The value's text under the heading."""
+        """Write the value as it stands under the heading: `8`, `on`."""
         if self.short_of:
             return self.short_of(cell)
         value = self.value(cell)
         return "" if value is None else {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
     def label(self, cell: Cell) -> str:
-        """The value's text on its own; with its heading where the value does not say what it is of."""
+        """Write the value so that it is clear without the heading: `batch 8`, `arena on`."""
         if self.label_of:
             return self.label_of(cell)
         needs_heading = self.declared is not None and self.declared.part
         return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
 
-    def order(self, cell: Cell) -> SupportsRichComparison:
-        if self.order_of:
-            return self.order_of(cell)
+    def sort_key(self, cell: Cell) -> SupportsRichComparison:
+        if self.sort_key_of:
+            return self.sort_key_of(cell)
         value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)
         return value
 
@@ -103,22 +104,27 @@ class Axis:
         return bool(self.value(cell) == self.default)
 
 
-def declare_from_kind(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> Declared:
-    return Declared(name, partial(kind.read, name), kind.schema, of)
+def declare_from_kind(name: str, kind: Kind, *, value_in: Callable[[CellSpec], Value | None]) -> MatrixAxis:
+    return MatrixAxis(name, partial(kind.read, name), kind.schema, value_in)
 
 
-def declare_from_field(name: str, part: Part, *, help: str = "") -> Declared:
-    """An axis whose values are those of its field in a CellSpec's part."""
+def declare_from_field(name: str, part: Part, *, help: str = "") -> MatrixAxis:
+    """Declare an axis whose written values are those that its field in a part of a CellSpec accepts."""
     field = PARTS[part].model_fields[_field(name)]
     written = (Field(strict=True), AS_TEXT) if field.annotation in (int, bool) else (Field(),)
     kind = Kind(Annotated[(field.annotation, *field.metadata, *written)])
     examples = {"integer": "1, 2", "boolean": "true, false"}
     example = ", ".join(kind.schema["enum"]) if "enum" in kind.schema else examples[kind.schema["type"]]
-    return replace(declare_from_kind(name, kind, of=_own(part, name)), part=part, help=help, example=example)
+    return replace(
+        declare_from_kind(name, kind, value_in=_read_field(part, name)), part=part, help=help, example=example
+    )
 
 
 def named_schema(key: str, name: Schema, options: Schema, *, text: Schema | None = None) -> Schema:
-    """Of a value that is written as its name, or as {key, options}. `text`: of the name alone."""
+    """Build the JSON schema of a value that is written as a name, or as a mapping of `key` (the name) and `options`.
+
+    `text` is the schema of the name where it stands alone; None: `name` again.
+    """
     full = {
         "type": "object",
         "required": [key],
@@ -128,14 +134,14 @@ def named_schema(key: str, name: Schema, options: Schema, *, text: Schema | None
     return {"anyOf": [text or name, full]}
 
 
-def _own(part: Part, name: str) -> Callable[[CellSpec], Value]:
-    """What a CellSpec has in the field of this name."""
+def _read_field(part: Part, name: str) -> Callable[[CellSpec], Value]:
+    """Make the function that reads this field of a CellSpec."""
 
-    def of(spec: CellSpec) -> Value:
+    def value_in(spec: CellSpec) -> Value:
         value: Value = getattr(getattr(spec, part), _field(name))
         return value
 
-    return of
+    return value_in
 
 
 def _field(name: str) -> str:

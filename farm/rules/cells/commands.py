@@ -1,7 +1,8 @@
-"""The command lines that do the work of one cell again without a farm. Pure.
+"""The command lines that repeat the work of one cell without a farm. Pure.
 
-Written from the cell and the name of its model's file alone, never from what a node answered. Every word is quoted for
-a POSIX shell; what an option cannot carry safely stands in the JSON of `--matrix`, which escapes all but plain signs.
+They are written from the cell and the name of its model's file alone, never from what a node answered. Every word is
+quoted for a POSIX shell; what no option can carry safely stands in the JSON of `--matrix`, which escapes all but plain
+signs. `main` is the name of the model's file everywhere.
 """
 
 import json
@@ -15,32 +16,35 @@ from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettin
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.session_sets import session_set_of
-from farm.rules.cells.values import format_value, plain_of
+from farm.rules.cells.values import format_value, to_plain
 from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
 
-# session settings that `onnxfarm diverge` takes, and one that changes no output
-_OF_DIVERGE = {"threads", "optimization", "call"}
-# names that --shape and --tolerance take as they are: no sign of an option, a list, or a terminal
+# session settings that `onnxfarm diverge` takes, and `call`, which changes no output
+_DIVERGE_SETTINGS = {"threads", "optimization", "call"}
+# names that --shape and --tolerance take as they are, because no shell, option or list gives their signs a meaning
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", re.ASCII)
-# what --input takes behind the sign: no sign of a list or of a terminal
+# values that --input takes as they are, for the same reason
 _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+\Z", re.ASCII)
 
 
 def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolerance] | None = None) -> str:
-    """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file;
-    `tolerances`: that its run judged outputs by, by their names."""
-    declared, samples = _matrix(cell), cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
+    """Write `onnxfarm bench …` with every setting of the cell that is not bench's default.
+
+    `tolerances`: how far the outputs of the run may differ, by output name.
+    """
+    declared = _settings_without_option(cell)
+    samples = cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     own = tolerances or {}
     if not all(map(_PLAIN.match, own)):
         declared["tolerance"] = {name: tolerance.model_dump() for name, tolerance in own.items()}
-    words = ["onnxfarm", "bench", file_argument(main), "--ort", _named(cell.runtime)]
+    words = ["onnxfarm", "bench", file_argument(main), "--ort", _format_release(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
     words += (
         ["--source", file_argument(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
     )
-    words += _pairs(
+    words += _option_words(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
         ("--batch", cell.workload.batch),
@@ -50,15 +54,15 @@ def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolera
         *(
             (f"--{axis.name}", format_value(value))
             for axis in OWN_AXES
-            if axis.help and (value := axis.of(cell)) is not None and value != BY_NAME[axis.name].default
+            if axis.help and (value := axis.value_in(cell)) is not None and value != BY_NAME[axis.name].default
         ),
         ("--seed", cell.workload.seed or None),
     )
-    words += _shapes(cell) if "shapes" not in declared else []
-    words += _fills(cell) if "inputs" not in declared else []
+    words += _shape_options(cell) if "shapes" not in declared else []
+    words += _input_options(cell) if "inputs" not in declared else []
     if "tolerance" not in declared:
-        words += _pairs(*(("--tolerance", f"{name}={each.atol},{each.rtol}") for name, each in own.items()))
-    words += _pairs(
+        words += _option_words(*(("--tolerance", f"{name}={each.atol},{each.rtol}") for name, each in own.items()))
+    words += _option_words(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
         ("--prompts", PROMPTS if scenarios.of_cell(cell).prompts_sha256 else None),
         ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
@@ -70,14 +74,15 @@ def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolera
 def matrix_command(
     matrix: Mapping[str, Any], cell: CellSpec, main: str, *, packages: Iterable[str] | None, has_calibration: bool
 ) -> str:
-    """`onnxfarm bench …` of a whole matrix in plain values, with what one of its cells is given beside the model.
+    """Write `onnxfarm bench …` for a whole matrix in plain values, with the files that `cell` was given.
 
-    `packages`: allowed beyond the known distributions; None: a farm, which allows its own, measures it (`submit`). What
-    was given beside the model is named as farms take it: model.inputs.npz.
+    `packages` are the packages to allow beyond the known distributions; None writes `onnxfarm submit …` instead, since
+    a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
     """
-    stem, declared = main.removesuffix(".onnx"), dict(matrix)
-    # a rule may name a release, and then stands beside them
+    stem = main.removesuffix(".onnx")
+    declared = dict(matrix)
     is_here = packages is not None
+    # an `exclude` may name a release, and is read together with the releases of its matrix
     releases = declared.pop("runtime", []) if is_here and "exclude" not in declared else []
     given = {
         PROGRAM_ENDING: ("--source", cell.recipe.is_program),
@@ -86,10 +91,10 @@ def matrix_command(
         f".{CALIBRATION}": ("--calibration", has_calibration),
     }
     words = ["onnxfarm", "bench" if is_here else "submit", file_argument(main)]
-    words += ["--ort", ",".join(_named(Runtime.of(release)) for release in releases)] if releases else []
+    words += ["--ort", ",".join(_format_release(Runtime.of(release)) for release in releases)] if releases else []
     words += [word for name in sorted(packages or ()) for word in ("--allow-package", name)]
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
-    words += _pairs(("--seed", cell.workload.seed or None))
+    words += _option_words(("--seed", cell.workload.seed or None))
     words += [
         word
         for ending, (option, is_given) in given.items()
@@ -102,27 +107,34 @@ def matrix_command(
 def diverge_command(
     cell: CellSpec, main: str, *, against: Runtime | None = None, has_inputs: bool | None = None
 ) -> str:
-    """`onnxfarm diverge …` for a cell, `against` another runtime or the CPU without optimisations.
+    """Write `onnxfarm diverge …` for a cell, or an empty text where the cell has settings that it does not take.
 
-    `has_inputs`: whether they lie beside the model; None: where the cell's were given. Empty where the cell has
-    settings that the command does not take.
+    `against`: the runtime to compare with; None: the CPU without optimisations. `has_inputs`: whether a file of inputs
+    lies beside the model; None: only where the cell was given one.
     """
-    plain = SessionSettings().model_dump(exclude=_OF_DIVERGE)
+    plain = SessionSettings().model_dump(exclude=_DIVERGE_SETTINGS)
     has_plain_work = _has_plain_shapes(cell) and _has_plain_fills(cell)
-    is_plain = cell.session.model_dump(exclude=_OF_DIVERGE) == plain and has_plain_work and not cell.recipe.is_program
+    is_plain = (
+        cell.session.model_dump(exclude=_DIVERGE_SETTINGS) == plain and has_plain_work and not cell.recipe.is_program
+    )
     if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
-    words = ["onnxfarm", "diverge", file_argument(main), "--ort", _named(cell.runtime)]
-    words += _pairs(
-        ("--against", _named(against) if against is not None else None),
+    words = ["onnxfarm", "diverge", file_argument(main), "--ort", _format_release(cell.runtime)]
+    words += _option_words(
+        ("--against", _format_release(against) if against is not None else None),
         ("--provider", cell.provider),
         ("--threads", cell.session.threads),
         ("--level", cell.session.optimization if cell.session.optimization != "all" else None),
         ("--precision", cell.recipe.precision if cell.recipe.precision != "fp32" else None),
     )
     given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
-    work, with_batch = cell.workload, _pairs(("--batch", cell.workload.batch))
-    made = [*with_batch, *_shapes(cell), *_fills(cell), *_pairs(("--seed", work.seed or None))]
+    batch = _option_words(("--batch", cell.workload.batch))
+    made = [
+        *batch,
+        *_shape_options(cell),
+        *_input_options(cell),
+        *_option_words(("--seed", cell.workload.seed or None)),
+    ]
     return shlex.join([*words, *(["--inputs", INPUTS] if given else made)])
 
 
@@ -139,25 +151,25 @@ def plan_command(main: str, *, matrix: str) -> str:
 
 
 def file_argument(main: str) -> str:
-    """A file's name as an argument: it may begin as options do."""
+    """Write a file's name so that a leading dash does not make it an option."""
     return f"./{main}" if main.startswith("-") else main
 
 
-def _named(runtime: Runtime) -> str:
+def _format_release(runtime: Runtime) -> str:
     return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.format_runtime(runtime)
 
 
-def _pairs(*options: tuple[str, object]) -> list[str]:
+def _option_words(*options: tuple[str, object]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, str(value))]
 
 
-def _shapes(cell: CellSpec) -> list[str]:
+def _shape_options(cell: CellSpec) -> list[str]:
     if cell.workload.inputs_sha256 is not None:
         return []  # given inputs have them
     return [word for name, size in sorted(cell.workload.shapes.items()) for word in ("--shape", f"{name}={size}")]
 
 
-def _fills(cell: CellSpec) -> list[str]:
+def _input_options(cell: CellSpec) -> list[str]:
     return [word for name, text in sorted(cell.workload.inputs.items()) for word in ("--input", f"{name}={text}")]
 
 
@@ -169,8 +181,8 @@ def _has_plain_shapes(cell: CellSpec) -> bool:
     return all(_PLAIN.match(name) for name in cell.workload.shapes)
 
 
-def _matrix(cell: CellSpec) -> dict[str, object]:
-    """What no option says: options of provider and recipe, session options, dimensions with unusual names."""
+def _settings_without_option(cell: CellSpec) -> dict[str, object]:
+    """Find the settings that only `--matrix` can say: session options, unusual names of dimensions and so on."""
     session = session_set_of(cell.session, name="as-measured").as_plain()
     unsaid = {
         "provider": bool(cell.provider_options),
@@ -178,9 +190,9 @@ def _matrix(cell: CellSpec) -> dict[str, object]:
         "shapes": cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell),
     }
     declared: dict[str, object] = {
-        name: [plain_of(value)]
+        name: [to_plain(value)]
         for name, is_unsaid in unsaid.items()
-        if is_unsaid and (value := MATRIX_AXES[name].of(cell)) is not None
+        if is_unsaid and (value := MATRIX_AXES[name].value_in(cell)) is not None
     }
     if not _has_plain_fills(cell):
         declared["inputs"] = dict(cell.workload.inputs)

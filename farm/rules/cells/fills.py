@@ -46,8 +46,11 @@ _FULL = {"int8": "-128..127", "uint8": "0..255"}
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's; `texts`: of strings;
-    `numbers`: those that one is drawn of."""
+    """One way to make the array of an input.
+
+    `low` and `high` are the limits of its numbers, equal for a single value; `dimension` names the dynamic dimension
+    whose size is used. `seed`: of random numbers; None: the run's own. `texts` and `numbers` are those to draw from.
+    """
 
     kind: str
     low: Number = 0
@@ -59,12 +62,12 @@ class Fill:
 
 
 def parse(text: str) -> Fill:
-    """What a text says. Raises MatrixProblem."""
+    """Parse one of the forms above. Raises MatrixProblem for any other text."""
     seeded = _SEEDED.match(text)
-    random = _random(seeded[1] if seeded else text, text)
+    random = _parse_random(seeded[1] if seeded else text, text)
     if random is not None:
         return replace(random, seed=int(seeded[2])) if seeded else random
-    fixed = None if seeded else _fixed(text)
+    fixed = None if seeded else _parse_fixed(text)
     if fixed is not None:
         return fixed
     raise MatrixProblem(
@@ -73,8 +76,8 @@ def parse(text: str) -> Fill:
     )
 
 
-def _random(plain: str, text: str) -> Fill | None:
-    """What follows a seed; None: nothing that does."""
+def _parse_random(plain: str, text: str) -> Fill | None:
+    """Parse a form whose values depend on the seed; None where it has no such form."""
     kind, _, rest = plain.partition(":")
     if plain in (NORMAL, WORDS):
         return Fill(plain)
@@ -83,10 +86,10 @@ def _random(plain: str, text: str) -> Fill | None:
     if kind == BELOW and rest:
         return Fill(BELOW, dimension=rest)
     if kind in (OF, BOXES) and all(map(_VALUE.match, rest.split("|"))):
-        return _listed(kind, [_number(number, text) for number in rest.split("|")], text)
+        return _parse_numbers(kind, [_parse_number(number, text) for number in rest.split("|")], text)
     if (found := _RANGE.match(plain)) is None:
         return None
-    low, high = _number(found[1], text), _number(found[2], text)
+    low, high = _parse_number(found[1], text), _parse_number(found[2], text)
     if low > high:
         raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
     if high - low == float("inf"):
@@ -94,7 +97,7 @@ def _random(plain: str, text: str) -> Fill | None:
     return Fill("range", low, high)
 
 
-def _listed(kind: str, numbers: list[Number], text: str) -> Fill:
+def _parse_numbers(kind: str, numbers: list[Number], text: str) -> Fill:
     if kind == OF:
         return Fill(OF, min(numbers), max(numbers), numbers=tuple(numbers))
     if len(numbers) > 1 or numbers[0] < 0:
@@ -102,20 +105,20 @@ def _listed(kind: str, numbers: list[Number], text: str) -> Fill:
     return Fill(BOXES, 0, numbers[0])
 
 
-def _fixed(text: str) -> Fill | None:
+def _parse_fixed(text: str) -> Fill | None:
     kind, _, dimension = text.partition(":")
     if kind == POSITIONS and bool(dimension) == (":" in text):
         return Fill(POSITIONS, dimension=dimension)
     if text.startswith(SIZE) and dimension:
         return Fill("size", dimension=text.removeprefix(SIZE))
     if _VALUE.match(text):
-        value = _number(text, text)
+        value = _parse_number(text, text)
         return Fill("value", value, value)
     return None
 
 
-def check(text: str) -> None:
-    """Raises ValueError for a text that says nothing, or too much."""
+def check_text(text: str) -> None:
+    """Raise ValueError where a text is none of the forms above, or longer than MAX_TEXT."""
     try:
         parse(text)
     except MatrixProblem as problem:
@@ -125,7 +128,7 @@ def check(text: str) -> None:
 
 
 def default_fill(dtype: str) -> str:
-    """What an input of this dtype is given where nothing is known of it."""
+    """Choose the form for an input of this dtype whose meaning nobody knows."""
     if dtype == "string":
         return WORDS
     if dtype.startswith(_FRACTIONS):
@@ -134,7 +137,7 @@ def default_fill(dtype: str) -> str:
 
 
 def misfit_reason(fill: Fill, dtype: str) -> str | None:
-    """Why an input of this dtype cannot hold such numbers, as the end of a sentence; None: it can."""
+    """Say why an input of this dtype cannot hold such values, as the end of a sentence; None where it can."""
     is_text = fill.kind in (TEXT, WORDS)
     if is_text or dtype == "string":
         return None if is_text and dtype == "string" else "strings are made by text:A|B or words, and numbers are not."
@@ -144,23 +147,23 @@ def misfit_reason(fill: Fill, dtype: str) -> str | None:
         return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
     if (fraction := next((n for n in (fill.low, fill.high, *fill.numbers) if isinstance(n, float)), None)) is not None:
         return f"{fraction} is not a whole number."
-    low, high = _limits(dtype)
+    low, high = _integer_limits(dtype)
     if fill.kind in ("value", "range", OF, BOXES) and not low <= fill.low <= fill.high <= high:
         return f"write numbers from {low} to {high}."
     return None
 
 
-def _limits(dtype: str) -> tuple[int, int]:
-    """The least and the greatest number of a whole type: bool, int8, …, uint64."""
+def _integer_limits(dtype: str) -> tuple[int, int]:
+    """Find the smallest and the largest number of an integer type: bool, int8, …, uint64."""
     if dtype == "bool":
         return 0, 1
-    # what is no number of this name is refused by its type
+    # a name without a number of bits is refused elsewhere
     bits = int(re.sub(r"\D", "", dtype) or 64)
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def read_fills(written: object) -> dict[str, str]:
-    """The `inputs` of a matrix: texts by the name of the input. Raises MatrixProblem."""
+    """Read the `inputs` of a matrix: how each input is made, by its name. Raises MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:
@@ -175,13 +178,16 @@ def read_fills(written: object) -> dict[str, str]:
 
 
 def describe_fill(text: str, *, seed: int) -> str:
-    """How an array was made, in words: `random 0 to 177, seed 0`."""
+    """Say in words how an array was made: `random, 0 to 177, seed 0`. `seed`: the run's own.
+
+    A text that this release cannot parse is returned as it is.
+    """
     try:
         fill = parse(text)
     except MatrixProblem:
         return text
     own = seed if fill.seed is None else fill.seed
-    said = {
+    words = {
         NORMAL: f"random, standard normal, seed {own}",
         "range": f"random, {fill.low} to {fill.high}, seed {own}",
         POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
@@ -193,10 +199,10 @@ def describe_fill(text: str, *, seed: int) -> str:
         TEXT: f"random of {', '.join(fill.texts)}, seed {own}",
         WORDS: f"random words, seed {own}",
     }
-    return said[fill.kind]
+    return words[fill.kind]
 
 
-def _number(text: str, whole: str) -> Number:
+def _parse_number(text: str, whole: str) -> Number:
     try:
         number: Number = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The scenario `fresh`: other inputs at each inference, of one size or of several. Pure."""
+"""The scenario `fresh`: every inference has other inputs, of one size or of several. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,8 +7,8 @@ from typing import ClassVar, Final, Literal
 
 from farm.contract.cells import CellSpec, Workload
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import MAX_DIMENSION, count_option
-from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
+from farm.rules.cells.readers import MAX_DIMENSION, read_count
+from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, read_options
 from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.runtimes import engines, providers
 from farm.rules.runtimes.models import ModelFacts
@@ -18,9 +18,9 @@ MAX_SIZES: Final = 16
 RANDOM: Final = "random"
 _DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
 _SHAPES: Final = "shapes"
-# a launch runs so many inferences or so many seconds, whichever ends first; worker.runner.scenarios.fresh
+# a launch ends after so many inferences or seconds, whichever comes first; worker.runner.scenarios.fresh
 RUNS, MAX_RUNS_S = 1_000, 10.0
-# every set is run alone first, in binding and settling
+# every set is first run so many times alone, while it is bound and settles
 SET_RUNS = 3
 
 Size = int | Literal["random"]
@@ -28,7 +28,7 @@ Size = int | Literal["random"]
 
 @dataclass(frozen=True)
 class Fresh(Scenario):
-    """`sets` of inputs in turn. `shapes`: their sizes by dimension."""
+    """`sets` sets of inputs, taken in turn. `shapes`: the sizes that each dimension takes. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "fresh"
     own_metrics: ClassVar[frozenset[str]] = frozenset({GROWTH})
@@ -37,8 +37,8 @@ class Fresh(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = options_of(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
-        sets = count_option("sets", given.pop("sets", MIN_SETS), least=MIN_SETS, most=MAX_SETS, of=cls.kind)
+        given = read_options(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
+        sets = read_count("sets", given.pop("sets", MIN_SETS), minimum=MIN_SETS, maximum=MAX_SETS, scenario=cls.kind)
         nested = given.pop(_SHAPES, {})
         if not isinstance(nested, Mapping):
             raise MatrixProblem(
@@ -59,12 +59,12 @@ class Fresh(Scenario):
         return "fresh inputs" + (f" ({'; '.join(sizes)})" if sizes else "")
 
     @property
-    def answers(self) -> str:
+    def differing_phrase(self) -> str:
         return f"of {self.sets} input sets were"
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
+    def runner_settings(self, work: Workload) -> dict[str, object]:
         shapes = {name: list(sizes) for name, sizes in self.shapes.items()}
-        return {**super().order_fields(work), "sets": self.sets, "shapes": shapes}
+        return {**super().runner_settings(work), "sets": self.sets, "shapes": shapes}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
@@ -73,7 +73,7 @@ class Fresh(Scenario):
             yield f"{entry.name} builds an engine for the shapes that it is given: leave the shapes of fresh out."
         if self.shapes and not engines.engine_of(spec.runtime).names_dimensions:
             yield f"{spec.runtime} knows no dimensions by name: leave the shapes of fresh out."
-        # nothing is known of a model that was not looked into
+        # the dimensions of a model that was never inspected are not known
         is_known = bool(model.dims) or model.batch is not None
         for name, sizes in self.shapes.items() if is_known else ():
             size = next(number for number in sizes if isinstance(number, int))
@@ -94,7 +94,7 @@ def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
     if not 1 <= len(values) <= MAX_SIZES:
         raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MAX_SIZES} of a dimension.")
     found: tuple[Size, ...] = tuple(
-        RANDOM if value == RANDOM else count_option(name, value, least=1, most=MAX_DIMENSION, of="fresh")
+        RANDOM if value == RANDOM else read_count(name, value, minimum=1, maximum=MAX_DIMENSION, scenario="fresh")
         for value in values
     )
     if all(size == RANDOM for size in found):

@@ -1,4 +1,4 @@
-"""The scenario `generate`: a prompt and the tokens behind it, how each is chosen, and how many at once. Pure."""
+"""The scenario `generate`: a prompt, the tokens generated after it, how they are chosen, and how many at once. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,32 +9,33 @@ from farm.contract.cells import CellSpec, Workload
 from farm.contract.document_cells import Input
 from farm.rules.cells import samplers
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import count_option
+from farm.rules.cells.readers import read_count
 from farm.rules.cells.samplers import Sampler
-from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
+from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, read_options
 from farm.rules.runtimes import engines, providers
 from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import counted
 
 USUAL_PROMPT, MAX_PROMPT = 128, 32_768
-# the first token comes with the prompt, so that one more is needed for a time per token
+# the first token comes with the prompt: a time per token needs a second one
 USUAL_NEW, MIN_NEW, MAX_NEW = 64, 2, 4096
 MAX_BATCH, MAX_SEED = 64, (1 << 31) - 1
 _OPTIONS: Final = ("prompt", "new", "sampling", "temperature", "seed", "batch", "given")
 _DIGEST = re.compile(r"^[0-9a-f]{64}$", re.ASCII)
-# a launch generates so often: a given text, told, warming up, measured twice; worker.runner.scenarios.generate
+# how many times a launch generates, warming up included; worker.runner.scenarios.generate
 GENERATIONS = 7
-# a token takes less than an inference of the whole input, the prompt about as long
+# what a token takes of the time of one inference over the whole input; the prompt takes about all of it
 TOKEN_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Generate(Scenario):
-    """`prompt`, `new`: tokens given and made. `seed`: of prompt and draws; None: the run's own.
+    """A generation of `new` tokens after a prompt of `prompt` tokens. Methods: see `Scenario`.
 
-    A `prompt` of 0: nobody said how long, and planning does. `given`: digest of the file of prompts; empty: drawn ones.
-    `batch`: sequences at once, which a cell says in its workload; None: as the batch of the matrix says.
+    A `prompt` of 0 means that nobody said how long it is: planning decides. `seed` draws the prompt and the tokens;
+    None: the run's own. `given` is the SHA-256 of a file of prompts; empty: the prompt is drawn. `batch` is how many
+    sequences run at once, which a cell says in its workload; None: as the matrix's batch says.
     """
 
     kind: ClassVar[str] = "generate"
@@ -48,7 +49,7 @@ class Generate(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = options_of(cls.kind, options, example="generate: {prompt: 128, new: 64}")
+        given = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
         sampler = samplers.pop_sampler(given)
         found = cls(
             prompt=_number("prompt", given.pop("prompt"), 1, MAX_PROMPT) if "prompt" in given else 0,
@@ -84,24 +85,24 @@ class Generate(Scenario):
         return self.label
 
     @property
-    def answers(self) -> str:
+    def differing_phrase(self) -> str:
         return "of the later generations of a launch"
 
     @property
-    def tokens(self) -> int:
+    def new_tokens(self) -> int:
         return self.new
 
     @property
-    def context(self) -> int:
+    def context_tokens(self) -> int:
         return self.prompt + self.new
 
     @property
-    def draws(self) -> bool:
-        return self.sampler.draws
+    def draws_tokens(self) -> bool:
+        return self.sampler.draws_tokens
 
     @property
     def drawn_tokens(self) -> int:
-        return GENERATIONS * self.new if self.draws else 0
+        return GENERATIONS * self.new if self.draws_tokens else 0
 
     @property
     def prompts_sha256(self) -> str:
@@ -116,7 +117,7 @@ class Generate(Scenario):
             return dict(work)
         return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
+    def runner_settings(self, work: Workload) -> dict[str, object]:
         sequences = {} if (work.batch or 1) == 1 else {"batch": work.batch}
         given = {"given": self.given} if self.given else {}
         return {
@@ -124,7 +125,7 @@ class Generate(Scenario):
             "prompt": self.prompt or USUAL_PROMPT,
             "new": self.new,
             "seed": self._seed(work),
-            **self.sampler.order_fields(),
+            **self.sampler.runner_settings(),
             **sequences,
             **given,
         }
@@ -133,9 +134,9 @@ class Generate(Scenario):
         return work.seed if self.seed is None else self.seed
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """With a prompt: where no length was asked for, the model's given ones, else the usual.
+        """Fill in the prompt: where no length was asked for, the prompts that the model came with, else 128 tokens.
 
-        As many sequences at once as there are given prompts, where nobody says how many.
+        Where neither scenario nor matrix gives a batch, it becomes the number of given prompts.
         """
         given = model.prompts
         if given is None or not (self.given == given.sha256 or not (self.given or self.prompt)):
@@ -148,7 +149,7 @@ class Generate(Scenario):
         if model.generation_problem:
             yield model.generation_problem
         # the last token is made and never fed
-        if model.context is not None and (needed := self.context - 1) > model.context.tokens:
+        if model.context is not None and (needed := self.context_tokens - 1) > model.context.tokens:
             yield (
                 f"A prompt of {self.prompt:,} and {self.new:,} new tokens are {needed:,} that {model.name} reads, "
                 f"and its context is {model.context.tokens:,}: {model.context.where}; ask for fewer."
@@ -158,9 +159,9 @@ class Generate(Scenario):
         if spec.provider != providers.CPU.name:
             yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."
         if self.given:
-            yield from self._of_prompts(model, batch=spec.workload.batch or 1)
+            yield from self._prompt_refusals(model, batch=spec.workload.batch or 1)
 
-    def _of_prompts(self, model: ModelFacts, *, batch: int) -> Iterator[str]:
+    def _prompt_refusals(self, model: ModelFacts, *, batch: int) -> Iterator[str]:
         given = model.prompts
         if given is None or given.sha256 != self.given:
             yield (
@@ -182,7 +183,7 @@ class Generate(Scenario):
         latency_s = (latency_ms or UNKNOWN_LATENCY_MS) / 1000.0
         return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * self.new) * latency_s - timed_s)
 
-    def inputs(self, work: Workload) -> list[Input]:
+    def describe_inputs(self, work: Workload) -> list[Input]:
         made_by = f"token ids of the vocabulary, drawn by seed {self._seed(work)}"
         if self.given:
             made_by = f"token ids that were given ({PROMPTS})"
@@ -190,8 +191,8 @@ class Generate(Scenario):
         return [Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
 
 
-def _number(name: str, written: object, least: int, most: int) -> int:
-    return count_option(name, written, least=least, most=most, of=Generate.kind)
+def _number(name: str, written: object, minimum: int, maximum: int) -> int:
+    return read_count(name, written, minimum=minimum, maximum=maximum, scenario=Generate.kind)
 
 
 def _digest(written: object) -> str:

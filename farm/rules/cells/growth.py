@@ -1,4 +1,7 @@
-"""What a cell on fresh inputs says of memory: settled, or growing, and by how much. Pure."""
+"""Whether the memory of a cell on fresh inputs settles or grows, and by how much. Pure.
+
+A growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval, which one launch alone lacks.
+"""
 
 from farm.contract.document_cells import Figure
 from farm.rules.cells.scenario_metrics import MIN_GROWTH
@@ -13,8 +16,8 @@ def is_settled(growth: Figure) -> bool:
     return growth.low is None or growth.high is None or growth.high <= MIN_GROWTH
 
 
-def sentence(growth: Figure) -> str:
-    """One sentence on the growth of 1,000 inferences."""
+def describe_growth(growth: Figure) -> str:
+    """Say in one sentence whether memory grows, settles or is undecided."""
     if is_growing(growth):
         return f"Memory grows by {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
     if is_settled(growth):

@@ -11,14 +11,15 @@ from farm.rules.cells.values import Value
 
 
 def part_fields(values: Mapping[str, Value], part: Part) -> dict[str, object]:
-    """The fields of a part of a CellSpec that the values of a point give as they are."""
+    """Take from a point's values by axis those that are fields of this part of a CellSpec, by the field's name."""
     return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
 
 
-def fields_of(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
-    """The fields of a document's cell that say what it measures.
+def document_fields(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
+    """Build the fields of a document's cell that say what it measures.
 
-    `opset`: the model's own; `session`: the name of the session set; `sustained_s`: what its block works on for.
+    `opset`: the model's own, for a cell that keeps it; None: not known. `session`: the name of its session set.
+    `sustained_s`: for how many seconds its block works on after the rounds.
     """
     return {
         "digest": spec.digest,
@@ -29,9 +30,9 @@ def fields_of(spec: CellSpec, *, opset: int | None, session: str, sustained_s: f
         "batch": spec.workload.batch,
         "shapes": spec.workload.shapes,
         "precision": spec.recipe.precision,
-        "recipe": recipes.label(spec.recipe),
+        "recipe": recipes.describe_recipe(spec.recipe),
         "session": {"name": session, **spec.session.model_dump(mode="json", include=OPTIONS)},
         "hardware": spec.hardware,
-        **{axis.field: axis.of(spec) for axis in OWN_AXES},
-        "scenario": scenarios.text_of(spec.workload, sustained_s=sustained_s),
+        **{axis.field: axis.value_in(spec) for axis in OWN_AXES},
+        "scenario": scenarios.recorded_text(spec.workload, sustained_s=sustained_s),
     }

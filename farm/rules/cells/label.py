@@ -1,11 +1,11 @@
-"""What cells are called: by the axes along which they differ, or by what does not go without saying. Pure."""
+"""What cells are called: by the axes along which they differ, or by the values that are no defaults. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 
-# what a cell is measured with, as one says it: what runs what comes first
+# the axes of a workload in the order of a label: provider and precision come first
 _FIRST = ("provider", "precision")
 _APART = ("model", "opset", "runtime")
 _SETTINGS = [axis for axis in AXES if axis.is_setting and axis.name not in _APART]
@@ -13,19 +13,22 @@ WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
 
 
 def varying_axes(cells: Iterable[Cell]) -> list[Axis]:
-    """The axes along which these cells differ, in the order of AXES, without those that follow from others."""
+    """List the axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
     found = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
     return [axis for axis in found if not _is_implied(axis, cells)]
 
 
 def label_along(cell: Cell, axes: Sequence[Axis]) -> str:
-    """A cell by its places on axes: `CPU · batch 8 · int8-dynamic`; its runtime where none are given."""
+    """Name a cell by its values on these axes: `CPU · batch 8 · int8-dynamic`; by its runtime where none are given."""
     return " · ".join(axis.label(cell) for axis in axes) or BY_NAME["runtime"].label(cell)
 
 
 def describe_cell(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
-    """A cell by what does not go without saying along the axes: `CPU, batch 8, fp32, 1 thread`."""
+    """Name a cell by its values on these axes that are no defaults: `CPU, batch 8, fp32, 1 thread`.
+
+    `without` names axes to leave out.
+    """
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
 
 
@@ -34,19 +37,19 @@ def workload_label(cell: Cell, *, without: str = "") -> str:
 
 
 def series_label(cell: Cell) -> str:
-    """As `workload_label`, with the whole recipe, by which series of one precision are told apart."""
-    known = [
+    """Name a cell as `workload_label` does, with its whole recipe, so that series of one precision differ."""
+    parts = [
         cell.recipe or axis.label(cell) if axis.name == "precision" else axis.label(cell)
         for axis in WORKLOAD
         if not axis.is_default(cell)
     ]
-    return ", ".join(known)
+    return ", ".join(parts)
 
 
 def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
-    """Whether an axis says nothing of its own: hardware that follows from the provider, a node from the hardware.
+    """Whether an axis adds nothing: hardware that follows from the provider, or a node that follows from the hardware.
 
-    A refused point has no node: that alone makes no axis.
+    A refused point has no node, which alone does not make the node an axis.
     """
     if axis.name == "node":
         ran = [cell for cell in cells if cell.node]

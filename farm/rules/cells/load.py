@@ -1,4 +1,4 @@
-"""The scenario `load`: requests that arrive by a clock of their own, or a closed loop of streams. Pure."""
+"""The scenario `load`: requests arrive at a rate of their own (open), or streams run without pause (closed). Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Literal
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.document_cells import CellPhase, Figure
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import count_option
-from farm.rules.cells.scenario import MAX_LAUNCH_S, UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
+from farm.rules.cells.readers import read_count
+from farm.rules.cells.scenario import MAX_LAUNCH_S, UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, read_options
 from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
 from farm.rules.cells.single import Single
 from farm.rules.runtimes import engines
@@ -20,28 +20,29 @@ from farm.rules.wording.numbers import counted, plain
 
 MAX_STREAMS: Final = 64
 _OPTIONS: Final = ("rate", "bound", "streams", "sessions", "closed")
-# below, a bound is under what a generator on a shared machine is late by
+# a shorter bound is less than a generator on a shared machine may be late by
 _RATES: Final = (0.1, 1_000_000.0)
 _BOUNDS: Final = (0.1, 60_000.0)
 _REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
 _UNITS: Final = {"": 1.0, "ms": 1.0, "s": 1000.0, "us": 0.001}
-# of a rate that is held, so many of the requests keep up with their arrivals
+# a rate is held where at least this share of the requests is answered in time
 HELD = 0.95
-# arrivals of each rate, and rates around the one that is found; worker.runner.scenarios.load
+# arrivals at each rate, and the rates to drive as fractions of the one that is found; worker.runner.scenarios.load
 ARRIVALS = 700
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 USUAL_PART = 0.6
-# a bound is usually so many inferences at least: what an unknown model is taken for
+# a bound is usually so many latencies long: by it the latency of an unknown model is guessed
 USUAL_BOUND = 10.0
-# a rate that a generator was late for is driven so often
+# how often a rate is driven anew because the generator was late
 TRIES = 3
 
 
 @dataclass(frozen=True)
 class Load(Scenario):
-    """An open loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a session of its own.
+    """An open loop: `rate` requests per second on `streams` streams. Methods: see `Scenario`.
 
-    Without a rate it is looked for: the highest whose p99 keeps the bound.
+    `bound_ms` is the limit that the p99 is to keep; None: there is none. A `rate` of None asks for the highest rate
+    whose p99 keeps the bound. `sessions`: whether the streams share a session or `each` has its own.
     """
 
     kind: ClassVar[str] = "load"
@@ -55,7 +56,7 @@ class Load(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = options_of(cls.kind, options, example="load: {rate: 50}")
+        given = read_options(cls.kind, options, example="load: {rate: 50}")
         for name in given:
             if name not in _OPTIONS:
                 raise MatrixProblem(choice_sentence("option of load", name, _OPTIONS))
@@ -69,9 +70,11 @@ class Load(Scenario):
         if sessions not in ("shared", "each"):
             raise MatrixProblem(choice_sentence("sessions of load", sessions, ("shared", "each")))
         return cls(
-            rate=_real("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
-            bound_ms=_real("bound", given["bound"], _BOUNDS, "in ms, such as 20ms") if "bound" in given else None,
-            streams=count_option("streams", given.get("streams", 1), least=1, most=MAX_STREAMS, of=cls.kind),
+            rate=_read_number("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
+            bound_ms=_read_number("bound", given["bound"], _BOUNDS, "in ms, such as 20ms")
+            if "bound" in given
+            else None,
+            streams=read_count("streams", given.get("streams", 1), minimum=1, maximum=MAX_STREAMS, scenario=cls.kind),
             sessions="each" if sessions == "each" else "shared",
         )
 
@@ -97,9 +100,9 @@ class Load(Scenario):
     def inferences_at_once(self, work: Workload) -> int:
         return self.streams
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
+    def runner_settings(self, work: Workload) -> dict[str, object]:
         asked = {"rate": self.rate, "bound_ms": self.bound_ms, "streams": self.streams, "sessions": self.sessions}
-        return {**super().order_fields(work), **asked, "rates": []}
+        return {**super().runner_settings(work), **asked, "rates": []}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
@@ -107,7 +110,7 @@ class Load(Scenario):
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
         latency_ms = model.quickest_ms or model.latency_ms
         if self.rate is not None:
-            yield from self._of_rate(self.rate, latency_ms)
+            yield from self._rate_refusals(self.rate, latency_ms)
         if self.bound_ms is not None and latency_ms is not None and self.bound_ms < latency_ms:
             yield (
                 f"The bound of {self.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
@@ -120,7 +123,7 @@ class Load(Scenario):
                 f"`load:rate={ceil(ARRIVALS / MAX_LAUNCH_S)}:bound={self.bound_ms:g}ms`, or more streams."
             )
 
-    def _of_rate(self, rate: float, latency_ms: float | None) -> Iterator[str]:
+    def _rate_refusals(self, rate: float, latency_ms: float | None) -> Iterator[str]:
         if (least := ARRIVALS / MAX_LAUNCH_S) > rate:
             minutes = ARRIVALS / rate / 60.0
             yield (
@@ -143,7 +146,7 @@ class Load(Scenario):
         return TRIES * self._driven_s(latency_ms)
 
     def _driven_s(self, latency_ms: float | None) -> float:
-        """Wall-clock of the arrivals of one launch: at its rate, or at rates around one that is usually found."""
+        """Estimate how long the arrivals of one launch take: at its rate, or at the rates around a likely result."""
         if self.rate is not None:
             return ARRIVALS / self.rate
         if latency_ms is None and self.bound_ms is not None:
@@ -154,31 +157,34 @@ class Load(Scenario):
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """The highest rate that kept its bound, or what became of the one asked for. `phases`: rates that it drove."""
+        """Say the highest rate that kept the bound, or how the rate that was asked for was answered.
+
+        `launched`: figures of all launches by metric; `phases`: the rates that were driven.
+        """
         if self.rate is None:
-            return self._highest(launched.get(MAX_RATE), phases)
-        told = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {self.rate:g} per s"
+            return self._describe_highest(launched.get(MAX_RATE), phases)
+        p99 = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {self.rate:g} per s"
         goodput = launched.get(GOODPUT)
         if goodput is None:
-            return f"{told}." if told else ""
+            return f"{p99}." if p99 else ""
         within = "" if self.bound_ms is None else f" within {self.bound_ms:g} ms"
         if goodput.value < HELD * self.rate:
             return f"{self.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
-        return f"{told or f'{self.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
+        return f"{p99 or f'{self.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
 
-    def _highest(self, most: Figure | None, phases: Sequence[CellPhase]) -> str:
+    def _describe_highest(self, rate: Figure | None, phases: Sequence[CellPhase]) -> str:
         bound = f"p99 within {self.bound_ms:g} ms"
-        if most is None:
+        if rate is None:
             return f"No rate that was tried kept its {bound}."
         interval = ""
-        if most.low is not None and most.high is not None:
-            interval = f" (95 % interval {plain(most.low)} to {plain(most.high)}, {len(most.samples)} launches)"
-        return f"Keeps its {bound} {format_highest_rate(most.value, phases)} requests per s{interval}."
+        if rate.low is not None and rate.high is not None:
+            interval = f" (95 % interval {plain(rate.low)} to {plain(rate.high)}, {len(rate.samples)} launches)"
+        return f"Keeps its {bound} {format_highest_rate(rate.value, phases)} requests per s{interval}."
 
 
 @dataclass(frozen=True)
 class Closed(Single):
-    """A closed loop: as many streams do as `single` does. A cell says them as its concurrency, as it always did."""
+    """A closed loop: each of `streams` streams runs one inference after another. A cell has them as its concurrency."""
 
     kind: ClassVar[str] = Load.kind
     is_plain: ClassVar[bool] = False
@@ -187,10 +193,10 @@ class Closed(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = options_of(cls.kind, options, example="load: {closed: 4}")
+        given = read_options(cls.kind, options, example="load: {closed: 4}")
         if len(given) > 1:
             raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")
-        streams = count_option("closed", given["closed"], least=1, most=MAX_STREAMS, of=cls.kind)
+        streams = read_count("closed", given["closed"], minimum=1, maximum=MAX_STREAMS, scenario=cls.kind)
         return cls(streams) if streams > 1 else Single()
 
     @property
@@ -202,7 +208,7 @@ class Closed(Single):
         return f"closed loop of {self.streams}"
 
     @property
-    def along_axis(self) -> str:
+    def axis_text(self) -> str:
         return SINGLE
 
     @property
@@ -217,14 +223,14 @@ class Closed(Single):
         return {**work, "scenario": SINGLE, "concurrency": self.streams}
 
 
-def format_highest_rate(most: float, phases: Sequence[CellPhase]) -> str:
-    """`up to 812`, or `up to at least 812` where the highest rate that was driven kept the bound too."""
+def format_highest_rate(rate: float, phases: Sequence[CellPhase]) -> str:
+    """Write `up to 812`, or `up to at least 812` where no higher rate than this was driven in any phase."""
     driven = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
-    return f"up to {'at least ' if driven and most >= max(driven) else ''}{plain(most)}"
+    return f"up to {'at least ' if driven and rate >= max(driven) else ''}{plain(rate)}"
 
 
-def _real(name: str, written: object, limits: tuple[float, float], example: str) -> float:
-    """A number, in milliseconds where it has a unit of time."""
+def _read_number(name: str, written: object, limits: tuple[float, float], example: str) -> float:
+    """Read a number within limits; one with a unit of time becomes milliseconds."""
     least, most = limits
     text = str(written).strip()
     found = _REAL.match(text)

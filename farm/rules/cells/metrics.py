@@ -1,8 +1,8 @@
 """The table of metrics: one entry each, in the order in which a cell's page lists them. Pure.
 
-Summaries, documents, CSV, pages and alerts read it here. A metric that is no field of the contract's Sample or
-CheckReport is sent under `metrics` by its name, and stands under `metrics` of a document's cell: it needs an entry
-here, or beside it in `scenario_metrics`, and the line that measures it, nothing else. Installed packages add theirs.
+Summaries, documents, CSV, pages and alerts read it. A metric that is no field of the contract's Sample or CheckReport
+is sent by its name under `metrics`, and stands under `metrics` of a document's cell: it needs an entry here or in
+`scenario_metrics`, and the line that measures it, nothing else. Installed packages add theirs.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _BY_REPEAT = Judging(SIZE, by="repeat", margin=MIN_MEMORY, is_told=True, alerts_
 
 
 def _of_call(name: Call) -> Metric:
-    """The p50 of the call that is not the cell's own: launches time it too, in turn, where an inference is short."""
+    """Make the metric of a call that is not the cell's own, which launches time too where an inference is short."""
     return Metric(
         f"{name}_p50_ms",
         f"p50 by {titles.CALLS[name]}",
@@ -40,14 +40,17 @@ def _of_call(name: Call) -> Metric:
     )
 
 
-def items_of_processor_time(cell: Cell) -> float | None:
-    """How many items a second of processor time comes to; None where a load, or concurrent streams, measured them."""
+def items_per_cpu_second(cell: Cell) -> float | None:
+    """Derive how many items are computed in a second of processor time.
+
+    None where the cell's throughput was measured by a load or by concurrent streams, and does not follow from its p50.
+    """
     items = 1000.0 * (cell.batch or 1)
-    is_worked_out = isclose((cell.throughput or 0.0) * (cell.p50_ms or 0.0), items, rel_tol=1e-6)
-    return items / cell.cpu_p50_ms if is_worked_out and cell.cpu_p50_ms else None
+    follows_from_p50 = isclose((cell.throughput or 0.0) * (cell.p50_ms or 0.0), items, rel_tol=1e-6)
+    return items / cell.cpu_p50_ms if follows_from_p50 and cell.cpu_p50_ms else None
 
 
-# a cell of the one has the metric of the other beside its latency
+# a cell that is timed by one call may have the metric of the other beside it
 OF_CALLS: Mapping[Call, Metric] = {call: _of_call(call) for call in titles.CALLS}
 OWN: tuple[Metric, ...] = (
     Metric(
@@ -106,7 +109,7 @@ OWN: tuple[Metric, ...] = (
         "items/s",
         "more",
         note="as if the processor had nothing else to do",
-        worked_out=items_of_processor_time,
+        derive=items_per_cpu_second,
     ),
     Metric(
         "with_copies_p50_ms",
@@ -186,19 +189,19 @@ OWN: tuple[Metric, ...] = (
 )
 _OF_PACKAGES = [
     *(measure.metric for entry in OUTSIDE.entries for measure in entry.metrics),
-    *outside_metrics.metrics_of_no_scenario(outside_metrics.GROUP.installed().entries),
+    *outside_metrics.metrics_for_any_scenario(outside_metrics.GROUP.installed().entries),
 ]
 METRICS = outside_metrics.merge_tables(OWN, _OF_PACKAGES)
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
-# beside the time: whether two sides do the same work
+# shows whether two sides do the same work
 INSTRUCTIONS = BY_NAME["instructions"]
-# what verdicts are about
+# the metric that verdicts are about
 JUDGED = next(metric for metric in METRICS if metric.is_judged)
-# those of which every launch says one figure
+# the metrics of which every launch gives a figure
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
-# what a watch alerts on by its own verdict, by the metric's name
+# the metrics that a watch alerts on by a verdict of their own, by name
 ALERTING: Mapping[str, Judging] = {
     metric.name: metric.judging for metric in METRICS if metric.judging is not None and metric.judging.alerts_as
 }
-# those on which two arms have a verdict: `JUDGED` first, then those beside it
+# the metrics in which two arms are compared, `JUDGED` first
 COMPARED = tuple((metric, metric.judging) for metric in METRICS if metric.judging is not None)

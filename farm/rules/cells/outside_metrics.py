@@ -1,7 +1,7 @@
-"""Metrics of other people: entries of our own table, made of what a package may say. Pure.
+"""Metrics of other people: what an installed package may declare, and how it becomes an entry of our table. Pure.
 
-A scenario of a package declares those that its launches say. One of the entry points of `onnxfarm.metrics` is of any
-launch whose answer has it under `metrics`.
+A scenario of a package declares the metrics of its launches. A metric that is an entry point of `onnxfarm.metrics`
+belongs to any launch whose answer has it under `metrics`.
 """
 
 import logging
@@ -33,12 +33,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that launches say under `metrics` by this name, and how two arms are compared in it.
+    """A figure that launches give under `metrics` by this name, and how two arms are compared in it.
 
-    `by`: `ratio`, of pairs of launches by round, for what is never 0; `difference`, of the same pairs, for what may be;
-    `repeat`, for what comes out alike at every launch. `margin`: what is of no consequence: of a ratio as a fraction,
-    where it is more than the block's own, else in `unit`. `is_told`: in the run's sentence and by a gate unasked.
-    `alerts_as`: the kind of change by which a watch alerts when it is worse, by `min_alert` in `unit` at least.
+    `by` is the method: the `ratio` of launches paired by round, for what is never 0; their `difference`, for what may
+    be 0; `repeat`, for what every launch repeats alike. `margin` is the largest change that does not matter: a fraction
+    for a ratio, which counts where it is more than the block's own margin, else an amount in `unit`. `is_told`: the
+    run's sentence names it, and a gate judges it unasked. `alerts_as` is the kind of change that a watch alerts with
+    when it gets worse by at least `min_alert`, in `unit`.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Measure:
 
     @property
     def metric(self) -> Metric:
-        """As an entry of the table: the median of launches, with the interval that launches give."""
+        """The entry of our table: the median of the launches, with the interval of their spread."""
         words = self._words
         reads: Literal["latency", "memory", "plain"] = "plain"
         if words is not RATE:
@@ -82,14 +83,14 @@ class Measure:
 
     @property
     def _words(self) -> Words:
-        """More of a time is slower and more of a size is bigger, where less is better; else it is higher."""
+        """The verdict's words: slower for a time and bigger for a size, where less is better; else higher."""
         if self.better == "more":
             return RATE
         return TIME if self.unit in _TIMES else SIZE if self.unit == "bytes" else RATE
 
 
 def find_problems(given: object) -> Iterator[str]:
-    """What of the metrics of an entry cannot be one, each as the end of a sentence about the entry."""
+    """Say what is wrong with the metrics of a package's scenario, each as the end of a sentence about the scenario."""
     if not isinstance(given, tuple | list) or not all(isinstance(measure, Measure) for measure in given):
         yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
     elif len(given) > MAX_METRICS:
@@ -135,13 +136,14 @@ def _checked(entry: Measure, taken: Sequence[Measure]) -> Measure:
 GROUP = Group("onnxfarm.metrics", Measure, "metric", _checked)
 
 
-def metrics_of_no_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:
+def metrics_for_any_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:
+    """Make entries of the table that, unlike `Measure.metric`, are judged in every scenario."""
     for metric in (measure.metric for measure in measures):
         yield metric if metric.judging is None else replace(metric, judging=replace(metric.judging, kinds=()))
 
 
 def merge_tables(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
-    """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
+    """Join our own entries and the declared ones; a declared metric whose name is taken is left out, and logged."""
     table = list(own)
     for metric in declared:
         if any(known.name == metric.name for known in table):

@@ -1,7 +1,7 @@
 """Scenarios of other people: entries that installed packages offer as entry points of `onnxfarm.scenarios`.
 
-Such an entry is an `Entry`. What runs is a file of the package, which nodes copy beside the runner's own: it is
-imported there alone.
+A package declares an `Entry`. The code that runs is a file of the package, which nodes copy beside the runner's own and
+import nowhere else.
 """
 
 import re
@@ -28,7 +28,7 @@ MAX_LAUNCH_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A number that a matrix may set: what it is where nothing is said, and its limits."""
+    """A number that a matrix may set: its default, and its smallest and largest value."""
 
     usual: float
     least: float
@@ -37,11 +37,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scenario: its `name` in matrices, the dotted name of the module that runs it, and what it is called in words.
+    """A scenario: its `name` in matrices, the dotted name of the module that runs it, and a `label` in a few words.
 
     The module has a class `Outside`, which `worker.runner.scenarios.protocol` describes. It is copied as a file: it may
-    import the runner, numpy and the standard library. `launch_s`: what a launch takes beyond one of `single`.
-    `metrics`: figures that its launches say besides, which are judged as our own are.
+    import the runner, numpy and the standard library. `launch_s`: seconds that a launch takes longer than one of
+    `single`. `metrics`: figures that its launches give besides ours, and that are judged in the same way.
     """
 
     name: str
@@ -54,7 +54,10 @@ class Entry:
     takes_value: ClassVar[bool] = False
 
     def read(self, given: object, /) -> "Outside":
-        """The scenario with all options from those that were written. Raises MatrixProblem."""
+        """Make the scenario from the options that were written, with defaults for the others.
+
+        Raises MatrixProblem where an option is unknown or out of its limits.
+        """
         if not isinstance(given, Mapping):
             raise MatrixProblem(f"The scenario {self.name} has {given!r}: write its options as name: value.")
         for name in given:
@@ -65,12 +68,12 @@ class Entry:
                     else f"The scenario {self.name} has no options: write `{self.name}` alone."
                 )
         values = {name: given.get(name, option.usual) for name, option in self.options.items()}
-        return Outside(self, {name: _number(self.name, name, values[name], self.options[name]) for name in values})
+        return Outside(self, {name: _read_number(self.name, name, values[name], self.options[name]) for name in values})
 
 
 @dataclass(frozen=True)
 class Outside(Scenario):
-    """A scenario of such an entry."""
+    """A scenario of a package with its options. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "outside"
     entry: Entry
@@ -86,8 +89,8 @@ class Outside(Scenario):
 
     @property
     def label(self) -> str:
-        said = ", ".join(f"{name} {value:.12g}" for name, value in self._changed)
-        return f"{self.entry.label} ({said})" if said else self.entry.label
+        options = ", ".join(f"{name} {value:.12g}" for name, value in self._changed)
+        return f"{self.entry.label} ({options})" if options else self.entry.label
 
     @property
     def _changed(self) -> list[tuple[str, float]]:
@@ -97,28 +100,28 @@ class Outside(Scenario):
             if self.options[name] != self.entry.options[name].usual
         ]
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
-        return {**super().order_fields(work), **self.options}
+    def runner_settings(self, work: Workload) -> dict[str, object]:
+        return {**super().runner_settings(work), **self.options}
 
     def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         return self.entry.launch_s
 
 
-def group(own: Sequence[str]) -> Group[Entry]:
-    """What packages may add beside the `own` names."""
+def entry_point_group(own: Sequence[str]) -> Group[Entry]:
+    """Declare the entry points of scenarios; an entry that is malformed, or has one of the `own` names, is refused."""
 
     def checked(entry: Entry, taken: Sequence[Entry]) -> Entry:
-        raise_first_problem(_malformed(entry, beside=[*own, *(other.name for other in taken)]))
+        raise_first_problem(_find_faults(entry, taken=[*own, *(other.name for other in taken)]))
         return entry
 
     return Group(GROUP, Entry, "scenario", checked)
 
 
-def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
+def _find_faults(entry: Entry, *, taken: Sequence[str]) -> Iterator[str]:
     for what, value, pattern in (("name", entry.name, _NAME), ("module", entry.module, _MODULE)):
         if not isinstance(value, str) or not pattern.fullmatch(value):
             yield f"{what} has {value!r}, which cannot be one."
-    if entry.name in beside:
+    if entry.name in taken:
         yield f"{entry.name!r} is taken."
     if not isinstance(entry.label, str) or not 0 < len(entry.label) <= MAX_LABEL:
         yield f"label has {entry.label!r}: write a few words."
@@ -130,7 +133,7 @@ def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
     yield from outside_metrics.find_problems(entry.metrics)
 
 
-def _number(scenario: str, name: str, written: object, option: Option) -> float:
+def _read_number(scenario: str, name: str, written: object, option: Option) -> float:
     value = parse_finite(written)
     if value is None or not option.least <= value <= option.most:
         raise MatrixProblem(

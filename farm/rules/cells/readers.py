@@ -1,6 +1,6 @@
 """Readers of single values of a matrix, each into the contract's own types.
 
-A value that cannot be used raises MatrixProblem with one sentence.
+Each function named `read_…` raises MatrixProblem with one sentence where the value cannot be used.
 """
 
 import re
@@ -17,11 +17,9 @@ from farm.rules.runtimes.nearest import choice_sentence, shorten_value
 
 MAX_MEMORY_LIMIT_MB = 1 << 24
 MAX_DIMENSION = 1 << 24
-DIMENSION, OPSET, MEMORY_LIMIT = (
-    whole_number(MAX_DIMENSION, least=0),
-    whole_number(1000),
-    whole_number(MAX_MEMORY_LIMIT_MB),
-)
+DIMENSION = whole_number(MAX_DIMENSION, minimum=0)
+OPSET = whole_number(1000)
+MEMORY_LIMIT = whole_number(MAX_MEMORY_LIMIT_MB)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")
@@ -29,24 +27,24 @@ _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
 
 def read_memory_limit(value: object) -> int:
-    """MiB, 0 for none. Raises MatrixProblem."""
+    """Read a limit in MiB, also from text; 0 for `none`."""
     if value in ("none", 0, "0") and not isinstance(value, bool):
         return 0
     limit: int = MEMORY_LIMIT.read("memory-limit-mb", value)
     return limit
 
 
-def count_option(name: str, written: object, *, least: int, most: int, of: str) -> int:
-    """A whole number among the options of a scenario. Raises MatrixProblem."""
+def read_count(name: str, written: object, *, minimum: int, maximum: int, scenario: str) -> int:
+    """Read a whole number, the option `name` of a scenario."""
     text = str(written).strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-    if isinstance(written, bool) or number is None or not least <= number <= most:
-        raise MatrixProblem(f"{name} of {of} is {written!r}: write a whole number from {least} to {most}.")
+    if isinstance(written, bool) or number is None or not minimum <= number <= maximum:
+        raise MatrixProblem(f"{name} of {scenario} is {written!r}: write a whole number from {minimum} to {maximum}.")
     return number
 
 
-def text_options(what: str, value: object) -> dict[str, str]:
-    """Options as ONNX Runtime takes them: text to text. Numbers are written out; true and false are not guessed at."""
+def read_text_options(what: str, value: object) -> dict[str, str]:
+    """Read options as ONNX Runtime takes them, text by name: numbers are written out, true and false are refused."""
     if not isinstance(value, dict):
         raise MatrixProblem(f"{what} is {shorten_value(value)}: write options as `name: value` pairs.")
     for name, option in value.items():
@@ -58,7 +56,7 @@ def text_options(what: str, value: object) -> dict[str, str]:
 
 
 def read_opset(value: object) -> int | str:
-    """`as-is`, `max-of-runtime` or a number."""
+    """Read `as-is`, `max-of-runtime` or a number, also from text."""
     if isinstance(value, str) and not value.isdecimal():
         if value not in ("as-is", "max-of-runtime"):
             raise MatrixProblem(choice_sentence("opset", value, ("as-is", "max-of-runtime", "a number")))
@@ -68,7 +66,10 @@ def read_opset(value: object) -> int | str:
 
 
 def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
-    """`distribution==version`; a bare version is `onnxruntime`'s. `allowed`: packages beyond the list, by name."""
+    """Read `distribution==version`; a bare version is one of `onnxruntime`.
+
+    `allowed` names the packages that may be used beyond the known distributions.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise MatrixProblem(distributions.unclear_sentence(value))
     try:
@@ -78,14 +79,14 @@ def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
 
 
 def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderChoice:
-    """A name, or a mapping of `name` and `options`.
+    """Read a provider's name, or a mapping of `name` and `options`, and check the options.
 
-    Where packages of other people are allowed, a name may be one that only such a plug-in registers.
+    Where `allowed` names packages of other people, an unknown provider is accepted: their plug-in may register it.
     """
-    name, given = _named("provider", value, key="name")
+    name, given = _split_name("provider", value, key="name")
     try:
         entry = providers.provider_of(name) if allowed and _PROVIDER.match(name) else providers.resolve(name)
-        options = text_options(f"The option of {entry.name}", given)
+        options = read_text_options(f"The option of {entry.name}", given)
         providers.check_options(entry, options)
     except (providers.UnknownProvider, providers.ProviderOptionProblem) as problem:
         raise MatrixProblem(str(problem)) from None
@@ -93,14 +94,14 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
 
 
 def read_precision(value: object) -> PrecisionChoice:
-    """A name, with options as `name:option:option=value`, or a mapping of `precision` and `options`."""
-    precision, given = _named("precision", value, key="precision")
+    """Read `name:option:option=value`, or a mapping of `precision` and `options`."""
+    precision, given = _split_name("precision", value, key="precision")
     if not isinstance(given, dict):
         raise MatrixProblem(
             f"The options of {precision} are {shorten_value(given)}: write them as `name: value` pairs."
         )
     try:
-        precision, said = recipes.read_text(precision)
+        precision, said = recipes.parse_precision(precision)
         options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
     except recipes.RecipeProblem as problem:
         raise MatrixProblem(str(problem)) from None
@@ -108,7 +109,7 @@ def read_precision(value: object) -> PrecisionChoice:
 
 
 def read_shapes(value: object) -> dict[str, int]:
-    """Values for named dynamic dimensions."""
+    """Read the sizes of dynamic dimensions from a mapping of their names."""
     if not isinstance(value, dict):
         raise MatrixProblem(
             f"shapes has {shorten_value(value)}: write `dimension: size` pairs, such as `sequence: 128`."
@@ -117,7 +118,7 @@ def read_shapes(value: object) -> dict[str, int]:
 
 
 def read_hardware(value: object) -> str:
-    """A tag, `node:NAME`, or tags joined by `+` (a node with all of them) or `|` (a node with any of them)."""
+    """Read a tag, `node:NAME`, or tags joined by `+` (a node has all of them) or `|` (any of them), without spaces."""
     text = value.replace(" ", "") if isinstance(value, str) else ""
     has_both = "+" in text and "|" in text
     if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):
@@ -128,8 +129,8 @@ def read_hardware(value: object) -> str:
     return text
 
 
-def _named(axis: str, value: object, *, key: str) -> tuple[str, object]:
-    """The name and the options of a value that is written as text or as {key, options}."""
+def _split_name(axis: str, value: object, *, key: str) -> tuple[str, object]:
+    """Split a value that is written as text, or as a mapping of `key` and `options`, into name and options."""
     if isinstance(value, str):
         return value, {}
     name = value.get(key) if isinstance(value, dict) else None

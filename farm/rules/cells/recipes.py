@@ -1,8 +1,8 @@
 """Recipes of a precision: which options each takes, how they are written, and what follows from the hardware. Pure.
 
-One option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
-`int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options that say no more than the default are left out, so that one
-variant has one recipe.
+An option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
+`int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options with their default are left out, so that the same variant
+always has the same recipe.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -38,10 +38,10 @@ _LISTS = ("exclude-nodes", "op-types", "block-ops")
 _DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true", "block": "32", "accuracy-level": "0"}
 _FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
 _MAX_NAMES, _MAX_CHARACTERS = 1_000, 20_000
-# the facts of an inspection that say what its numbers are
+# the facts of a model's inspection that `describe_uploaded` takes, in its order
 UPLOADED = ("dtypes", "operators", "is_quantised")
 
-# What planning adds to a static recipe: the digest of the samples its ranges are read off, or that they are random.
+# an option that planning adds to a static recipe: the digest of its calibration data, or that they are random
 SAMPLES = "calibration-data"
 RANDOM = "random"
 
@@ -65,8 +65,8 @@ def is_quantised(precision: str) -> bool:
     return precision in EIGHT_BITS or precision == "int4"
 
 
-def read_text(text: str) -> tuple[str, dict[str, str]]:
-    """The precision and options of `NAME:option:option=value`. Raises RecipeProblem."""
+def parse_precision(text: str) -> tuple[str, dict[str, str]]:
+    """Parse `NAME:option:option=value` into precision and options. Raises RecipeProblem."""
     name, *parts = (part.strip() for part in text.split(":"))
     given: dict[str, str] = {}
     for part in parts:
@@ -78,9 +78,10 @@ def read_text(text: str) -> tuple[str, dict[str, str]]:
 
 
 def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
-    """Options as a recipe keeps them: text by name, sorted, without defaults. Raises RecipeProblem.
+    """Check options and write them as a recipe holds them: text by name, sorted, without defaults.
 
-    Values are text, true or false, or a list of names.
+    Given values are text, true or false, or a list of names. Raises RecipeProblem where the precision is unknown, or
+    an option is unknown to it or has a value that it cannot have.
     """
     if precision not in PRECISIONS:
         raise RecipeProblem(choice_sentence("precision", precision, PRECISIONS))
@@ -90,7 +91,7 @@ def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
         if key not in allowed:
             none = f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
             raise RecipeProblem(choice_sentence(f"option of {precision}", key, allowed) if allowed else none)
-        written = _written(key, value)
+        written = _read_option(key, value)
         if written != _DEFAULTS.get(key, "" if key in _LISTS else "false"):
             read[key] = written
     return dict(sorted(read.items()))
@@ -100,11 +101,10 @@ def split_names(value: str) -> tuple[str, ...]:
     return tuple(part for part in value.split(",") if part)
 
 
-def defaults_for(provider: str, *, tags: Collection[str]) -> dict[str, str]:
-    """Options that the hardware decides where a static recipe leaves them out.
+def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]:
+    """Choose the options that a static recipe leaves to the hardware. `tags`: of the machines that may measure it.
 
     The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8).
-    `tags`: of the machines that may measure it.
     """
     entry = providers.find(provider)
     if entry is not None and entry.quantisation:
@@ -113,7 +113,7 @@ def defaults_for(provider: str, *, tags: Collection[str]) -> dict[str, str]:
 
 
 def variant_options(recipe: Recipe) -> dict[str, str]:
-    """The options that make the variant, without what only tells two recipes apart."""
+    """Copy the options that the conversion takes: all but the note of the calibration data."""
     return {name: value for name, value in recipe.options.items() if name != SAMPLES}
 
 
@@ -122,8 +122,8 @@ def format_precision(precision: str, options: Mapping[str, str]) -> str:
     return ":".join([precision, *parts])
 
 
-def label(recipe: Recipe) -> str:
-    """A recipe in words, like `opset 21, int8-qdq:per-channel, random calibration data`; empty for the upload."""
+def describe_recipe(recipe: Recipe) -> str:
+    """Write a recipe as `opset 21, int8-qdq:per-channel, random calibration data`; empty for the uploaded model."""
     samples = recipe.options.get(SAMPLES, "")
     parts = [
         "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
@@ -133,14 +133,15 @@ def label(recipe: Recipe) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def describe_precision(precision: str, label: str = "", *, uploaded: str = "") -> str:
-    """A cell's precision with what tells it from others of that name, from its recipe in words.
+def describe_precision(precision: str, recipe: str = "", *, uploaded: str = "") -> str:
+    """Write a cell's precision with its options, and whether its calibration data are random.
 
-    Unsigned activations go without saying, random calibration data never do. `uploaded`: as of `describe_uploaded`.
+    `recipe`: the text of `describe_recipe`; `uploaded`: that of `describe_uploaded`. Unsigned activations, which are
+    usual, are left out.
     """
     if precision == "fp32" and uploaded not in ("", "fp32"):
         return f"as uploaded: {uploaded}"
-    parts = label.split(", ")
+    parts = recipe.split(", ")
     text = next((part for part in parts if part.partition(":")[0] == precision), precision)
     drawn = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""
     return text.replace(":activation=uint8", "") + drawn
@@ -149,9 +150,10 @@ def describe_precision(precision: str, label: str = "", *, uploaded: str = "") -
 def describe_uploaded(
     dtypes: Mapping[str, int] | None, operators: Iterable[str] | None, is_quantised: bool | None
 ) -> str:
-    """What a model's numbers are as it was uploaded, `fp16`, `int8 QDQ`, `int4`; empty where it stores none.
+    """Name the number type of a model as it was uploaded: `fp16`, `int8 QDQ`, `int4`; empty where it stores no numbers.
 
-    `dtypes`: bytes by type; `operators`: by name, with the domain in front where it is not ONNX's own; None: not known.
+    `dtypes`: bytes of weights by type; `operators`: names, with the domain in front where it is not ONNX's own. None
+    means that a fact is not known.
     """
     dtypes, operators = dtypes or {}, operators or ()
     kinds = {name.rpartition(".")[2] for name in operators}
@@ -163,41 +165,41 @@ def describe_uploaded(
     return max(floats, key=floats.__getitem__, default="")
 
 
-def _written(key: str, value: object) -> str:
+def _read_option(key: str, value: object) -> str:
     if key in _LISTS:
-        return _listed(key, value)
+        return _read_names(key, value)
     text = str(value).strip() if isinstance(value, str | bool | int) else ""
     if key == "block":
-        return _block(text)
+        return _read_block(text)
     if key in _CHOICES:
         if text not in _CHOICES[key]:
-            raise RecipeProblem(choice_sentence(f"value of {key}", _short(value), _CHOICES[key]))
+            raise RecipeProblem(choice_sentence(f"value of {key}", _shorten(value), _CHOICES[key]))
         return text
     if text.lower() not in _FLAGS:
-        raise RecipeProblem(f"The option {key} is {_short(value)!r}: say true or false.")
+        raise RecipeProblem(f"The option {key} is {_shorten(value)!r}: say true or false.")
     return _FLAGS[text.lower()]
 
 
-def _block(text: str) -> str:
+def _read_block(text: str) -> str:
     size = int(text) if text.isdecimal() and len(text) < 10 else None
     if size in BLOCKS:
         return str(size)
     taken = f"4-bit weights share a scale in blocks of {', '.join(map(str, BLOCKS[:-1]))} or {BLOCKS[-1]}"
     near = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda block: abs(block - size))}"
-    raise RecipeProblem(f"The option block is {_short(text)!r}: {taken}{near}.")
+    raise RecipeProblem(f"The option block is {_shorten(text)!r}: {taken}{near}.")
 
 
-def _listed(key: str, value: object) -> str:
+def _read_names(key: str, value: object) -> str:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) and "," not in part for part in parts):
-        raise RecipeProblem(f"The option {key} is {_short(value)!r}: write a list of names, without commas in them.")
-    kept = [part.strip() for part in parts if part.strip()]
-    joined = ",".join(kept)
-    if len(kept) > _MAX_NAMES or len(joined) > _MAX_CHARACTERS:
-        raise RecipeProblem(f"The option {key} has {len(kept):,} names: at most {_MAX_NAMES:,} are taken.")
+        raise RecipeProblem(f"The option {key} is {_shorten(value)!r}: write a list of names, without commas in them.")
+    names = [part.strip() for part in parts if part.strip()]
+    joined = ",".join(names)
+    if len(names) > _MAX_NAMES or len(joined) > _MAX_CHARACTERS:
+        raise RecipeProblem(f"The option {key} has {len(names):,} names: at most {_MAX_NAMES:,} are taken.")
     return joined
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -19,53 +19,58 @@ Kind = Literal["greedy", "top-p", "top-k"]
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """`limit`: the probability that `top-p` sums up to, or how many `top-k` draws from; 0 for the likeliest."""
+    """How tokens are chosen: `greedy` takes the likeliest, `top-p` and `top-k` draw one of the likeliest.
+
+    `limit`: the probability that the tokens of `top-p` sum up to, or the number of tokens of `top-k`; 0 for `greedy`.
+    """
 
     kind: Kind = GREEDY
     limit: float = 0.0
     temperature: float = 1.0
 
     @property
-    def draws(self) -> bool:
+    def draws_tokens(self) -> bool:
         return self.kind != GREEDY
 
     @property
     def options(self) -> list[str]:
-        """As options of the scenario's text; none for the likeliest."""
-        if not self.draws:
+        """Its options in the scenario's text, as `sampling=top-p=0.9`; none for `greedy`."""
+        if not self.draws_tokens:
             return []
         warmth = [f"temperature={self.temperature:g}"] if self.temperature != 1.0 else []
         return [f"sampling={self.kind}={self.limit:g}", *warmth]
 
     @property
     def label(self) -> str:
-        """In a few words, empty for the likeliest: `top-p 0.9, temperature 0.8`."""
-        words = f"{self.kind} {self.limit:g}" if self.draws else ""
+        """A few words, `top-p 0.9, temperature 0.8`; empty for `greedy`."""
+        words = f"{self.kind} {self.limit:g}" if self.draws_tokens else ""
         return words + (f", temperature {self.temperature:g}" if self.temperature != 1.0 else "")
 
-    def order_fields(self) -> dict[str, object]:
-        return {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws else {}
+    def runner_settings(self) -> dict[str, object]:
+        return (
+            {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws_tokens else {}
+        )
 
 
 LIKELIEST: Final = Sampler()
 
 
 def pop_sampler(given: MutableMapping[str, object]) -> Sampler:
-    """The sampler among the options of `generate`, which are taken out of the mapping. Raises MatrixProblem."""
+    """Take `sampling` and `temperature` out of the options of `generate`, and read them. Raises MatrixProblem."""
     written, warmth = given.pop("sampling", GREEDY), given.pop("temperature", None)
-    found = _read(str(written).strip())
+    found = _parse_sampling(str(written).strip())
     if found is None:
         raise MatrixProblem(
             f"sampling of generate is {written!r}: write greedy, top-p=0.9 (up to 1) or top-k=40 (1 to {MAX_K})."
         )
     if warmth is None:
         return found
-    if not found.draws:
+    if not found.draws_tokens:
         raise MatrixProblem("temperature of generate changes nothing for greedy: leave it out, or write top-p=0.9.")
-    return Sampler(found.kind, found.limit, _temperature(warmth))
+    return Sampler(found.kind, found.limit, _read_temperature(warmth))
 
 
-def _read(text: str) -> Sampler | None:
+def _parse_sampling(text: str) -> Sampler | None:
     if text == GREEDY:
         return LIKELIEST
     if (p := _P.match(text)) is not None and float(p[1]) > 0:
@@ -75,7 +80,7 @@ def _read(text: str) -> Sampler | None:
     return None
 
 
-def _temperature(written: object) -> float:
+def _read_temperature(written: object) -> float:
     least, most = _TEMPERATURES
     text = str(written).strip()
     if not _NUMBER.match(text) or not least <= float(text) <= most:

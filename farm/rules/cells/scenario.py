@@ -1,4 +1,4 @@
-"""What a scenario is: what one launch does with the session; every question about it is answered by its entry. Pure."""
+"""What a scenario is: what one launch does with the session. Its class answers every question about it. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.runtimes import engines
 from farm.rules.runtimes.models import ModelFacts
 
-# what is assumed of a model that was never measured
+# assumed for a model that was never measured
 UNKNOWN_LATENCY_MS = 10.0
-# of two arms and eight rounds a block of ten minutes
+# so long may a launch be where a block of ten minutes has two arms and eight rounds
 MAX_LAUNCH_S = 600.0 / 16
 
 
 class ShapeProblem(Protocol):
-    """What stands against one size of a model's dimension; None where nothing does."""
+    """Says why a model's dimension cannot have one size; None where it can."""
 
     def __call__(self, name: str, size: int, /) -> str | None: ...
 
 
 class Entry(Protocol):
-    """A line of the table: ours are classes of `Scenario`, those from outside are declared.
+    """An entry of the table of scenarios: one of our subclasses of `Scenario`, or an entry that a package declares.
 
-    `schema`: how an editor checks its options. `takes_value`: whether its text is `name:value`.
+    `schema`: the JSON schema of its options. `takes_value`: whether its text is `name:value`, without a named option.
     """
 
     @property
@@ -36,19 +36,18 @@ class Entry(Protocol):
     @property
     def takes_value(self) -> bool: ...
 
-    def read(self, options: object, /) -> "Scenario":
-        """The scenario of these options. Raises MatrixProblem."""
-        ...
+    def read(self, options: object, /) -> "Scenario": ...
 
 
 @dataclass(frozen=True)
 class Scenario:
     """One scenario with its options.
 
-    `kind`: what metrics are declared for. `is_plain`: launches run one input in one session, so that they may take
-    turns and be traced. `is_single_stream`: one inference at a time, so that its thread's own time tells what others
-    took. `is_open`: arrivals come by a clock of their own. `takes_prompts`: a prompt and the tokens behind it are
-    measured and traced apart. `answers`: what is held against the answers given alone, as a launch's figure counts it.
+    `kind` is the name that metrics are declared for. `is_plain`: launches run one input in one session, so that they
+    may take turns and be traced. `is_single_stream`: inferences run one after another, so that the thread's own time
+    shows what other programs took. `is_open`: requests arrive whether or not the last one was answered.
+    `takes_prompts`: a prompt and the tokens after it are measured and traced apart. Durations are seconds of wall-clock
+    time, and `latency_ms` is None for a model that was never measured.
     """
 
     kind: ClassVar[str]
@@ -58,13 +57,13 @@ class Scenario:
     is_single_stream: ClassVar[bool] = True
     is_open: ClassVar[bool] = False
     takes_prompts: ClassVar[bool] = False
-    # metrics that launches of no other scenario say
+    # metrics that only launches of this scenario give
     own_metrics: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def read(cls, options: object, /) -> "Scenario":
-        """The scenario of these options. Raises MatrixProblem."""
-        if options_of(cls.kind, options, example=cls.kind):
+        """Make the scenario from its options as a matrix writes them. Raises MatrixProblem."""
+        if read_options(cls.kind, options, example=cls.kind):
             raise MatrixProblem(f"The scenario {cls.kind} has no options: write `{cls.kind}` alone.")
         return cls()
 
@@ -74,7 +73,7 @@ class Scenario:
 
     @property
     def text(self) -> str:
-        """As the command line and documents spell it; reading it gives the same scenario."""
+        """The scenario as the command line and documents write it; parsing the text gives the same scenario."""
         return self.name
 
     @property
@@ -82,20 +81,20 @@ class Scenario:
         return self.text
 
     @property
-    def along_axis(self) -> str:
+    def axis_text(self) -> str:
         return self.text
 
     @property
     def short(self) -> str:
-        return self.along_axis
+        return self.axis_text
 
     @property
     def family(self) -> str:
-        """Cells of one family stand in one block and are compared."""
+        """Cells with the same family stand in one block and are compared."""
         return self.text
 
     @property
-    def answers(self) -> str:
+    def differing_phrase(self) -> str:
         return "input sets were, under load,"
 
     @property
@@ -104,25 +103,25 @@ class Scenario:
 
     @property
     def bound_ms(self) -> float | None:
-        """What its p99 is asked to keep."""
+        """The limit that its p99 is to keep; None where there is none."""
         return None
 
     @property
-    def seconds(self) -> float:
-        """Seconds that each cell works on for once its rounds are over."""
+    def sustained_s(self) -> float:
+        """Seconds for which each cell goes on working once its rounds are over."""
         return 0.0
 
     @property
-    def tokens(self) -> int:
+    def new_tokens(self) -> int:
         return 0
 
     @property
-    def context(self) -> int:
-        """Tokens that a model holds at once, given and made."""
-        return self.tokens
+    def context_tokens(self) -> int:
+        """Tokens that the model holds at once: those of the prompt and the new ones."""
+        return self.new_tokens
 
     @property
-    def draws(self) -> bool:
+    def draws_tokens(self) -> bool:
         return False
 
     @property
@@ -137,24 +136,24 @@ class Scenario:
         return work.concurrency
 
     def axes_it_sets(self) -> Mapping[str, str]:
-        """Axes of a matrix that it says itself, each with what is to be told where both do."""
+        """Name the axes that the scenario sets itself, each with the error for a matrix that sets it too."""
         return {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
-        """Fields of a workload whose scenario it is, with what they say themselves."""
+        """Complete the fields of a workload by what the scenario says of concurrency or batch."""
         return dict(work)
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
-        """What the runner of a sample is told. `made`: inputs of no distribution, which each set makes anew."""
+    def runner_settings(self, work: Workload) -> dict[str, object]:
+        """Build what the runner is told of the scenario. `made`: inputs without random numbers, made for each set."""
         made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
         return {"kind": self.name, "seed": work.seed, "made": made}
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """The scenario as it is measured with this model. `is_batched`: whether the matrix says a batch."""
+        """Fill in what the scenario leaves to the model. `is_batched`: whether the matrix sets a batch."""
         return self
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """What stands against measuring the cell, each a sentence with the way out. `shape_problem`: of one size."""
+        """Say why this cell cannot be measured, each reason a sentence with the way out; nothing where it can."""
         if spec.workload.concurrency > 1:
             streams = spec.workload.concurrency
             yield f"The scenario {self.name} has streams of its own: leave out concurrency {streams}."
@@ -162,30 +161,30 @@ class Scenario:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
     def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
-        """What a launch takes beyond one of `single`, whose inferences are timed for `timed_s` at least."""
+        """Estimate how much longer a launch takes than one of `single`, whose inferences are timed for `timed_s`."""
         return 0.0
 
     def search_s(self, latency_ms: float | None) -> float:
-        """What a block measures once before its rounds."""
+        """Estimate how long a block measures once, before its rounds."""
         return 0.0
 
     def max_launch_s(self, latency_ms: float | None) -> float:
-        """What a launch may need where everything is done anew."""
+        """Estimate how long a launch may take where its measuring has to be repeated."""
         return 0.0
 
-    def inputs(self, work: Workload) -> list[Input]:
-        """What launches are given, instead of what the check was fed."""
+    def describe_inputs(self, work: Workload) -> list[Input]:
+        """Describe what launches are fed; empty where they are fed the same inputs as the check pass."""
         return []
 
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """What launches say together, in sentences; empty where it looks for nothing."""
-        return growth.sentence(launched[GROWTH]) if GROWTH in launched else ""
+        """Say in a sentence what the figures of all launches show; empty where the scenario has nothing to say."""
+        return growth.describe_growth(launched[GROWTH]) if GROWTH in launched else ""
 
 
-def options_of(kind: str, options: object, *, example: str) -> dict[str, object]:
-    """The options as a mapping. Raises MatrixProblem."""
+def read_options(kind: str, options: object, *, example: str) -> dict[str, object]:
+    """Copy the options of a scenario with text as keys. Raises MatrixProblem where they are no mapping."""
     if not isinstance(options, Mapping):
         raise MatrixProblem(f"The scenario {kind} has {options!r}: write its options, such as `{example}`.")
     return {str(name): value for name, value in options.items()}

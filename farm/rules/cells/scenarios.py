@@ -1,7 +1,7 @@
-"""The table of scenarios: which there are, how a matrix and the command line spell one, and which a cell has.
+"""The table of scenarios: which there are, how a matrix and the command line write them, and which a cell has.
 
-A cell has one scenario, as one text in its workload: `single`, `fresh:sequence=16+64+random`, `sustained:10`.
-A closed loop, `load:closed=4`, is the workload's own `concurrency`, so that cells of before are the same cells. Pure.
+A workload holds its scenario as one text: `single`, `fresh:sequence=16+64+random`, `sustained:10`. A closed loop,
+`load:closed=4`, is held as the workload's `concurrency`, so that older cells keep their digests. Pure.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 _OWN: Mapping[str, Entry] = {entry.kind: entry for entry in (Single, Fresh, Load, Sustained, Generate)}
 KINDS = tuple(_OWN)
-OUTSIDE = outside_scenarios.group(KINDS).installed()
+OUTSIDE = outside_scenarios.entry_point_group(KINDS).installed()
 ENTRIES: Mapping[str, Entry] = {**_OWN, **{entry.name: entry for entry in OUTSIDE.entries}}
-# how an editor checks what a matrix writes: a text, or one name with its options
+# the JSON schema of a scenario in a matrix: a text, or one name with its options
 SCHEMA: Mapping[str, Any] = {
     "anyOf": [
         {"type": "string", "pattern": rf"^({'|'.join(ENTRIES)})(:.*)?$"},
@@ -40,7 +40,7 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class _Unreadable(Scenario):
-    """One that nobody here can read, of a later release or of a package that is not installed: its text."""
+    """A recorded scenario that cannot be parsed here: of a later release, or of a package that is not installed."""
 
     kind = ""
     written: str
@@ -51,17 +51,17 @@ class _Unreadable(Scenario):
 
 
 def normalise_text(value: object) -> str:
-    """A scenario as a matrix writes it, as its text. Raises MatrixProblem."""
+    """Parse a scenario as a matrix writes it, and write it as text. Raises MatrixProblem."""
     return parse(value).text
 
 
 def parse(value: object) -> Scenario:
-    """A scenario from its text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
+    """Parse a scenario from text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
     is_own = isinstance(value, str) and value.partition(":")[0] in _OWN
     return _parsed_text(value) if is_own else _parsed(value)
 
 
-# each cell of a plan, a run and a document asks for its own again and again
+# every cell of a plan, a run and a document asks for its scenario many times
 @lru_cache(maxsize=1024)
 def _parsed_text(text: object) -> Scenario:
     return _parsed(text)
@@ -74,8 +74,8 @@ def _parsed(value: object) -> Scenario:
     return entry.read(options)
 
 
-def of_text(text: str) -> Scenario:
-    """The scenario of a document, also where nobody here can read it."""
+def parse_recorded(text: str) -> Scenario:
+    """Parse the scenario of a document; one that cannot be parsed here keeps its text and answers nothing else."""
     try:
         return parse(text)
     except MatrixProblem:
@@ -87,14 +87,16 @@ def of_cell(spec: CellSpec) -> Scenario:
 
 
 def of_workload(workload: Workload) -> Scenario:
-    """The same of what it is given alone."""
     if workload.scenario == SINGLE and workload.concurrency > 1:
         return Closed(workload.concurrency)
     return parse(workload.scenario)
 
 
-def text_of(workload: Workload, *, sustained_s: float = 0.0) -> str:
-    """What a document says. `sustained_s`: of its block; before 23 November 2026 cells did not say it themselves."""
+def recorded_text(workload: Workload, *, sustained_s: float = 0.0) -> str:
+    """Write the scenario as a document records it.
+
+    `sustained_s`: of the cell's block, which alone held it before 23 November 2026.
+    """
     found = of_workload(workload)
     return Sustained(sustained_s / 60.0).text if found == Single() and sustained_s > 0 else found.text
 
@@ -107,22 +109,22 @@ def is_single_stream(spec: CellSpec) -> bool:
     return of_cell(spec).is_single_stream and spec.workload.concurrency == 1
 
 
-def order_fields(spec: CellSpec) -> dict[str, object]:
-    """What the runner of a sample is told: the rounds of a cell that works on afterwards are those of `single`."""
-    return of_cell(spec).order_fields(spec.workload)
+def runner_settings(spec: CellSpec) -> dict[str, object]:
+    """Build what the runner of a sample is told; a `sustained` cell gives the same as `single`, whose rounds it has."""
+    return of_cell(spec).runner_settings(spec.workload)
 
 
-def as_workload(given: Mapping[str, object]) -> dict[str, object]:
-    """Fields of a workload, a closed loop as its streams, sequences that are generated at once as its batch."""
+def workload_fields(given: Mapping[str, object]) -> dict[str, object]:
+    """Move what the scenario says of streams or batch into the other fields of a workload. Raises MatrixProblem."""
     return parse(given.get("scenario", SINGLE)).workload_fields(given)
 
 
-def label(text: str) -> str:
-    return of_text(text).label
+def describe(text: str) -> str:
+    return parse_recorded(text).label
 
 
 def _name_and_options(value: object) -> tuple[str, object]:
-    """The name, and its options as a mapping of texts, or what else was written there."""
+    """Split a written scenario into its name and its options, which may still be of any type."""
     if isinstance(value, str):
         name, *options = (part.strip() for part in value.strip().split(":"))
         entry = ENTRIES.get(name)

@@ -12,11 +12,11 @@ from farm.rules.cells.fields import Kind
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
-# Entries that name a file, a library or an address belong to the agent, never to a matrix.
+# the agent sets entries that name a file, a library or an address: a matrix may not
 _NEVER = ("path", "file", "directory", "folder", "library", "external", "address")
 
 
-def _entries(written: object) -> object:
+def _read_config(written: object) -> object:
     is_text = isinstance(written, dict) and not any(
         isinstance(entry, bool) or not isinstance(entry, int | str) for entry in written.values()
     )
@@ -36,16 +36,16 @@ def _key(name: str) -> str:
 
 Config = Annotated[
     Mapping[str, str],
-    BeforeValidator(_entries),
+    BeforeValidator(_read_config),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "integer"]}}),
 ]
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_key, validate_by_name=True, extra="forbid"))
 class SessionSet:
-    """Session options under a name; the number of intra-op threads and the optimisation level are axes of their own."""
+    """Session options under a name, without intra-op threads and optimisation level, which have axes of their own."""
 
-    # files have to name it; a set that stands for a cell's options needs no name
+    # a matrix file has to name its sets; a set that stands for a cell's options needs no name
     name: Annotated[StrictStr, Field(max_length=64, json_schema_extra={"minLength": 1})] = "default"
     execution_mode: Literal["sequential", "parallel"] = "sequential"
     inter_op_threads: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
@@ -56,7 +56,7 @@ class SessionSet:
     config: Config = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, object]:
-        """As a matrix file writes it: what differs from the default."""
+        """Write the set as a matrix file does: its name, and the options that differ from the default."""
         plain: dict[str, object] = {"name": self.name}
         for name in _NAMES:
             value = getattr(self, name)
@@ -83,7 +83,7 @@ def session_set_of(session: SessionSettings, *, name: str) -> SessionSet:
 
 
 def read_session(value: object) -> SessionSet:
-    """The set that a matrix file writes as a mapping with a `name`; the text `default` is the plain set."""
+    """Read a set from a mapping with a `name`, or from the text `default`. Raises MatrixProblem."""
     if value == "default":
         return DEFAULT
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The scenario `single`: one inference after another, and `sustained`, which works on for minutes. Pure."""
+"""The scenarios `single`, one inference after another, and `sustained`, which then goes on for minutes. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ MAX_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 
 @dataclass(frozen=True)
 class Single(Scenario):
-    """One inference after another."""
+    """One inference after another, in one stream or in several. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = SINGLE
     is_plain: ClassVar[bool] = True
 
-    def order_fields(self, work: Workload) -> dict[str, object]:
+    def runner_settings(self, work: Workload) -> dict[str, object]:
         return {"kind": "closed" if work.concurrency > 1 else SINGLE}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
@@ -31,7 +31,7 @@ class Single(Scenario):
 
 @dataclass(frozen=True)
 class Sustained(Single):
-    """`single`, and then the same for minutes in one process; its rounds are those of `single`."""
+    """The rounds of `single`, and after them the same for some minutes in one process."""
 
     kind: ClassVar[str] = "sustained"
     schema: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": MIN_MINUTES, "maximum": MAX_MINUTES}
@@ -56,5 +56,5 @@ class Sustained(Single):
         return f"{self.kind} {self.minutes:g} min"
 
     @property
-    def seconds(self) -> float:
+    def sustained_s(self) -> float:
         return 60.0 * self.minutes

@@ -1,4 +1,4 @@
-"""Sustained mode: how long its points are, and when a curve throttles. Pure."""
+"""Sustained mode: how long the points of its curve are, and when the curve shows throttling. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from farm.rules.wording.numbers import change, percent
 
 POINT_S = 60.0
-# curves too short for points of a minute have so many
+# a curve too short for points of a minute has so many points
 MIN_POINTS = 6
-# slower than the first point by more than this, and to the end, is throttled …
+# a curve throttles where its points stay slower than the first by more than this until the end …
 THROTTLED = 0.05
-# … in so many points at least: one slow minute at the end is no level
+# … in at least so many points: a single slow minute at the end shows no level
 LASTING_POINTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """`after_s`: seconds from the begin until latency left the first point's level for good; None: it did not.
+    """How latency changed along a curve. Changes are fractions of the first point's p50: 0.1 is 10 % slower.
 
-    `change`: of the last points' median against the first point, as a fraction.
+    `after_s`: seconds until latency rose for good; None: it did not. `change`: the median change of the points from
+    there on, or of all points after the first. `lowest`, `highest`: the extreme changes of the whole curve.
     """
 
     after_s: float | None
@@ -32,11 +33,14 @@ def point_seconds(total_s: float) -> float:
 
 
 def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
-    """Whether and when latency rose for good; None for fewer than three points, which show no level."""
+    """Find out whether and when latency rose for good; None for fewer than three points, which show no level.
+
+    `starts_s`: when each point begins; `p50s`: its p50, in any unit.
+    """
     if len(p50s) <= LASTING_POINTS:
         return None
     changes = [p50 / p50s[0] - 1.0 for p50 in p50s]
-    # the points at the end that are all above the first one's level
+    # from here on every point is above the first one's level
     slow_from = len(changes)
     while slow_from > 0 and changes[slow_from - 1] > THROTTLED:
         slow_from -= 1
@@ -50,8 +54,8 @@ def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttl
     )
 
 
-def sentence(found: Throttling | None, *, total_s: float) -> str:
-    """What a curve says, in one sentence."""
+def describe_curve(found: Throttling | None, *, total_s: float) -> str:
+    """Say in one sentence whether a curve of `total_s` seconds throttles; None: it has too few points."""
     span = _duration(total_s)
     if found is None:
         return f"Too few points in {span} to tell a level: sustain it for longer."

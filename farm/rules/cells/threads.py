@@ -1,4 +1,4 @@
-"""Threads that a machine does not have: more than its cores wait for each other and hold up all else."""
+"""Cells that ask for more threads than a machine has cores: they wait for each other and hold up everything else."""
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -8,20 +8,20 @@ from farm.rules.wording.numbers import counted
 
 
 def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
-    """Why a machine of so many logical cores does not measure this cell; None where it does, or nobody counted.
+    """Say why a machine with so many logical cores does not measure this cell; None where it does.
 
-    Sessions that run at once each have threads of their own; those of a device wait for it, and are not multiplied.
+    `cores` of None means that they were not counted: nothing is refused. Sessions that run at once each have threads of
+    their own; those of a device only wait for it, and are not multiplied.
     """
     if cores is None or needed_cores(spec) <= cores:
         return None
-    session, each, streams = spec.session, _threads_per_session(spec), _sessions_at_once(spec)
-    what = "threads" if session.threads == each else "inter-op threads"
+    each, streams = _threads_per_session(spec), _sessions_at_once(spec)
+    what = "thread" if spec.session.threads == each else "inter-op thread"
     if each > cores or streams == 1:
-        asked, less = f"{each} {what}", f"{cores} or fewer"
+        asked, way_out = f"{each} {what}s", f"{cores} or fewer"
     else:
-        asked = f"{counted(streams, 'stream')} of {counted(each, what.removesuffix('s'))}"
-        less = f"{cores // each} or fewer at once"
-    text = f"{asked} on a machine of {cores} cores only wait for each other: ask for {less}."
+        asked, way_out = f"{counted(streams, 'stream')} of {counted(each, what)}", f"{cores // each} or fewer at once"
+    text = f"{asked} on a machine of {cores} cores only wait for each other: ask for {way_out}."
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 

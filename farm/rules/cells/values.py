@@ -1,4 +1,4 @@
-"""Values of a matrix's axes: their types, how a matrix file writes each, and how it reads there. Pure."""
+"""Values of a matrix's axes: their types, how a matrix file writes them, and how sentences do. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class PrecisionChoice:
 
 Shapes = Mapping[str, int]
 Value = int | str | Runtime | ProviderChoice | PrecisionChoice | SessionSet | Shapes
-# a value as a file has it
+# a value as a matrix file writes it
 Plain = int | str | dict[str, object]
 
 
-def plain_of(value: Value) -> Plain:
-    """The value as a matrix file writes it; its axis reads it back."""
+def to_plain(value: Value) -> Plain:
+    """Write a value as a matrix file does, so that its axis can read it back."""
     match value:
         case ProviderChoice(name, options):
             return {"name": name, "options": dict(options)} if options else name
@@ -48,13 +48,13 @@ def plain_of(value: Value) -> Plain:
             return dict(value)
 
 
-def key_of(value: Value) -> str:
-    """The same text for equal values of one axis, and another one for others: many of them cannot be hashed."""
-    return json.dumps(plain_of(value), sort_keys=True)
+def comparison_key(value: Value) -> str:
+    """Make a text that is the same for equal values of an axis and differs for others: many values have no hash."""
+    return json.dumps(to_plain(value), sort_keys=True)
 
 
 def format_value(value: Value) -> str:
-    """The value in a few words."""
+    """Write a value in a few words."""
     match value:
         case bool():
             return "true" if value else "false"

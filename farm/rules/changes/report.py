@@ -19,9 +19,9 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
-from farm.rules.cells.matrices import PlainMatrix, point_of
+from farm.rules.cells.matrices import PlainMatrix, axis_values
 from farm.rules.cells.session_sets import OPTIONS, session_set_of
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.values import to_plain
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
@@ -252,9 +252,9 @@ def _order(case: Case) -> dict[str, object]:
 
 def _matrix(case: Case) -> dict[str, PlainMatrix]:
     """The same point for `onnxfarm bench`. The model in the report is the variant already, so it is taken as it is."""
-    point = point_of(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
+    point = axis_values(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
     said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
-    declared: PlainMatrix = {axis: [plain_of(point[axis])] for axis in ("provider", "session", *said)}
+    declared: PlainMatrix = {axis: [to_plain(point[axis])] for axis in ("provider", "session", *said)}
     return {"matrix": {**declared, "runtime": [str(case.old.runtime), str(case.new.runtime)], "precision": ["fp32"]}}
 
 

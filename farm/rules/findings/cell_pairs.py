@@ -50,7 +50,7 @@ def series_of(cell: Cell) -> str:
     known = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
     # those with other values than their defaults alone: without any the series is the one of before
     later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
-    scenario = scenarios.of_text(cell.scenario).along_axis
+    scenario = scenarios.parse_recorded(cell.scenario).axis_text
     later |= {"scenario": scenario} if scenario != SINGLE else {}
     return digest_json([*known, later] if later else known)[:32]
 

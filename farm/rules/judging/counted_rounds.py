@@ -65,7 +65,7 @@ def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
     found = {
         number: (1000.0 / before, 1000.0 / after)
         for number, (old, new) in _rounds_of_both(evidence, baseline, candidate).items()
-        if (before := RATE.figure_in(old)) and (after := RATE.figure_in(new))
+        if (before := RATE.read_figure(old)) and (after := RATE.read_figure(new))
     }
     return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), both=tuple(found))
 

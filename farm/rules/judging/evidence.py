@@ -130,7 +130,7 @@ class Evidence:
         self, baseline: int, candidate: int, metric: Metric, *, with_disturbed: bool
     ) -> list[tuple[float, float]]:
         olds, news = (
-            self._values_of(arm, metric.figure_in, with_disturbed=with_disturbed) for arm in (baseline, candidate)
+            self._values_of(arm, metric.read_figure, with_disturbed=with_disturbed) for arm in (baseline, candidate)
         )
         return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
 

@@ -176,10 +176,10 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
     a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
     counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
-    told = judge.evidence.pairs_of_rounds(*arms, read=metric.figure_in, numbers=counted.numbers)
+    told = judge.evidence.pairs_of_rounds(*arms, read=metric.read_figure, numbers=counted.numbers)
     if counted.verdict_from != "processor":
         return told, False
-    spent = judge.evidence.pairs_of_rounds(*arms, read=metric.processor_of, numbers=counted.numbers)
+    spent = judge.evidence.pairs_of_rounds(*arms, read=metric.read_processor_time, numbers=counted.numbers)
     return (spent, True) if spent and len(spent) == len(told) else (told, False)
 
 

@@ -110,7 +110,7 @@ def summarise(
 
 def launched_figure(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
     """One figure of one figure a launch, with its interval where its noise is that of launches; None without any."""
-    values = [value for sample in samples if (value := metric.figure_in(sample)) is not None]
+    values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:
         return None
     low, high = (metric.noise != "unknown" and median_interval(values)) or (None, None)

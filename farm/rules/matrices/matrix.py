@@ -22,7 +22,7 @@ from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_provider, read_runtime
 from farm.rules.cells.session_sets import SessionSet
-from farm.rules.cells.values import Value, format_value, key_of, plain_of
+from farm.rules.cells.values import Value, comparison_key, format_value, to_plain
 from farm.rules.matrices.matrix_text import check_characters, read_text
 from farm.rules.matrices.product import Product, Selector
 from farm.rules.matrices.settings import SCHEMAS, Settings, read_settings, with_scenario
@@ -59,11 +59,11 @@ class Matrix(Settings):
     def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
         declared: dict[str, Sequence[object]] = {
-            name: [plain_of(v) for v in values] for name, values in self.axes.items()
+            name: [to_plain(v) for v in values] for name, values in self.axes.items()
         }
         for rule, selectors in (("exclude", self.exclude), ("include", self.include)):
             if selectors:
-                declared[rule] = [{axis: plain_of(v) for axis, v in s.items()} for s in selectors]
+                declared[rule] = [{axis: to_plain(v) for axis, v in s.items()} for s in selectors]
         return {**Settings.as_plain(self), "matrix": declared}
 
 
@@ -223,7 +223,7 @@ def _check_exclude(matrix: Matrix) -> None:
                 raise MatrixProblem(
                     f"exclude entry {place} names the axis {axis!r}, which the matrix does not declare."
                 )
-            if key_of(value) not in places[axis]:
+            if comparison_key(value) not in places[axis]:
                 choice = choice_sentence(axis, format_value(value), [format_value(v) for v in matrix.axes[axis]])
                 raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
 

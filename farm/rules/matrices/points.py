@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.axes import MATRIX_AXES
-from farm.rules.cells.values import Value, format_value, key_of
+from farm.rules.cells.values import Value, comparison_key, format_value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.product import Product
 from farm.rules.runtimes.order import release_order
@@ -82,7 +82,7 @@ class _Scale:
     def place(self, axis: str, value: Value) -> int:
         """Where the value stands on the axis, the first time."""
         places, values = self._places.setdefault(axis, {}), self._values.setdefault(axis, [])
-        if (key := key_of(value)) not in places:
+        if (key := comparison_key(value)) not in places:
             places[key] = len(values)
             values.append(value)
         return places[key]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.base.grouping import group_by
-from farm.rules.cells.values import Value, key_of
+from farm.rules.cells.values import Value, comparison_key
 
 Selector = Mapping[str, Value]
 Index = tuple[NDArray[np.intp], ...]
@@ -17,13 +17,13 @@ class Product:
 
     def __init__(self, axes: Mapping[str, Sequence[Value]]) -> None:
         self.shape = tuple(len(values) for values in axes.values())
-        keys = {name: [key_of(value) for value in values] for name, values in axes.items()}
+        keys = {name: [comparison_key(value) for value in values] for name, values in axes.items()}
         self.places = {name: group_by(range(len(own)), own.__getitem__) for name, own in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
         """The index of the points that match all declared axes of a selector."""
         chosen = [
-            self.places[name].get(key_of(selector[name]), []) if name in selector else range(size)
+            self.places[name].get(comparison_key(selector[name]), []) if name in selector else range(size)
             for name, size in zip(self.places, self.shape, strict=True)
         ]
         return np.ix_(*(np.array(places, dtype=np.intp) for places in chosen))
@@ -32,7 +32,7 @@ class Product:
         """Which points of the product no selector excludes."""
         kept = np.ones(self.shape, dtype=np.bool_)
         # the same entry a thousand times is one
-        different = {frozenset((name, key_of(value)) for name, value in rule.items()): rule for rule in exclude}
+        different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}
         for selector in different.values():
             kept[self.index_of(selector)] = False
         return kept

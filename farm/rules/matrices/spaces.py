@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.runtimes import providers
 
@@ -21,7 +21,7 @@ def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = N
     MatrixProblem."""
     points = [point for name in names for point in _points(name, cores)]
     given = beside or Matrix()
-    more = [dict(zip(given.axes, map(plain_of, values), strict=True)) for values in product(*given.axes.values())]
+    more = [dict(zip(given.axes, map(to_plain, values), strict=True)) for values in product(*given.axes.values())]
     space = parse({"include": [{**point, **values} for values, point in product(more, points)]})
     return replace(given, axes={}, exclude=(), include=space.include)
 

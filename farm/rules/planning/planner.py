@@ -212,7 +212,7 @@ def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
     arm_s = estimates.estimate_arm_s(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
     different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
-    longest_s = max(scenarios.of_cell(spec).seconds for spec in different)
+    longest_s = max(scenarios.of_cell(spec).sustained_s for spec in different)
     longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([spec], matrix, model) for spec in different)
     capacity = blocks.max_arms_for(arm_s + longest_s + longer_s, limit=most)
     return blocks.group_into_blocks(cells, positions=lambda cell: cell.positions, capacity=capacity)
@@ -256,7 +256,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
     once_s = program_s + search_s
     round_s = estimates.extra_launch_s(specs) + _launch_s(specs, matrix, home.model)
     # their scenarios are of one family
-    sustained_s = max(load.seconds for load in loads)
+    sustained_s = max(load.sustained_s for load in loads)
     longer_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",

@@ -184,7 +184,7 @@ class Resolver:
         if (typed := self._parts.get((program, nodes))) is None:
             request, model, recipe = self._request, self._request.model, spec.recipe
             tags = {tag for node in request.fleet or () if node.id in nodes for tag in node.tags}
-            known = recipes.defaults_for(
+            known = recipes.hardware_defaults(
                 spec.provider, tags=tags | (request.machine.tags if request.machine else set())
             )
             samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
@@ -306,7 +306,7 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
         "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
     }
     return {
-        "workload": Workload.model_validate(found | scenarios.as_workload(identity.part_fields(values, "workload")))
+        "workload": Workload.model_validate(found | scenarios.workload_fields(identity.part_fields(values, "workload")))
     }
 
 

@@ -10,7 +10,7 @@ from farm.contract.reasons import ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.commands import matrix_command
 from farm.rules.cells.readers import read_runtime
-from farm.rules.cells.values import ProviderChoice, Value, format_value, plain_of
+from farm.rules.cells.values import ProviderChoice, Value, format_value, to_plain
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
@@ -154,7 +154,7 @@ class WayOutFinder:
 
     def _way(self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec) -> WayOut:
         """A value that only ever gets refused gives way; one that others are measured with stays beside the new one."""
-        said, declared = MATRIX_AXES[axis].of, self._matrix.axes.get(axis, ())
+        said, declared = MATRIX_AXES[axis].value_in, self._matrix.axes.get(axis, ())
         is_in_use = any(point.values.get(axis) == old for _, point in self._cells)
         value = said(after) if value is None and is_in_use else value
         values: list[Value | None] = []
@@ -165,7 +165,7 @@ class WayOutFinder:
         else:
             label = f"Take {_words(axis, value)}" + (f" in place of {_words(axis, old)}" if old is not None else "")
             values = [*(other for other in declared if other != old), value]
-        return WayOut(label=label, axis=axis, values=tuple(plain_of(each) for each in values if each is not None))
+        return WayOut(label=label, axis=axis, values=tuple(to_plain(each) for each in values if each is not None))
 
 
 def apply_way_out(matrix: Matrix, way: WayOut) -> Matrix:

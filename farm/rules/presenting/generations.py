@@ -34,7 +34,7 @@ def has_generation_times(cell: Cell) -> bool:
 
 def generation_of(cell: Cell, times: Times) -> Generation:
     """By the clock that the cell's time per token is told by; of one that `has_generation_times`."""
-    figures, count = cell.figures, scenarios.of_text(cell.scenario).tokens
+    figures, count = cell.figures, scenarios.parse_recorded(cell.scenario).new_tokens
     is_processor = cell.id in times.by_processor and TTFT_CPU in figures
     choosing = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value
     each = times.with_compared_time(cell).p50_ms if is_processor else figures[TPOT].value

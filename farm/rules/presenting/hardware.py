@@ -11,7 +11,7 @@ from typing import Literal
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
-from farm.rules.cells.metrics import items_of_processor_time
+from farm.rules.cells.metrics import items_per_cpu_second
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -49,7 +49,7 @@ class Measured:
 
     @property
     def are_items_of_processor(self) -> bool:
-        return self.is_processor and items_of_processor_time(self.cell) is not None
+        return self.is_processor and items_per_cpu_second(self.cell) is not None
 
     @property
     def tag(self) -> str:

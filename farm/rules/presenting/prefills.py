@@ -14,7 +14,7 @@ ITEMS_NOTE = "new tokens of all sequences, worked out from the time of one, with
 
 
 def is_generated(cell: Cell) -> bool:
-    return scenarios.of_text(cell.scenario).takes_prompts
+    return scenarios.parse_recorded(cell.scenario).takes_prompts
 
 
 def prefill_of(comparison: Comparison) -> MetricChange | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells.metrics import BY_NAME, JUDGED, items_of_processor_time
+from farm.rules.cells.metrics import BY_NAME, JUDGED, items_per_cpu_second
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, items_of
@@ -73,7 +73,7 @@ class Times:
             "p50_ci_ms": median_interval(cell.cpu_samples_ms),
             "samples_ms": cell.cpu_samples_ms,
         }
-        if (items := items_of_processor_time(cell)) is not None:
+        if (items := items_per_cpu_second(cell)) is not None:
             changed["throughput"] = items
         return cell.model_copy(update=changed)
 
@@ -95,7 +95,7 @@ class Times:
         if name == JUDGED.name:
             return cell.id in self.by_processor
         if name == ITEMS:
-            return cell.id in self.by_processor and items_of_processor_time(cell) is not None
+            return cell.id in self.by_processor and items_per_cpu_second(cell) is not None
         found = self.launched.get(cell.id, {}).get(name)
         return found is not None and found.is_processor
 
@@ -137,7 +137,7 @@ def heading_of(text: str, by_processor: Sequence[bool], *, is_p50: bool = False)
 
 
 def items_words(cell: Cell, *, is_processor: bool) -> str:
-    is_of_it = is_processor and items_of_processor_time(cell) is not None
+    is_of_it = is_processor and items_per_cpu_second(cell) is not None
     return f"{items_of(cell)} items/s{' of CPU time' if is_of_it else ''}"
 
 

@@ -25,8 +25,8 @@ def listed(
     launches = 1 if summary is None else len(summary.launched[JUDGED.name].samples)
     found = [
         _carried(metric, check, summary)
-        if metric.is_carried and metric.worked_out is None
-        else _own(metric, cell, launches=launches if metric.name in timed or metric.worked_out else 1)
+        if metric.is_under_metrics and metric.derive is None
+        else _own(metric, cell, launches=launches if metric.name in timed or metric.derive else 1)
         for metric in metrics.METRICS
     ]
     return sorted((metric for metric in found if metric is not None), key=lambda metric: metric.name != headline)
@@ -37,7 +37,7 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
     if metric.summary is not None:
         figure = None if summary is None else summary.launched.get(metric.name)
         return None if figure is None else CellMetric.from_figure(metric.name, figure)
-    value = None if check is None else metric.figure_in(check)
+    value = None if check is None else metric.read_figure(check)
     if value is None:
         return None
     return CellMetric.from_figure(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))

@@ -125,7 +125,7 @@ def _measured_cell(
         "repeat_command": repeat_command(
             arm.spec, record.model_of(arm.spec).main, tolerances=_own_tolerances(block.block.tolerances, check)
         ),
-        "parity": judged if draws else phases.with_answers(judged, summary, what=scenario.answers),
+        "parity": judged if draws else phases.with_answers(judged, summary, what=scenario.differing_phrase),
         "engines": parities.engines_of(
             arm,
             evidence.engines,
@@ -156,9 +156,9 @@ def _identity(
         "model": model.name,
         "model_sha256": model.main_sha256,
         "uploaded": model.uploaded if spec.recipe.precision == "fp32" else "",
-        "inputs": scenarios.of_cell(spec).inputs(spec.workload) or inputs_of(spec, model),
+        "inputs": scenarios.of_cell(spec).describe_inputs(spec.workload) or inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.provider_of(spec.provider))),
-        **identity.fields_of(
+        **identity.document_fields(
             spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s
         ),
     }
@@ -169,7 +169,7 @@ def _numbers(summary: CellSummary | None) -> dict[str, object]:
         return {}
     found: dict[str, object] = {name: getattr(summary, name) for name in _SUMMARISED}
     for name, figure in summary.launched.items():
-        found |= metrics.BY_NAME[name].cell_fields(figure)
+        found |= metrics.BY_NAME[name].document_fields(figure)
     return found
 
 
@@ -204,7 +204,7 @@ def _sustained(arm: Arm, evidence: Evidence) -> doc_cells.Sustained | None:
     return doc_cells.Sustained(
         points=points,
         throttle_s=found.after_s if found else None,
-        text=sustained.sentence(found, total_s=points[-1].at_s + points[-1].span_s) if points else "",
+        text=sustained.describe_curve(found, total_s=points[-1].at_s + points[-1].span_s) if points else "",
         reason=report.reason,
     )
 

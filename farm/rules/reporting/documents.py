@@ -118,7 +118,7 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
         return ""
     arms = planned.baseline, planned.candidate
     old, new = (
-        [count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.figure_in(sample))] for arm in arms
+        [count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.read_figure(sample))] for arm in arms
     )
     return work.sentence(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
 

@@ -58,7 +58,7 @@ def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Gener
     """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
     scored = _scored(sample, other, arm.spec)
-    is_drawn, is_other = scenarios.of_cell(arm.spec).draws, sample.tokens != other.tokens
+    is_drawn, is_other = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
     said = [
         streams.difference_sentence(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)
     ]

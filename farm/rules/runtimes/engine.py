@@ -16,7 +16,7 @@ from farm.rules.runtimes.models import ModelFacts
 class Launched(Protocol):
     """What an engine is asked of a scenario.
 
-    `context`: tokens that a model holds at once; `drawn_tokens`: those that a launch draws.
+    `context_tokens`: how many the model holds at once; `drawn_tokens`: how many a launch draws at random.
     """
 
     @property
@@ -24,7 +24,7 @@ class Launched(Protocol):
     @property
     def takes_prompts(self) -> bool: ...
     @property
-    def context(self) -> int: ...
+    def context_tokens(self) -> int: ...
     @property
     def drawn_tokens(self) -> int: ...
 

@@ -45,10 +45,10 @@ class _Genai(OnnxRuntime):
             )
         elif told.problem:
             yield not_loaded(told.problem)
-        elif scenario.context > told.context:
+        elif scenario.context_tokens > told.context:
             yield not_loaded(
                 f"The context of {model.name} is {told.context:,} tokens in {CONFIG}: prompt and new tokens are "
-                f"{scenario.context:,}, ask for fewer."
+                f"{scenario.context_tokens:,}, ask for fewer."
             )
         if not scenario.takes_prompts:
             yield unsupported(

@@ -8,8 +8,8 @@ from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Goal, LeftSetting
 from farm.rules.cells import label
-from farm.rules.cells.identity import fields_of
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.identity import document_fields
+from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning.plans import Plan, PlannedBlock, PlannedComparison
@@ -36,7 +36,7 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     refused = [
         LeftSetting(
             label=", ".join(point.labels.values()),
-            settings={axis: plain_of(value) for axis, value in points[places[_key(point.positions)]].values.items()},
+            settings={axis: to_plain(value) for axis, value in points[places[_key(point.positions)]].values.items()},
             why="refused",
             text=point.reason.text,
         )
@@ -59,7 +59,7 @@ def _key(positions: Any) -> frozenset[tuple[str, int]]:
 
 def _cell(spec: CellSpec, session: str) -> Cell:
     known = {"id": spec.digest, "model_sha256": spec.artifact_sha256, "status": "done"}
-    return Cell.model_validate(fields_of(spec, opset=None, session=session) | known)
+    return Cell.model_validate(document_fields(spec, opset=None, session=session) | known)
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Found, FoundSetting, Goal, LeftSetting
-from farm.rules.cells.values import plain_of
+from farm.rules.cells.values import to_plain
 from farm.rules.presenting.session_code import javascript_code, session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
@@ -106,7 +106,7 @@ def _elsewhere(setting: FoundSetting) -> str:
 
 
 def plain_settings(contender: Contender) -> dict[str, object]:
-    return {axis: plain_of(value) for axis, value in contender.values.items()}
+    return {axis: to_plain(value) for axis, value in contender.values.items()}
 
 
 def _setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSetting:

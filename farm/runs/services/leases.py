@@ -133,7 +133,7 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
         ACCURACIES: (f"the accuracy metric {metric!r}", metric not in FIRST_METRICS),
         SCENARIOS: (
             f"the scenario {work.scenario!r}",
-            work.scenario != SINGLE and not scenarios.of_cell(order.cell).seconds,
+            work.scenario != SINGLE and not scenarios.of_cell(order.cell).sustained_s,
         ),
     }
     for word, (what, is_asked) in asked.items():

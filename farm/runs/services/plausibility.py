@@ -167,7 +167,7 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     spec = block.arms[place.arm].spec
     if place.sample.phases and scenarios.is_plain(spec):
         raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
-    if len(place.sample.tokens) != scenarios.of_cell(spec).tokens:
+    if len(place.sample.tokens) != scenarios.of_cell(spec).new_tokens:
         raise _implausible(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
     problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
     if problem is not None:

@@ -7,7 +7,7 @@ import pytest
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes
-from farm.rules.cells.axis import NO_DEFAULT, Axis, Declared, declare_from_field
+from farm.rules.cells.axis import NO_DEFAULT, Axis, MatrixAxis, declare_from_field
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import format_value
 
@@ -16,7 +16,7 @@ PATTERN = Axis(
 )
 
 
-def declared(axis: Axis) -> Declared:
+def declared(axis: Axis) -> MatrixAxis:
     assert axis.declared is not None
     return axis.declared
 
@@ -41,13 +41,13 @@ def test_a_flag_reads_as_on_and_off_with_its_heading() -> None:
     off, on = with_field(memory_pattern=False), with_field(memory_pattern=True)
     assert (PATTERN.short(off), PATTERN.label(off)) == ("off", "memory pattern off")
     assert (PATTERN.short(on), PATTERN.is_default(on), PATTERN.is_default(off)) == ("on", True, False)
-    assert sorted([on, off], key=PATTERN.order) == [off, on]
+    assert sorted([on, off], key=PATTERN.sort_key) == [off, on]
 
 
 def test_a_name_of_two_words_is_a_field_with_an_underscore() -> None:
     assert (declared(PATTERN).field, PATTERN.fields) == ("memory_pattern", ("memory_pattern",))
     spec = SimpleNamespace(session=SimpleNamespace(memory_pattern=False))
-    assert declared(PATTERN).of(cast(Any, spec)) is False
+    assert declared(PATTERN).value_in(cast(Any, spec)) is False
 
 
 def test_kinds_know_examples_of_their_values() -> None:

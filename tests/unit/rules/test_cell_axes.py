@@ -13,7 +13,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import axes, label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, NO_DEFAULT, Axis
-from farm.rules.cells.matrices import matrix_of
+from farm.rules.cells.matrices import build_matrix
 from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
@@ -136,8 +136,8 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
             threads=4, optimization="basic", spinning=False, policy="prefer-npu", memory_limit_mb=64, call="run"
         ),
     )  # fmt: skip
-    assert set(matrix_of([spec])) == set(MATRIX_AXES)
-    assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {
+    assert set(build_matrix([spec])) == set(MATRIX_AXES)
+    assert set(build_matrix([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {
         axis.name for axis in AXES if axis.is_setting and axis.default is NO_DEFAULT and axis.name != "model"
     }
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dashboard.reading.copies import matrix_text
 from farm.contract.cells import CellSpec
-from farm.rules.cells.matrices import matrix_of
+from farm.rules.cells.matrices import build_matrix
 from farm.rules.matrices import matrix
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning import planner
@@ -90,7 +90,7 @@ def test_cells_that_make_a_product_are_written_as_axes() -> None:
         "precision": ["fp32"],
         "threads": [1],
     }
-    assert "include" in matrix_of(cells[:3])
+    assert "include" in build_matrix(cells[:3])
 
 
 def test_a_session_set_keeps_its_name_unless_another_one_has_it() -> None:

@@ -117,8 +117,8 @@ def test_inputs_of_a_matrix_that_cannot_be_meant_are_refused(inputs: object) -> 
 @pytest.mark.parametrize(("text", "words"), [("what?", "what"), ("size:" + "x" * 200, "205 characters")])
 def test_a_text_of_a_strangers_process_is_checked(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        fills.check(text)
-    fills.check("0..9")
+        fills.check_text(text)
+    fills.check_text("0..9")
 
 
 def test_a_matrix_without_inputs_tolerances_and_a_wish_has_none() -> None:

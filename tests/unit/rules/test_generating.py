@@ -65,8 +65,8 @@ def test_other_options_are_refused_in_one_sentence(written: object, words: str) 
 
 def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> None:
     cell = spec(scenario="generate:prompt=16:new=8", seed=7)
-    assert scenarios.order_fields(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
-    assert scenarios.label("generate:prompt=16:new=8") == "prompt 16, 8 new"
+    assert scenarios.runner_settings(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
+    assert scenarios.describe("generate:prompt=16:new=8") == "prompt 16, 8 new"
     assert (scenarios.is_plain(cell), scenarios.is_single_stream(cell), scenarios.of_cell(cell).takes_prompts) == (
         False,
         True,
@@ -77,14 +77,21 @@ def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> No
 def test_the_runner_is_told_how_tokens_are_drawn_and_for_how_many_sequences() -> None:
     cell = spec(scenario="generate:prompt=16:new=8:sampling=top-p=0.9:temperature=0.8:seed=3", seed=7, batch=4)
     drawn = {"sampling": "top-p", "limit": 0.9, "temperature": 0.8}
-    assert scenarios.order_fields(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 3, **drawn, "batch": 4}
+    assert scenarios.runner_settings(cell) == {
+        "kind": "generate",
+        "prompt": 16,
+        "new": 8,
+        "seed": 3,
+        **drawn,
+        "batch": 4,
+    }
     label = "prompt 128, 64 new, top-p 0.9, temperature 0.8, seed 3"
-    assert scenarios.label("generate:sampling=top-p=0.9:temperature=0.8:seed=3") == label
-    assert scenarios.label("generate:sampling=top-k=40") == "prompt 128, 64 new, top-k 40"
+    assert scenarios.describe("generate:sampling=top-p=0.9:temperature=0.8:seed=3") == label
+    assert scenarios.describe("generate:sampling=top-k=40") == "prompt 128, 64 new, top-k 40"
 
 
 def test_sequences_at_once_are_the_batch_of_the_cell() -> None:
-    given = scenarios.as_workload({"scenario": "generate:prompt=16:new=8:batch=4"})
+    given = scenarios.workload_fields({"scenario": "generate:prompt=16:new=8:batch=4"})
     assert given == {"scenario": "generate:prompt=16:new=8", "batch": 4}
     declared = {"runtime": "1.31.1", "scenario": ["generate", "generate:batch=4"]}
     assert matrix.parse(declared).axes["scenario"][1] == "generate:new=64:batch=4"

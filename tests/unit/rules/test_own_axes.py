@@ -12,10 +12,10 @@ from dashboard.reading.copies import matrix_text
 from dashboard.views import new_run
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
-from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
+from farm.rules.cells.axes import BY_NAME, OWN_AXES, MatrixAxis
 from farm.rules.cells.commands import repeat_command
-from farm.rules.cells.identity import fields_of
-from farm.rules.cells.values import format_value, plain_of
+from farm.rules.cells.identity import document_fields
+from farm.rules.cells.values import format_value, to_plain
 from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix
 from onnxfarm.commands.bench import bench
@@ -26,26 +26,26 @@ from worker.runner.order import Order
 every_own_axis = pytest.mark.parametrize("axis", OWN_AXES, ids=[axis.name for axis in OWN_AXES])
 
 
-def plain(axis: Declared) -> Any:
+def plain(axis: MatrixAxis) -> Any:
     """Another value than the default, as a matrix has it."""
     return OTHERS[axis.name][0][axis.field]
 
 
-def spec_with(axis: Declared) -> CellSpec:
+def spec_with(axis: MatrixAxis) -> CellSpec:
     (spec,) = cells_of({"runtime": "1.31.1", axis.name: [plain(axis)]})
     return spec
 
 
 @every_own_axis
-def test_a_matrix_gives_it_to_the_cell_which_has_another_digest_by_it(axis: Declared) -> None:
+def test_a_matrix_gives_it_to_the_cell_which_has_another_digest_by_it(axis: MatrixAxis) -> None:
     spec = spec_with(axis)
-    assert axis.of(spec) == plain(axis)
+    assert axis.value_in(spec) == plain(axis)
     assert digests([spec]).isdisjoint(digests(cells_of({"runtime": "1.31.1"})))
     assert CellSpec.model_validate_json(spec.model_dump_json()).digest == spec.digest
 
 
 @every_own_axis
-def test_a_matrix_reads_back_what_it_writes_under_the_key_of_its_schema(axis: Declared) -> None:
+def test_a_matrix_reads_back_what_it_writes_under_the_key_of_its_schema(axis: MatrixAxis) -> None:
     declared = matrix.parse({axis.name: [plain(axis)]})
     assert matrix.parse(json.dumps(declared.as_plain())) == declared
     assert matrix.parse({axis.field: format_value(plain(axis))}) == declared
@@ -57,7 +57,7 @@ def test_a_matrix_reads_back_what_it_writes_under_the_key_of_its_schema(axis: De
 
 
 @every_own_axis
-def test_copied_matrices_and_the_repeat_command_say_it(axis: Declared) -> None:
+def test_copied_matrices_and_the_repeat_command_say_it(axis: MatrixAxis) -> None:
     spec = spec_with(axis)
     assert digests(cells_of(copied([spec]))) == digests([spec])
     assert f"{axis.name}:" in matrix_text([(spec, "")])
@@ -66,13 +66,13 @@ def test_copied_matrices_and_the_repeat_command_say_it(axis: Declared) -> None:
 
 
 @every_own_axis
-def test_bench_has_an_option_for_it(axis: Declared) -> None:
+def test_bench_has_an_option_for_it(axis: MatrixAxis) -> None:
     assert axis.field in inspect.signature(bench).parameters
 
 
 @every_own_axis
-def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
-    known = cell().model_dump(mode="json") | fields_of(spec_with(axis), opset=17, session="default")
+def test_documents_say_it_and_pages_show_it(axis: MatrixAxis) -> None:
+    known = cell().model_dump(mode="json") | document_fields(spec_with(axis), opset=17, session="default")
     written = json.loads(Cell.model_validate(known).model_dump_json())
     assert written[axis.field] == plain(axis)
     read = Cell.model_validate(written)
@@ -81,15 +81,15 @@ def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
 
 
 @every_own_axis
-def test_the_form_of_a_matrix_has_a_field_for_it(axis: Declared) -> None:
+def test_the_form_of_a_matrix_has_a_field_for_it(axis: MatrixAxis) -> None:
     form = new_run.form_of(json.dumps({axis.name: [plain(axis)]}))
     (field,) = [one for one in form.fields if one.name == axis.name]
     assert (field.value, field.is_text) == (format_value(plain(axis)), True)
-    assert format_value(plain(axis)) in watches.matrix_words({axis.name: [plain_of(plain(axis))]})
+    assert format_value(plain(axis)) in watches.matrix_words({axis.name: [to_plain(plain(axis))]})
 
 
 @every_own_axis
-def test_the_runner_takes_it_in_its_order(axis: Declared) -> None:
+def test_the_runner_takes_it_in_its_order(axis: MatrixAxis) -> None:
     spec = spec_with(axis)
     order = {"version": 1, "kind": "check", "model": "m", "inputs": "i", "provider": spec.provider}
     read = Order.from_json({**order, "session": spec.session.model_dump(mode="json")})

@@ -84,14 +84,14 @@ def test_prompts_of_another_digest_or_length_are_refused_in_a_sentence() -> None
 
 def test_a_cell_says_what_it_was_given_in_its_label_its_command_and_its_inputs() -> None:
     spec = planned("generate:new=8").blocks[0].arms[0].spec
-    assert scenarios.label(spec.workload.scenario) == "given prompt of 37, 8 new"
+    assert scenarios.describe(spec.workload.scenario) == "given prompt of 37, 8 new"
     assert "--prompts prompts.npz" in repeat_command(spec, "model.onnx")
-    assert scenarios.order_fields(spec)["given"] == GIVEN
-    (told,) = scenarios.of_cell(spec).inputs(spec.workload)
+    assert scenarios.runner_settings(spec)["given"] == GIVEN
+    (told,) = scenarios.of_cell(spec).describe_inputs(spec.workload)
     assert (told.shape, told.made_by) == ([1, 37], "token ids that were given (prompts.npz)")
     drawn = planned("generate:prompt=16:new=8").blocks[0].arms[0].spec
     assert "--prompts" not in repeat_command(drawn, "model.onnx")
-    assert "given" not in scenarios.order_fields(drawn)
+    assert "given" not in scenarios.runner_settings(drawn)
 
 
 def test_a_prompt_and_new_tokens_beyond_the_context_are_refused_where_it_is_known() -> None:

@@ -39,7 +39,7 @@ def test_every_precision_is_planned_as_it_is_written_and_reads_back(text):
     assert matrix.parse(read.as_plain()) == read
     assert matrix.parse(json.dumps(read.as_plain())) == read
     (choice,) = read.axes["precision"]
-    assert recipes.read_text(recipes.format_precision(choice.precision, choice.options)) == (
+    assert recipes.parse_precision(recipes.format_precision(choice.precision, choice.options)) == (
         choice.precision,
         choice.options,
     )
@@ -65,7 +65,7 @@ def test_the_published_schema_takes_the_short_form_and_names_every_option():
     short, full = matrix.json_schema()["properties"]["precision"]["anyOf"][0]["anyOf"]
     assert all(re.search(short["pattern"], text) for text in EVERY)
     assert not any(re.search(short["pattern"], text) for text in ("fp31", "int8-qdq:", "int8-qdq: per-channel", "int8"))
-    named = {option for text in EVERY for option in recipes.read_text(text)[1]}
+    named = {option for text in EVERY for option in recipes.parse_precision(text)[1]}
     assert set(full["properties"]["options"]["properties"]) >= named
 
 
@@ -148,7 +148,7 @@ def test_a_fleet_of_both_kinds_gets_unsigned_activations_and_one_machine_its_own
     ],
 )
 def test_some_providers_take_one_kind_of_numbers_only(provider, options):
-    assert recipes.defaults_for(provider, tags={"arm"}) == options
+    assert recipes.hardware_defaults(provider, tags={"arm"}) == options
 
 
 def test_only_static_recipes_depend_on_hardware_and_data():
@@ -159,8 +159,8 @@ def test_only_static_recipes_depend_on_hardware_and_data():
 def test_calibration_data_tell_recipes_apart_and_random_ones_are_named():
     drawn, given = recipe_of("int8-qdq"), recipe_of("int8-qdq", calibration_sha256=SAMPLES)
     assert drawn != given
-    assert recipes.label(drawn) == "int8-qdq:activation=uint8, random calibration data"
-    assert recipes.label(given) == "int8-qdq:activation=uint8, calibration data dddddddd"
+    assert recipes.describe_recipe(drawn) == "int8-qdq:activation=uint8, random calibration data"
+    assert recipes.describe_recipe(given) == "int8-qdq:activation=uint8, calibration data dddddddd"
     assert recipes.variant_options(drawn) == recipes.variant_options(given) == {"activation": "uint8"}
 
 
@@ -174,7 +174,7 @@ def test_calibration_data_tell_recipes_apart_and_random_ones_are_named():
     ],
 )
 def test_a_recipe_in_words(recipe, words):
-    assert recipes.label(recipe) == words
+    assert recipes.describe_recipe(recipe) == words
 
 
 @pytest.mark.parametrize(

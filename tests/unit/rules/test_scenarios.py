@@ -111,7 +111,7 @@ def test_what_is_no_scenario_is_refused_in_one_sentence(written: object, words: 
     ],
 )
 def test_a_scenario_is_told_in_words(text: str, words: str) -> None:
-    assert scenarios.label(text) == words
+    assert scenarios.describe(text) == words
 
 
 def spec(**work: Any) -> CellSpec:
@@ -123,9 +123,9 @@ def test_streams_are_a_closed_loop_and_the_same_cell_however_they_are_spelled() 
     (old,) = cells_of({"runtime": "1.31.1", "concurrency": 4})
     (new,) = cells_of({"runtime": "1.31.1", "scenario": "load:closed=4"})
     assert old == new
-    assert scenarios.of_cell(new).text == scenarios.text_of(new.workload) == "load:closed=4"
-    assert (scenarios.order_fields(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
-    assert (scenarios.order_fields(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
+    assert scenarios.of_cell(new).text == scenarios.recorded_text(new.workload) == "load:closed=4"
+    assert (scenarios.runner_settings(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
+    assert (scenarios.runner_settings(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
 
 
 def test_streams_are_said_once() -> None:
@@ -147,8 +147,8 @@ def test_minutes_beside_the_axes_are_a_scenario_and_not_said_twice() -> None:
 
 
 def test_a_document_of_before_says_what_its_block_worked_on_for() -> None:
-    assert scenarios.text_of(Workload(), sustained_s=600.0) == "sustained:10"
-    assert scenarios.text_of(Workload()) == "single"
+    assert scenarios.recorded_text(Workload(), sustained_s=600.0) == "sustained:10"
+    assert scenarios.recorded_text(Workload()) == "single"
 
 
 def test_single_changes_no_digest_and_no_message() -> None:
@@ -192,7 +192,7 @@ def test_a_plan_knows_the_minutes_of_fresh_inputs() -> None:
 
 def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> None:
     made = {"ids": "0..99", "places": "positions", "length": "size:seq"}
-    order = scenarios.order_fields(spec(scenario="fresh:sets=16:seq=16+random", seed=7, inputs=made))
+    order = scenarios.runner_settings(spec(scenario="fresh:sets=16:seq=16+random", seed=7, inputs=made))
     assert order == {
         "kind": "fresh", "sets": 16, "seed": 7, "shapes": {"seq": [16, "random"]},
         "made": {"places": "positions", "length": "size:seq"},
@@ -257,7 +257,7 @@ def test_fresh_takes_dynamic_dimensions_and_the_batch_by_its_name() -> None:
     ],
 )
 def test_growth_is_told_with_its_interval(figure: dict[str, float], words: str) -> None:
-    assert growth.sentence(Figure.model_validate(figure)).startswith(words)
+    assert growth.describe_growth(Figure.model_validate(figure)).startswith(words)
 
 
 def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> None:
@@ -273,7 +273,7 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
     summary = summarise(samples)
     more = summarise([*samples, *samples])
     assert phases.text_of(more, Fresh(), []).startswith("Memory grows by 2.00 MiB")
-    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Fresh().answers)
+    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Fresh().differing_phrase)
     assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
     quiet = summarise([launch(1.0, 0.0)])
     assert phases.with_answers(Parity(), quiet, what="") == phases.with_answers(Parity(), None, what="") == Parity()
@@ -282,7 +282,7 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
 
 def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
     loaded = spec(scenario="load:bound=20ms:streams=4:sessions=each", seed=3)
-    assert scenarios.order_fields(loaded) == {
+    assert scenarios.runner_settings(loaded) == {
         "kind": "load", "rate": None, "bound_ms": 20.0, "streams": 4, "sessions": "each", "rates": [], "seed": 3,
         "made": {},
     }  # fmt: skip
@@ -296,11 +296,11 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
 def test_each_scenario_answers_for_itself() -> None:
     loaded, generating, plain = map(scenarios.parse, ("load:bound=20ms", "generate:new=8", "single"))
     assert (loaded.bound_ms, generating.bound_ms, plain.bound_ms) == (20.0, None, None)
-    assert generating.answers == "of the later generations of a launch"
+    assert generating.differing_phrase == "of the later generations of a launch"
     assert generating.short == "prompt 128, 8 new"
-    assert (loaded.tokens, generating.tokens, plain.tokens) == (0, 8, 0)
+    assert (loaded.new_tokens, generating.new_tokens, plain.new_tokens) == (0, 8, 0)
     drawing = scenarios.parse("generate:new=8:sampling=top-k=40")
-    assert [(one.draws, one.drawn_tokens) for one in (plain, generating, drawing)] == [
+    assert [(one.draws_tokens, one.drawn_tokens) for one in (plain, generating, drawing)] == [
         (False, 0),
         (False, 0),
         (True, 56),

@@ -60,7 +60,7 @@ def test_a_document_of_single_is_the_one_of_before_but_for_its_metrics() -> None
     now = document()
     assert without_added(now.to_json()) == without_added(BEFORE.read_text(encoding="utf-8"))
     assert [metric.name for metric in now.cells[0].metrics] == NAMES
-    assert [metric.name for metric in now.cells[0].metrics if BY_NAME[metric.name].is_carried] == [
+    assert [metric.name for metric in now.cells[0].metrics if BY_NAME[metric.name].is_under_metrics] == [
         CARRIED[0],
         WORKED_OUT,
         CARRIED[1],
@@ -85,7 +85,7 @@ def test_a_metric_that_is_a_key_of_the_cell_stands_in_the_list_as_it_stands_ther
         own = [one for one in cell.metrics if one.name not in (*CARRIED, WORKED_OUT)]
         assert {one.name: one.value for one in own} == {one.name: getattr(cell, one.name) for one in own}
         missing = [
-            one.name for one in METRICS if one.better and not one.is_carried and cell.find_metric(one.name) is None
+            one.name for one in METRICS if one.better and not one.is_under_metrics and cell.find_metric(one.name) is None
         ]
         assert {getattr(cell, name) for name in missing} == {None}
         p50 = cell.metrics[0]

@@ -13,7 +13,7 @@ MINUTES = [60.0 * number for number in range(8)]
 
 def said(*p50s: float) -> tuple[float | None, str]:
     found = sustained.find_throttling(MINUTES[: len(p50s)], p50s)
-    return (found.after_s if found else None), sustained.sentence(found, total_s=60.0 * len(p50s))
+    return (found.after_s if found else None), sustained.describe_curve(found, total_s=60.0 * len(p50s))
 
 
 @pytest.mark.parametrize(("total_s", "point_s"), [(600.0, 60.0), (360.0, 60.0), (180.0, 30.0), (6.0, 1.0)])

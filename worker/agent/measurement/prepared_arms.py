@@ -37,7 +37,7 @@ class PreparedArm:
     @property
     def words(self) -> str:
         cell = self.order.cell
-        return f"{cell.runtime}, {recipes.label(cell.recipe) or 'as uploaded'}, arm {self.arm}"
+        return f"{cell.runtime}, {recipes.describe_recipe(cell.recipe) or 'as uploaded'}, arm {self.arm}"
 
     @property
     def engines(self) -> Path:

@@ -151,7 +151,7 @@ class Sampler:
         return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
     def _scenario(self, arm: PreparedArm) -> dict[str, object]:
-        settings = scenarios.order_fields(arm.order.cell)
+        settings = scenarios.runner_settings(arm.order.cell)
         return {**settings, "rates": self.rates.find(arm)} if "rates" in settings else settings
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:

@@ -120,7 +120,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
     if scenarios.of_cell(arm.order.cell).takes_prompts:
-        order["scenario"] = scenarios.order_fields(arm.order.cell)
+        order["scenario"] = scenarios.runner_settings(arm.order.cell)
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:
         return Profiled(arm=arm, trace_round=trace_round, reason=answer.reason, folder=folder)
