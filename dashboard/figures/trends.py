@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, empty_figure, thinned
-from farm.rules.comparing.quantities import judged_value
+from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 
@@ -66,7 +66,7 @@ class Line:
 
     def verdict(self, spot: Spot) -> str:
         is_open = spot.outcome == "undecided"
-        return judged_value(spot.ratio, spot.low, spot.high, is_open=is_open, words=self.words)
+        return judge_series_value(spot.ratio, spot.low, spot.high, is_open=is_open, words=self.words)
 
     def told(self, spot: Spot) -> str:
         """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""

@@ -9,7 +9,7 @@ from dashboard import axes
 from dashboard.figures.trends import series_key
 from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
 from dashboard.reading.trends import series_address
-from farm.rules.comparing.quantities import judged_value
+from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, is_change, sign_of
@@ -88,7 +88,7 @@ def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     if worst.release == worst.reference:
         return Place(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
     is_open = worst.outcome == "undecided"
-    verdict = judged_value(worst.ratio, worst.low, worst.high, is_open=is_open, words=numbers.TIMES)
+    verdict = judge_series_value(worst.ratio, worst.low, worst.high, is_open=is_open, words=numbers.TIMES)
     sign = sign_of(verdict)
     if not is_change(verdict):
         return Place(href, sign=sign, tone="", title=title)

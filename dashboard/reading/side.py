@@ -14,7 +14,7 @@ from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, is_same_model, items_factor
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes, sentences, simulated
 from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -193,7 +193,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
 
 def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
     is_one_run = base.run_id == other.run_id
-    paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
+    paired = comparison_between(index_by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
         is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
         is_one_machine = base.device == other.device != ""

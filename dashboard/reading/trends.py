@@ -18,7 +18,7 @@ from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
-from farm.rules.comparing.quantities import judged_value
+from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.presenting.tables import Column, Entry, Number, Spark, Table, counted, verdict_entry
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
@@ -249,7 +249,7 @@ def standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
 def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     slowest = max(lines, key=lambda line: line[-1][8])
     _, watch, distribution, reference, series, node, label, release, ratio, low, high, outcome = slowest[-1]
-    verdict = judged_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
+    verdict = judge_series_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
     of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
     return Standing(
         spark=spark([row[8] for row in slowest]),

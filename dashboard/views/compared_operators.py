@@ -20,7 +20,7 @@ from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting.called_operators import operator_sides
 from farm.rules.presenting.fusions import GraphChange, graph_changes, graph_diff
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, written
@@ -298,8 +298,11 @@ def paired(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
     """Each cell but the base compared with the base, with operators; None where no block measured both."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
-    known = by_sides(selectors.comparisons_of(run, name=base.cell.id))
-    return [between(known, base.cell.id, other.cell.id) if other.run_id == base.run_id else None for other in others]
+    known = index_by_sides(selectors.comparisons_of(run, name=base.cell.id))
+    return [
+        comparison_between(known, base.cell.id, other.cell.id) if other.run_id == base.run_id else None
+        for other in others
+    ]
 
 
 def panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:

@@ -118,7 +118,7 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
         raise Usage(
             f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
         )
-    differing = confounders.confounders(before.machine, after.machine)
+    differing = confounders.find_confounders(before.machine, after.machine)
     judged = judge([_arms(match, old=old, new=new) for match in matches], margin=margin)
     entries = [
         _entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
@@ -192,7 +192,7 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
             f"The models differ (model file digests {old} and {new}): `onnxfarm compare BASE.onnx NEW.onnx` measures "
             "both in one block."
         )
-    comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
+    comparison = comparisons.mark_not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
     sides = {
         "BASE": matching_cells.explain_wrong_outputs(match.old),
         "NEW": matching_cells.explain_wrong_outputs(match.new),
@@ -211,6 +211,6 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         "matrix": repeat.matrix if repeat else None,
         "wrong_outputs": wrong,
         "sentence": " ".join(
-            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.sentence(comparison)}"]
+            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.describe_comparison(comparison)}"]
         ),
     }

@@ -54,10 +54,10 @@ def verdict(
     document = _checked(read_object(file), path=file)
     if "comparisons" not in document:
         comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
-        _answer(dataclasses.asdict(comparison), [comparisons.sentence(comparison)], as_json=as_json)
+        _answer(dataclasses.asdict(comparison), [comparisons.describe_comparison(comparison)], as_json=as_json)
         return
     judged = judge(_entries(document["comparisons"], path=file), margin=margin)
-    lines = [f"{place}. {comparisons.sentence(comparison)}" for place, comparison in enumerate(judged)]
+    lines = [f"{place}. {comparisons.describe_comparison(comparison)}" for place, comparison in enumerate(judged)]
     counts = Counter(comparison.verdict for comparison in judged)
     last = f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
     _answer({"comparisons": _figures_of_all(judged)}, [] if as_json else lines, as_json=as_json, last=last)

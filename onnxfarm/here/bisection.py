@@ -14,7 +14,7 @@ from farm.contract.document import Document
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.matrices.matrix import Matrix
@@ -210,7 +210,7 @@ def _case(
         mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
         if mine:
             old, new = (cells[name] for name in sides)
-            found = compared(document, *sides)
+            found = find_comparison(document, *sides)
             said = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
             sentence = said or sentences.cell_sentence(new)
             case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)

@@ -138,7 +138,7 @@ def by_looks(ratios: Floats) -> NDArray[np.int64]:
     at = np.full(len(ratios), ROUNDS + 1)
     for place, rounds in enumerate(look_levels.LOOKS):
         if look_levels.PLANNED_LOOKS[-1] < rounds <= ROUNDS:
-            some, levels = ratios[:, :rounds], look_levels.levels(place)
+            some, levels = ratios[:, :rounds], look_levels.levels_at(place)
             is_called = (_trimmed_p(some) < levels.flip) | (statistics.paired_t_p(some) < levels.t)
             at[(is_called | (statistics.sign_p(some) < levels.sign)) & (at > ROUNDS)] = rounds
     return at
@@ -187,7 +187,7 @@ def _by_bets(stakes: Floats) -> NDArray[np.int64]:
 
 
 def _trimmed_p(ratios: Floats) -> Floats:
-    return normal_p(np.where(flips.pairs_that_count(ratios), ratios, 0.0))
+    return normal_p(np.where(flips.mark_counting_pairs(ratios), ratios, 0.0))
 
 
 def _called(logs: Floats, *, margin: float, word: str = "") -> int:

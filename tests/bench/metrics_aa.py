@@ -90,7 +90,7 @@ def verdicts_on(name: str, blocks: Sequence[Pairs]) -> list[tuple[str, float]]:
         return [(words.get(one.way, one.way), one.ratio) for one in repeated if one is not None]
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     judged = judge_many(blocks, margin=max(judging.margin, margins.MIN_MARGIN))
-    return [(one.verdict, one.ratio) for one in (verdicts.hold_across(judged) if name == JUDGED.name else judged)]
+    return [(one.verdict, one.ratio) for one in (verdicts.keep_significant(judged) if name == JUDGED.name else judged)]
 
 
 class Farm:

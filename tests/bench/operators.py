@@ -71,7 +71,7 @@ class Recorded:
         """s of the whole model's traced time, of the rounds that count: slow launches are set aside as in a verdict."""
         whole = self.times.sum(axis=2)
         ratios = np.log(whole[:, 1] / whole[:, 0])
-        return float(np.std(ratios[flips.pairs_that_count(ratios[None])[0]], ddof=1))
+        return float(np.std(ratios[flips.mark_counting_pairs(ratios[None])[0]], ddof=1))
 
     @property
     def changed(self) -> int:

@@ -127,7 +127,7 @@ def chained(lines: Sequence[Line]) -> list[list[list[float]]]:
 def _model(lines: Sequence[Line]) -> dict[str, Any]:
     logs = [np.diff(np.log(np.asarray(line["pairs"])), axis=1)[:, 0] for line in lines if len(line["pairs"]) > 1]
     each = [float(np.std(some, ddof=1)) for some in logs]
-    floor = margins.noise_floor([some.tolist() for some in logs])
+    floor = margins.estimate_noise_floor([some.tolist() for some in logs])
     return {
         "comparisons": len(lines),
         "p50_ms": round(float(np.median([pair for line in lines for pair in line["pairs"]])), 4),

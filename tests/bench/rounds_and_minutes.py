@@ -33,7 +33,7 @@ def deviations(path: Path) -> dict[str, float]:
         pairs = np.asarray(entry["pairs"], dtype=np.float64)
         if len(pairs) > 1:
             found.setdefault(entry["model"], []).append(np.log(pairs[:, 1] / pairs[:, 0]).tolist())
-    floors = {name: margins.noise_floor(logs) for name, logs in found.items()}
+    floors = {name: margins.estimate_noise_floor(logs) for name, logs in found.items()}
     return {name: floor.deviation for name, floor in floors.items() if floor is not None}
 
 

@@ -20,7 +20,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import SCHEMA, Document
 from farm.rules.changes import gate, gate_reports, report
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
@@ -87,7 +87,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
     yield "gate: benchmark entries", json.dumps(entries, indent=1, ensure_ascii=False)
     cells = {cell.id: cell for cell in document.cells}
     for old, new in answer.pairs[:1]:
-        found = compared(document, old, new)
+        found = find_comparison(document, old, new)
         told = sentences.comparison_sentence(found, cells) if found is not None else sentences.cell_sentence(cells[new])
         spec = CellSpec(artifact_sha256="a" * 64, runtime=cells[new].runtime)
         case = report.Case(document, cells[old], cells[new], spec, "model.onnx", told)

@@ -12,7 +12,7 @@ from farm.alerts.services.announcements import address_of, queue_message
 from farm.alerts.states import AlertEventKind, AlertState, DigestEvery, RoundOutcome, RoundState
 from farm.fleet.models import NullEstimate
 from farm.rules.changes.watch_rounds import expected_false_alerts
-from farm.rules.comparing.margins import false_alarms
+from farm.rules.comparing.margins import count_false_alarms
 from farm.rules.wording.numbers import counted
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
@@ -93,7 +93,7 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
     share's interval.
     """
     verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:HISTORY])
-    found = false_alarms(verdicts)
+    found = count_false_alarms(verdicts)
     if found is None or found.comparisons < ENOUGH_PAIRS:
         return 0.01, len(verdicts)
     return found.rate or found.high, found.comparisons

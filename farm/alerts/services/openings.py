@@ -22,7 +22,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.called_operators import largest_change
@@ -52,7 +52,7 @@ class Shown:
 
     @property
     def comparison(self) -> Comparison | None:
-        return compared(self.document, self.finding.baseline, self.finding.candidate)
+        return find_comparison(self.document, self.finding.baseline, self.finding.candidate)
 
     @property
     def cell(self) -> Cell:

@@ -29,14 +29,14 @@ def estimate_noise_floor(pairs: Sequence[tuple[list[float], float]]) -> NoiseFlo
     if not pairs:
         return None
     margin = margins.margin_from_null([estimate for _, estimate in pairs])
-    return margins.noise_floor([ratios for ratios, _ in pairs], margin=margin)
+    return margins.estimate_noise_floor([ratios for ratios, _ in pairs], margin=margin)
 
 
 def false_alarms_of_fleet(user: Anyone) -> FalseAlarms | None:
     """Return the rate of false alarms over all nodes that the user may see; None where none has an A/A pair."""
     counts = Node.objects.visible_to(user).aggregate(alarms=Sum("null_alarms"), pairs=Sum("null_pairs"))
-    return margins.rate_of(counts["alarms"] or 0, counts["pairs"] or 0)
+    return margins.estimate_rate(counts["alarms"] or 0, counts["pairs"] or 0)
 
 
 def false_alarms(node: Node) -> FalseAlarms | None:
-    return margins.rate_of(node.null_alarms, node.null_pairs)
+    return margins.estimate_rate(node.null_alarms, node.null_pairs)

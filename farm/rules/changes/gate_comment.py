@@ -9,7 +9,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import Finding, GateAnswer, setting_label, text_of, unjudged_outputs
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.presenting.lines import Line, is_loss_shown, line_of
@@ -93,10 +93,10 @@ def _reasons(answer: GateAnswer) -> Sequence[str]:
 
 def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
     """Every pair that was asked for, those that fail the gate first."""
-    cells, known = {cell.id: cell for cell in document.cells}, by_sides(document.comparisons)
+    cells, known = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:
-        comparison = between(known, old, new)
+        comparison = comparison_between(known, old, new)
         line = line_of(comparison, cells) if comparison is not None and comparison.ratio is not None else None
         failures = [finding for finding in answer.failures if (finding.baseline, finding.candidate) == (old, new)]
         rows.append(Row(cells[old], cells[new], comparison, line, failures))

@@ -7,7 +7,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label, setting_label
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.sentences import explanation
@@ -133,9 +133,9 @@ def _latency(what: str, side: str, cell: Cell, time: str) -> dict[str, object]:
 
 def _measured(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
     """The gate's comparisons that have figures."""
-    known = by_sides(document.comparisons)
+    known = index_by_sides(document.comparisons)
     for baseline, candidate in answer.pairs:
-        one = between(known, baseline, candidate)
+        one = comparison_between(known, baseline, candidate)
         if one is not None and one.ratio is not None:
             yield one
 

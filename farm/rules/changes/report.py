@@ -22,7 +22,7 @@ from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, axis_values
 from farm.rules.cells.session_sets import OPTIONS, session_set_of
 from farm.rules.cells.values import to_plain
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
@@ -76,7 +76,7 @@ class Case:
 
     @property
     def comparison(self) -> Comparison | None:
-        return compared(self.document, self.old.id, self.new.id)
+        return find_comparison(self.document, self.old.id, self.new.id)
 
 
 def texts_of(case: Case) -> dict[str, str]:

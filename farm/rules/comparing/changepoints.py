@@ -1,4 +1,4 @@
-"""Where a series changes its level: shifts that last, told apart from spikes, drifts and noise that remembers.
+"""Where a series changes its level: shifts that last, told apart from spikes, drifts and autocorrelated noise.
 
 1. Values turn to logarithms, unless one is zero or below.
 2. Spikes, excursions of one or two values from the running median, give way to that median.
@@ -38,7 +38,7 @@ SIGMA_OF_SIZES = 1.4826
 class ChangePoint:
     """A level shift: the 0-based index of the new level's first value, new / old − 1, and the p of the jump.
 
-    `magnitude` is None when the old level is 0, of which nothing is a multiple.
+    `magnitude` is None when the old level is 0.
     """
 
     index: int
@@ -48,14 +48,14 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """What is searched: `values` on the log scale, or as they came with `is_log` false, and how far they wander."""
+    """The series that is searched: `values` are logarithms if `is_log`, else scaled to at most 1."""
 
     values: Floats
     is_log: bool
     walk: steps.Walk
 
     def magnitude(self, jump: Jump, *, start: int, place: int) -> float | None:
-        """new / old − 1; on the linear scale the old level is the mean of its values."""
+        """Compute new / old − 1; None where the old level, on a linear scale the mean of its values, is 0."""
         if self.is_log:
             return expm1(jump.size)
         old = float(self.values[start:place].mean())
@@ -63,9 +63,9 @@ class _Series:
 
 
 def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUDE) -> list[ChangePoint]:
-    """The level shifts of a series, in order; none when there are fewer than six values.
+    """Find the level shifts of a series, in order; none in fewer than six values.
 
-    Raises ValueError when a value is not finite.
+    `smallest`: the smallest shift to report, as a fraction. Raises ValueError when a value is not finite.
     """
     raw = np.asarray(values, dtype=np.float64)
     if not np.isfinite(raw).all():
@@ -78,7 +78,7 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
     series = _Series(cleaned, is_log, steps.Walk(cleaned))
     cuts = _best_cuts(series.values)
     while True:
-        # Memory is estimated between the cuts that are left, and which are left depends on it; cuts only ever go.
+        # Autocorrelation is estimated between the cuts that are left, and decides which are left; none ever comes back.
         found = _surviving(series, cuts, smallest=smallest)
         if len(found) == len(cuts):
             return found
@@ -97,9 +97,9 @@ def _without_spikes(values: Floats) -> Floats:
 
 
 def _best_cuts(values: Floats) -> list[int]:
-    """The cuts into constant levels that cost least: squared differences plus a penalty for each cut."""
+    """Find the cuts into constant levels with the lowest cost: squared differences, and a penalty for each cut."""
     count = len(values)
-    sigma = steps.noise_of(values)
+    sigma = steps.estimate_noise(values)
     if sigma <= FLOOR:
         return []
     penalty = PENALTY * log(count) * sigma**2
@@ -131,8 +131,8 @@ def _cuts_back_from(count: int, last: list[int]) -> list[int]:
 
 
 def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[ChangePoint]:
-    """Drops the weakest cut until all hold: those too small first, the smallest before others, then by p."""
-    memory = jumps.memory_of(series.values, cuts)
+    """Drop the weakest cut until all others hold: first the smallest of those too small, then the least significant."""
+    memory = jumps.estimate_memory(series.values, cuts)
     judged: dict[tuple[int, int, int], ChangePoint] = {}
     left = list(cuts)
     while True:
@@ -155,6 +155,6 @@ def _size(point: ChangePoint) -> float:
 
 def _judge(series: _Series, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
     start, place, stop = span
-    jump = jumps.jump_at(series.values, start=start, place=place, stop=stop, memory=memory)
+    jump = jumps.judge_jump(series.values, start=start, place=place, stop=stop, memory=memory)
     p = max(jump.p, series.walk.p(jump.size, start=start, place=place, stop=stop))
     return ChangePoint(place, series.magnitude(jump, start=start, place=place), p)

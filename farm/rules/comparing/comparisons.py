@@ -1,4 +1,4 @@
-"""A comparison: what is known about the ratio of two arms, and how to say it."""
+"""A comparison: what is known about the ratio of two arms, and the sentence that says it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,9 +8,9 @@ from farm.rules.comparing import look_levels
 from farm.rules.wording.numbers import percent
 from farm.rules.wording.vocabulary import is_change
 
-# Changes up to this fraction are of no consequence, until a node's own A/A history says otherwise.
+# Changes up to this fraction do not matter, until a node's own A/A history gives another margin.
 MARGIN = 0.02
-# The most an A/A comparison may be called slower or faster, over all looks and tests of a rule.
+# The largest share of A/A comparisons that may be called slower or faster, over all looks and tests of a rule.
 TOTAL_LEVEL = 0.01
 INTERVAL_LEVEL = 0.95
 
@@ -19,11 +19,11 @@ INTERVAL_LEVEL = 0.95
 class Comparison:
     """What is known about new / old. Ratio and interval are factors; margin and smallest_detectable are fractions.
 
-    `p` belongs to `test` at the look of `rounds_used` rounds; `p_total` allows for the other looks and tests, and is
-    1 % where a comparison is just significant. `ci_level` is the level asked for, or less where so few rounds allow no
-    such interval. `rounds_needed` counts all rounds of the block: those used once decided; for an undecided one those
-    expected to decide, and None when no number of rounds within the maximum will. `set_aside` of the rounds used do not
-    count, because a launch of theirs was slow. `reason` is empty when the figures speak for themselves.
+    `p` is that of `test` after `rounds_used` rounds; `p_total` corrects it for the other looks and tests, and is 1 %
+    where a comparison is just significant. `ci_level` is the level asked for, or a lower one where so few rounds allow
+    no such interval. `rounds_needed` counts all rounds of the block: the rounds used, where they decided; else the
+    rounds that are expected to decide, or None when no number within the maximum will. `set_aside` is how many of the
+    rounds used do not count, because one of their launches was slow. `reason` is empty when the figures say enough.
     """
 
     verdict: Verdict
@@ -42,18 +42,18 @@ class Comparison:
     reason: str = ""
 
 
-def not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Comparison:
+def mark_not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Comparison:
     return replace(comparison, verdict="not comparable", rounds_needed=None, reason=" ".join(reasons))
 
 
-def sentence(comparison: Comparison) -> str:
-    """The verdict in words, with the figures that it rests on."""
+def describe_comparison(comparison: Comparison) -> str:
+    """Write the verdict in words, with the figures that it rests on."""
     figures = (
         f"new / old = {comparison.ratio:.4g} ({percent(comparison.ci_level)} interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
     )
-    said = [f"{comparison.verdict}: {figures}{_because(comparison)}", look_levels.sentence(comparison.rounds_used)]
-    return " ".join(text for text in said if text)
+    verdict = f"{comparison.verdict}: {figures}{_because(comparison)}"
+    return f"{verdict} {look_levels.describe_looks(comparison.rounds_used)}".rstrip()
 
 
 def _because(comparison: Comparison) -> str:
@@ -65,7 +65,7 @@ def _because(comparison: Comparison) -> str:
     if comparison.reason:
         return f". {comparison.reason}"
     if comparison.rounds_used < look_levels.LOOKS[0]:
-        return f". {look_levels.too_few(comparison.rounds_used)}"
+        return f". {look_levels.too_few_sentence(comparison.rounds_used)}"
     wait = (
         f"about {comparison.rounds_needed} rounds in all would decide"
         if comparison.rounds_needed

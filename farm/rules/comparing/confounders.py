@@ -1,17 +1,17 @@
-"""What differs between two measurements besides what was to be compared."""
+"""Facts about the machine that differ between two measurements and may explain a change that they show."""
 
 from collections.abc import Mapping
 
-# Facts that vary from block to block on one machine and say nothing about what it is; memory varies with the kernel.
+# Facts that change from block to block on the same machine; its usable memory changes with the kernel.
 PASSING_FACTS = frozenset({"load_1m", "temperature_c", "advice", "memory_bytes"})
-# Facts whose difference makes it another kind of machine.
+# Facts that make two machines different hardware.
 HARDWARE_FACTS = ("arch", "cpu_model", "gpus", "logical_cores", "physical_cores")
 
 
-def confounders(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """One sentence for each fact that the two sides state differently or that one leaves out, in order of name.
+def find_confounders(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Write a sentence for each fact that differs between the two sides or that only one of them has, in order of name.
 
-    A fact is anything that JSON can hold; nested ones are named with dots.
+    A fact is anything that JSON can hold; a nested fact is named with dots.
     """
     before, after = _flat(old), _flat(new)
     names = sorted(name for name in before.keys() | after.keys() if name.split(".")[-1] not in PASSING_FACTS)

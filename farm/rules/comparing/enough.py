@@ -1,4 +1,4 @@
-"""How many timings a percentile takes. Apart from what computes them, so that clients without numpy can read it."""
+"""How many timings a percentile needs. It is apart from the code that computes them, for clients without numpy."""
 
 # The counts from which a percentile may be published: those of MLPerf's early stopping at 99 % confidence. It names
 # none for p95, which therefore waits for the count of p99.

@@ -25,16 +25,16 @@ MIN_PAIRS = 10
 MAX_COUNTED = 24
 PARTS_OF_MEAN = 64
 MAX_SUM = 1 << 15
-# An end of an interval is searched to this part of its distance from the mean. Within this difference of normal scores
-# the chance is nearly straight: the next secant, off by less than a hundredth of the interval, ends the search.
+# The end of an interval is searched until it is known to this part of its distance from the mean. Within
+# NEARLY_STRAIGHT of the wanted normal score the next secant is off by less than a hundredth of the interval.
 PRECISION = 2e-3
 NEARLY_STRAIGHT = 0.1
 
 
-def pairs_that_count(ratios: Floats) -> NDArray[np.bool_]:
-    """Which log ratios of each row are not set aside; all of a row that would keep fewer than ten.
+def mark_counting_pairs(ratios: Floats) -> NDArray[np.bool_]:
+    """Mark the log ratios of each row that are not set aside; all of a row where fewer than ten would be left.
 
-    `ratios` and the answer have the shape (comparisons, rounds).
+    `ratios` and the result have the shape (comparisons, rounds).
     """
     sizes = np.abs(ratios)
     counts = sizes <= TRIMMED_ABOVE * np.median(sizes, axis=1, keepdims=True)
@@ -43,27 +43,27 @@ def pairs_that_count(ratios: Floats) -> NDArray[np.bool_]:
 
 
 def sign_flip_p(row: Floats) -> float:
-    """Two-sided p of the sum of these log ratios among its sums under all flips of their signs."""
+    """Compute the two-sided p of the sum of these log ratios among its sums under all flips of their signs."""
     units = _units(row)
     return min(1.0, 2.0 * _tail(units)) if units.sum() else 1.0
 
 
-def interval(row: Floats, level: float) -> tuple[float, float]:
-    """The changes θ that the sign-flip test of row − θ does not reject at 1 − level: low and high, on the log scale.
+def sign_flip_interval(row: Floats, level: float) -> tuple[float, float]:
+    """Find the lowest and the highest change θ, on the log scale, at which the test of row − θ gives p > 1 − level.
 
-    Needs enough pairs for such a level to exist: ten for any up to 99.8 %.
+    The row must have enough pairs for the level: ten for any up to 99.8 %.
     """
     return _end(row, level), -_end(-row, level)
 
 
-def rejects(row: Floats, change: float, *, level: float) -> bool:
+def rejects_change(row: Floats, change: float, *, level: float) -> bool:
     return sign_flip_p(row - change) <= 1.0 - level
 
 
 def _end(row: Floats, level: float) -> float:
-    """The lower end: the change at which the chance of so large a sum rises above half of 1 − level.
+    """Find the lower end: the change at which the chance of so large a sum rises above half of 1 − level.
 
-    By secants, which start where normal launches would have it, and by halves where the chance goes in steps.
+    The search goes by secants from where normal launches would have the end, and by halves where the chance has steps.
     """
     low, high = float(row.min()), float(row.mean())
     wanted = float(special.ndtri((1.0 - level) / 2.0))
@@ -84,7 +84,7 @@ def _end(row: Floats, level: float) -> float:
 
 
 def _tail(units: Whole) -> float:
-    """The share of sign flips whose sum is at least the size of the sum of these."""
+    """Compute the share of sign flips whose sum is at least as large as the absolute sum of these."""
     total = abs(int(units.sum()))
     sizes = np.abs(units)
     if len(sizes) > MAX_COUNTED:
@@ -99,9 +99,9 @@ def _tail(units: Whole) -> float:
 
 
 def _flipped(sizes: Whole) -> Whole:
-    """The sums of these sizes under each flip of their signs, ascending.
+    """Compute the sums of these sizes under each flip of their signs, ascending.
 
-    Each step merges two ascending runs, which a stable sort does in one pass: a tenth of sorting once at the end.
+    Each step merges two ascending runs, which a stable sort does in one pass: a tenth of the time of one final sort.
     """
     sums = np.zeros(1, dtype=np.int64)
     for size in np.sort(sizes):
@@ -111,7 +111,7 @@ def _flipped(sizes: Whole) -> Whole:
 
 
 def _units(row: Floats) -> Whole:
-    """Log ratios as whole numbers: of their last decimal, so that sums are equal where they are equal, or coarser."""
+    """Round log ratios to whole numbers of their last decimal, so that sums compare exactly, or of a coarser unit."""
     scale = 10.0**DECIMALS
     whole = float(np.abs(row).sum())
     if len(row) > MAX_COUNTED and whole > 0.0:

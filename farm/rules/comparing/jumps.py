@@ -1,4 +1,4 @@
-"""Whether a series jumps at a given place, or only slopes, bends or wavers there.
+"""Whether a series jumps at a given index, or only slopes, bends or varies there.
 
 Around the place a level shift, with or without a common slope, competes with shapes that do not jump: a line, a bent
 line, a parabola, and ramps of several widths. Each is fitted by least squares after first-order autocorrelation is
@@ -17,11 +17,11 @@ from farm.rules.comparing import special
 
 Floats = NDArray[np.float64]
 
-# So many values on either side are looked at: a drift is straight within, and noise has room to show itself.
+# So many values on either side are looked at: few enough for a drift to be straight, enough for noise to show.
 REACH = 50
 # A ramp climbs from one level to the next within twice so many values.
 RAMPS = (4.0, 8.0, 16.0)
-# Segments from this length on say something about memory; its estimate is kept below one.
+# Segments of at least this length are used to estimate the autocorrelation, which is limited below one.
 MIN_FOR_MEMORY = 8
 MAX_MEMORY = 0.9
 # The square of a difference that no clock shows, on the log scale.
@@ -46,8 +46,8 @@ class _Fit:
     p: float
 
 
-def jump_at(series: Floats, *, start: int, place: int, stop: int, memory: float) -> Jump:
-    """The jump from series[start:place] to series[place:stop], given how much each value remembers of the last."""
+def judge_jump(series: Floats, *, start: int, place: int, stop: int, memory: float) -> Jump:
+    """Judge the jump from series[start:place] to series[place:stop]. `memory`: the first-order autocorrelation."""
     start, stop = max(start, place - REACH), min(stop, place + REACH)
     values = _without_memory(series[start:stop], memory)
     along = np.arange(start, stop) - place + 0.5
@@ -66,10 +66,10 @@ def jump_at(series: Floats, *, start: int, place: int, stop: int, memory: float)
     return Jump(best.second, best.p if best.criterion < rival.criterion else 1.0)
 
 
-def memory_of(series: Floats, cuts: list[int]) -> float:
-    """The correlation of neighbouring values about a straight line in each segment, corrected for its bias when short.
+def estimate_memory(series: Floats, cuts: list[int]) -> float:
+    """Estimate the autocorrelation of neighbouring values about a straight line in each segment between the cuts.
 
-    0 when no segment is long enough to say.
+    It is corrected for the bias of short segments, limited to 0 … 0.9, and 0 when no segment is long enough.
     """
     products = squares = 0.0
     segments = points = 0
@@ -98,7 +98,7 @@ def _without_memory(values: Floats, memory: float) -> Floats:
 
 
 def _fit(values: Floats, shape: tuple[Floats, ...], memory: float) -> _Fit:
-    """Least squares; `second` and its p are those of the second column."""
+    """Fit the columns of a shape by least squares; `second` and its p are those of the second column."""
     columns = np.stack([_without_memory(column, memory) for column in shape], axis=1)
     count, parameters = columns.shape
     orthogonal, triangle = np.linalg.qr(columns)

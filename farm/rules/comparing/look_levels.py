@@ -1,10 +1,10 @@
-"""When a comparison is looked at, and at which level: a rule whose false alarms hold however often somebody looks.
+"""When a comparison is looked at, and at which level, so that its rate of false alarms holds however often that is.
 
-Verdicts change at looks alone, after fixed numbers of rounds, whoever asks for more of them and whenever: in between,
-the verdict is that of the last look. The planned looks have most of the 1 %. Whoever measures more finds further
-looks, without end by their rule: the k-th of them has 1 / (2 k (k + 1)) of the level that each test has at a planned
-one (alpha spending, Lan and DeMets, 1983), so that all of them together have half of it and no more. `equal` is spent
-the same way. tests/bench/continuing.py holds it against rules that look after every round.
+A verdict changes only at a look, after a fixed number of rounds; in between it is that of the last look. The planned
+looks use most of the 1 %. Longer measurements have later looks, as many as needed: the k-th of them has
+1 / (2 k (k + 1)) of the level that each test has at a planned look (alpha spending, Lan and DeMets, 1983), so that all
+of them together have half of it. The level of `equal` is spent in the same way. tests/bench/continuing.py compares this
+with rules that look after every round.
 """
 
 from typing import NamedTuple
@@ -25,33 +25,35 @@ EQUALITY_LEVEL = 0.975
 
 
 class Levels(NamedTuple):
-    """The levels of one look."""
+    """The levels of one look: the largest p of each test, and the confidence of the interval that shows equality."""
 
     t: float
     flip: float
     sign: float
-    # of the interval that must lie within the margin
     equality: float
 
 
-def levels(place: int, *, share: float = 1.0) -> Levels:
-    """Those of the look that has this place among its looks, counted from 0; `share`: of the level of each test."""
-    later = 1.0 if place < PLANNED else _share(place - PLANNED + 1)
+def levels_at(place: int, *, share: float = 1.0) -> Levels:
+    """Compute the levels of the look with this place among the looks, counted from 0.
+
+    `share`: the part of each test's level to use, where another test has the rest.
+    """
+    later = 1.0 if place < PLANNED else _later_share(place - PLANNED + 1)
     part = share * later
     return Levels(part * T_LEVEL, part * FLIP_LEVEL, part * SIGN_LEVEL, 1.0 - later * (1.0 - EQUALITY_LEVEL))
 
 
-def sentence(rounds: int) -> str:
-    """What a reader must know of looks after the planned ones; empty where there was none."""
+def describe_looks(rounds: int) -> str:
+    """Say how many looks there were, where some came after the planned ones; else empty."""
     count = sum(look <= rounds for look in LOOKS)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
 
 
-def too_few(rounds: int, *, least: int = LOOKS[0]) -> str:
+def too_few_sentence(rounds: int, *, least: int = LOOKS[0]) -> str:
     some = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
     return f"{some} nothing: a verdict takes at least {least}."
 
 
-def _share(number: int) -> float:
-    """What the later look of this number, from 1, has of a level: 1/4, 1/12, 1/24 …, in all 1/2."""
+def _later_share(number: int) -> float:
+    """The part of a level that this later look has, counted from 1: 1/4, 1/12, 1/24 …, in all 1/2."""
     return LATER_SHARE / (number * (number + 1))

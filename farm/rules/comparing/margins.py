@@ -1,6 +1,7 @@
-"""What a node's own A/A comparisons say: its noise floor, its margin, and how often it would have raised a false alarm.
+"""What a node's own A/A comparisons show: its noise floor, its margin, and its rate of false alarms.
 
-The same cell is measured in two arms of one block; every difference between them is noise. Estimates are ln(ratio).
+In an A/A comparison the same cell is measured in two arms of a block, so that every difference is noise. Estimates are
+ln(ratio).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from farm.rules.wording.vocabulary import is_change
 
 MIN_MARGIN = 0.02
 MAX_MARGIN = 0.05
-# of other metrics than latency; beyond it nothing could be called
+# of other metrics than latency; with a larger margin nothing would ever be called
 MAX_METRIC_MARGIN = 0.9
 ENOUGH_COMPARISONS = 100
 PERCENTILE = 99.0
@@ -24,9 +25,10 @@ PERCENTILE = 99.0
 
 @dataclass(frozen=True, slots=True)
 class NoiseFloor:
-    """How much identical launches differ: s, the standard deviation of ln(new / old) over rounds, as a fraction.
+    """How much identical launches differ: `deviation` is s, the standard deviation of ln(new / old) over rounds.
 
-    `comparisons` A/A pairs stand behind it. `smallest_detectable` has the change seen after each number of rounds.
+    `comparisons`: how many A/A comparisons it was estimated from. `smallest_detectable`: the smallest change, a
+    fraction, that is detected after each planned number of rounds.
     """
 
     deviation: float
@@ -47,9 +49,9 @@ class FalseAlarms:
 
 
 def margin_from_null(estimates: Sequence[float]) -> float:
-    """The margin of a class of cells: the 99th percentile of |ln ratio| over A/A comparisons with as many rounds.
+    """Compute a margin, as a fraction: the 99th percentile of |ln ratio| over A/A comparisons, from 2 % to 5 %.
 
-    Two per cent until there are a hundred of them, never less, and never more than five.
+    With fewer than a hundred comparisons it is 2 %.
     """
     if len(estimates) < ENOUGH_COMPARISONS:
         return MARGIN
@@ -58,8 +60,10 @@ def margin_from_null(estimates: Sequence[float]) -> float:
 
 
 def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The margins of further metrics, by their own A/A comparisons: the 99th percentile of |ln ratio|, of each that has
-    a hundred of them; without the cap, which is latency's."""
+    """Compute the margins of metrics other than latency in the same way, but with a limit of 90 %.
+
+    Metrics with fewer than a hundred A/A comparisons are left out.
+    """
     sizes = {name: np.abs(found) for name, found in estimates.items() if len(found) >= ENOUGH_COMPARISONS}
     return {
         name: float(np.clip(expm1(np.percentile(own, PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
@@ -67,10 +71,10 @@ def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]
     }
 
 
-def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN) -> NoiseFloor | None:
-    """The noise floor from the dᵢ of each A/A comparison, pooled by degrees of freedom; None without any of two rounds.
+def estimate_noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN) -> NoiseFloor | None:
+    """Estimate the noise floor from the ln(new / old) of each round of each A/A comparison.
 
-    Comparisons differ in their own location, so that each is measured against its own mean.
+    Comparisons are pooled by degrees of freedom, each about its own mean. None where none has two rounds.
     """
     usable = [np.asarray(rounds, dtype=np.float64) for rounds in log_ratios if len(rounds) >= 2]
     if not usable:
@@ -85,12 +89,12 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
     )
 
 
-def false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
-    return rate_of(sum(map(is_change, verdicts)), len(verdicts))
+def count_false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
+    return estimate_rate(sum(map(is_change, verdicts)), len(verdicts))
 
 
-def rate_of(alarms: int, comparisons: int) -> FalseAlarms | None:
-    """The rate of so many alarms among so many A/A comparisons, with its interval; None for none."""
+def estimate_rate(alarms: int, comparisons: int) -> FalseAlarms | None:
+    """Estimate the rate of false alarms with its interval; None where there were no comparisons."""
     if not comparisons:
         return None
     low, high = statistics.clopper_pearson(alarms, comparisons)

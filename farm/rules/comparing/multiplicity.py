@@ -1,4 +1,4 @@
-"""Many comparisons at once: which of them hold when some of so many must look significant by chance."""
+"""Many comparisons at once, of which some look significant by chance: which of them hold."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ LEVEL = 0.05
 
 
 def benjamini_hochberg(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
-    """Which hypotheses are rejected with a false-discovery rate of at most `level` (Benjamini and Hochberg, 1995).
+    """Mark the hypotheses to reject at a false-discovery rate of at most `level` (Benjamini and Hochberg, 1995).
 
     Raises ValueError when a p value is not between 0 and 1.
     """
@@ -24,8 +24,8 @@ def benjamini_hochberg(p_values: Sequence[float], level: float = LEVEL) -> list[
     return [bool(holds) for holds in p <= largest]
 
 
-def sentence(count: int, what: str) -> str:
-    """Why one of so many of them that looks changed is not called so."""
+def chance_sentence(count: int, what: str) -> str:
+    """Say why a comparison that looks changed is not called so among `count` of them. `what`: their singular noun."""
     return (
         f"Among {count} {what}{'' if count == 1 else 's'} this one may be chance (Benjamini-Hochberg at "
         f"{percent(LEVEL)}): measure it alone, or with a longer budget."

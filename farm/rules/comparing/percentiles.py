@@ -1,4 +1,4 @@
-"""What may be published of a set of timings, and whether they come from two groups."""
+"""The figures that a set of timings is large enough for, and whether launches fall into two groups."""
 
 from collections.abc import Sequence
 from math import log1p, sqrt
@@ -18,11 +18,11 @@ MIN_IN_A_MODE = 2
 MODES_APART = 0.05
 
 
-def publishable(timings: Sequence[float]) -> dict[str, float | None]:
-    """Mean, std, min, max and the percentiles that so many timings allow, in their unit; the others are None.
+def summarise_timings(timings: Sequence[float]) -> dict[str, float | None]:
+    """Compute `mean`, `std`, `min`, `max` and percentiles such as `p50`, by name and in the unit of the timings.
 
-    Percentiles interpolate linearly; std has n − 1 below and is None for a single timing. Raises ValueError when there
-    is no timing or one is not finite.
+    A percentile that needs more timings is None, and so is the std of a single one. Percentiles interpolate linearly;
+    std divides by n − 1. Raises ValueError when there is no timing or one is not finite.
     """
     values = np.asarray(timings, dtype=np.float64)
     if not len(values) or not np.isfinite(values).all():

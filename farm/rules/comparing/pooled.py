@@ -1,13 +1,13 @@
-"""Rounds made pairs: where a budget has more rounds than the looks were made for, several rounds are one pair."""
+"""Pools of rounds: where a budget has more rounds than the planned looks need, several rounds count as one pair."""
 
 from collections.abc import Sequence
 from statistics import geometric_mean
 
 
-def joined(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:
-    """Pairs of so many rounds each, by geometric mean, so that the looks keep their error rate on a longer budget.
+def pool_rounds(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:
+    """Replace each `per_pair` rounds by one pair of their geometric means.
 
-    Rounds at the end that fill no pair wait for the next one.
+    Rounds at the end that fill no pair are left out.
     """
     starts = range(0, len(pairs) - per_pair + 1, per_pair)
     chunks = [pairs[start : start + per_pair] for start in starts]

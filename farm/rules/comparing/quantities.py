@@ -1,9 +1,9 @@
-"""In which quantity a comparison is told: latency, the highest rate where a load looks for it, items per second where
-its two sides have different batches; of cells that generate also the prompt, and all tokens per second.
+"""The quantity in which a comparison is shown: latency; the highest rate, where a load looks for it; items per second,
+where the two sides have different batches; for cells that generate also the prompt and the tokens per second.
 
-More items take more time, so that a latency of batch 8 against one of batch 1 says nothing by itself. The items per
-second of a cell are batch / p50, therefore their ratio and its interval are those of latency turned round, times the
-ratio of the batches. Pure.
+More items take more time, so that the latency of batch 8 against that of batch 1 says nothing by itself. A cell's items
+per second are batch / p50: their ratio and its interval are the inverse of those of latency, times the ratio of the
+batches. Pure.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ _WORDS: Mapping[Quantity, numbers.Words] = {
 }
 _UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate", "prefill": " prefill", "tokens": " tokens/s"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
-# From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
-# (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).
+# How much wider than the 95 % interval those are at which a block of eight rounds decides: 99 % for a change, 97.5 %
+# for equality (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; more rounds need less).
 TO_CHANGE, TO_EQUAL = 1.48, 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a comparison comes to. `ratio`, `low`, `high`: candidate / baseline of the quantity; None: no figures."""
+    """A comparison in one quantity. `ratio`, `low`, `high`: candidate / baseline and its interval; None: no figures."""
 
     quantity: Quantity
     word: Word
@@ -46,7 +46,7 @@ class Change:
 
     @property
     def figures(self) -> tuple[float, float, float] | None:
-        """Ratio and interval, where there are all three."""
+        """Ratio, low and high; None unless all three are known."""
         if self.ratio is None or self.low is None or self.high is None:
             return None
         return self.ratio, self.low, self.high
@@ -61,7 +61,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """By how much: `19 % slower`, `3.25× more items/s`; empty without figures."""
+        """The size of the change with its direction: `19 % slower`, `3.25× more items/s`; empty without figures."""
         if self.ratio is None:
             return ""
         size = numbers.change(self.ratio, self.low, self.high, words=self.words)
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def amount(self) -> str:
-        """The same without direction, for a word that says it: `19 %`."""
+        """The size of the change without its direction: `19 %`; empty without figures."""
         return "" if self.ratio is None else numbers.change_size(self.ratio, self.low, self.high)
 
     @property
@@ -91,7 +91,7 @@ class Change:
 
 
 def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
-    """What a comparison comes to; without the two cells, what it says of latency."""
+    """Express a comparison in its quantity. `cells`: by id; where one of the two is missing, it is latency."""
     baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if baseline is None or candidate is None:
         return Change("latency", comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
@@ -99,7 +99,10 @@ def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
 
 
 def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> Change:
-    """The same, of these two cells. Different models that were not measured for that are never judged."""
+    """Express a comparison of these two cells in its quantity.
+
+    Cells of different models are `not comparable`, unless the model is what was compared.
+    """
     are_apart = not is_same_model(baseline, candidate) and comparison.axis != "model"
     word: Word = "not comparable" if are_apart else comparison.verdict
     own = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
@@ -113,12 +116,12 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
     # before the first look nothing is decided of either
     is_early = word == "undecided" and comparison.smallest_detectable is None
-    told = word if is_early else judged_items((ratio, low, high), margin=comparison.margin)
-    return Change("items", told, ratio, low, high)
+    items_word = word if is_early else judge_items((ratio, low, high), margin=comparison.margin)
+    return Change("items", items_word, ratio, low, high)
 
 
 def _of_rate(own: Change) -> Change:
-    """The same of the highest rate, which is what the time from one request to the next is turned round."""
+    """Express a change of the time between two requests as the inverse change of the rate."""
     word = _OF_RATES.get(own.word, own.word)
     if own.figures is None:
         return Change("rate", word)
@@ -127,19 +130,22 @@ def _of_rate(own: Change) -> Change:
 
 
 def is_same_model(one: Cell, other: Cell) -> bool:
-    """By name, of which another version may be another file, or by file, which other runs may call otherwise."""
+    """Whether both cells are of a model with the same name, in any version, or of the same file under any name."""
     return one.model == other.model or one.model_sha256 == other.model_sha256 != ""
 
 
 def items_factor(baseline: Cell, candidate: Cell) -> float | None:
-    """How many times the items of the baseline one inference of the candidate has; None where they are as many."""
+    """Compute candidate batch / baseline batch; None where they are equal or one is not known."""
     if baseline.batch == candidate.batch or not baseline.batch or not candidate.batch:
         return None
     return candidate.batch / baseline.batch
 
 
-def judged_items(figures: tuple[float, float, float], *, margin: float) -> ItemsVerdict:
-    """Items per second: more or fewer, where 99 % sure and beyond the margin; equal, where 97.5 % sure to be in it."""
+def judge_items(figures: tuple[float, float, float], *, margin: float) -> ItemsVerdict:
+    """Judge ratio, low and high of items per second, whose interval is of 95 %.
+
+    More or fewer takes a 99 % interval without 1 and a ratio beyond the margin; equal a 97.5 % interval within it.
+    """
     ratio, edge = figures[0], log1p(margin)
     low, high = _widened(figures, TO_CHANGE)
     if abs(log(ratio)) > edge and not low <= 1.0 <= high:
@@ -148,12 +154,17 @@ def judged_items(figures: tuple[float, float, float], *, margin: float) -> Items
     return "equal" if -edge < log(low) and log(high) < edge else "undecided"
 
 
-def judged_value(ratio: float, low: float | None, high: float | None, *, is_open: bool, words: numbers.Words) -> str:
-    """The word of a value of a long series. `is_open`: its round decided nothing, whatever the interval excludes."""
+def judge_series_value(
+    ratio: float, low: float | None, high: float | None, *, is_open: bool, words: numbers.Words
+) -> str:
+    """Choose the verdict's word for a value of a long series. `is_open`: its round left it undecided.
+
+    `words`: those for a ratio above and below 1.
+    """
     if is_open or low is None or high is None or low <= 0:
         return "undecided"
     if low <= 1.0 <= high:
-        return "equal" if judged_items((ratio, low, high), margin=MARGIN) == "equal" else "undecided"
+        return "equal" if judge_items((ratio, low, high), margin=MARGIN) == "equal" else "undecided"
     return words[0] if low > 1.0 else words[1]
 
 

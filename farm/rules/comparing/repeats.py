@@ -1,7 +1,6 @@
-"""Verdicts on metrics that come out alike at every launch, such as memory: a repeat decides, and no test is needed.
+"""Verdicts on metrics that every launch repeats almost exactly, such as memory, where no statistical test is needed.
 
-Two launches of one thing differ by less than what is of consequence, so that a difference beyond it that every round
-shows is one. Pure.
+Two launches of the same cell differ by less than what matters: a larger difference in every round is real. Pure.
 """
 
 from collections.abc import Sequence
@@ -9,16 +8,16 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-# what the candidate has, against the baseline
+# whether the candidate has more or less than the baseline
 Way = Literal["more", "less", "equal", "undecided"]
 MIN_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Two arms in one metric: medians, their ratio, and the least and largest ratio of a round.
+    """Two arms in one metric: their medians, the ratio of these, and the smallest and largest ratio of a round.
 
-    `margin`: as a fraction of the baseline, what is of no consequence.
+    `margin`: the change that does not matter, as a fraction of the baseline.
     """
 
     way: Way
@@ -32,9 +31,10 @@ class Repeated:
 
 
 def judge(pairs: Sequence[tuple[float, float]], *, least: float) -> Repeated | None:
-    """More or less by at least `least` in every round, nowhere so much, or undecided, as one round alone is.
+    """Judge whether the candidate differs from the baseline by at least `least` in every round (more, less) or in none.
 
-    `pairs`: (baseline, candidate) by round, above zero, in the unit of `least`. None without any.
+    Equal means that no round differs so much; anything else, and a single round, is undecided. `pairs`: (baseline,
+    candidate) by round, above zero, in the unit of `least`. None without any pair.
     """
     if not pairs:
         return None

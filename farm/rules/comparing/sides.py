@@ -1,5 +1,5 @@
-"""A comparison seen from the side that is asked for. A block compares each two arms once, the older runtime as the
-baseline; who calls a watch or a gate with an older candidate means the opposite."""
+"""Comparisons by their two cells, in either direction. A block compares each two arms once, with the older runtime as
+the baseline; a watch or a gate with an older candidate needs the comparison the other way round."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,25 +10,25 @@ from farm.rules.wording.vocabulary import opposite_of
 BySides = Mapping[tuple[str, str], Comparison]
 
 
-def by_sides(comparisons: Iterable[Comparison]) -> BySides:
+def index_by_sides(comparisons: Iterable[Comparison]) -> BySides:
     return {(comparison.baseline, comparison.candidate): comparison for comparison in comparisons}
 
 
-def between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
-    """The comparison of two cells with this one as its baseline, turned where it was measured the other way round."""
+def comparison_between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
+    """Find the comparison of two cells, with its sides swapped where it was made the other way round; None for none."""
     found = known.get((baseline, candidate))
     if found is not None:
         return found
     other = known.get((candidate, baseline))
-    return None if other is None else turned(other)
+    return None if other is None else swap_sides(other)
 
 
-def compared(document: Document, baseline: str, candidate: str) -> Comparison | None:
-    return between(by_sides(document.comparisons), baseline, candidate)
+def find_comparison(document: Document, baseline: str, candidate: str) -> Comparison | None:
+    return comparison_between(index_by_sides(document.comparisons), baseline, candidate)
 
 
-def turned(comparison: Comparison) -> Comparison:
-    """The same comparison with its sides swapped: slower is faster, the ratio and its interval are inverted."""
+def swap_sides(comparison: Comparison) -> Comparison:
+    """Swap baseline and candidate: slower becomes faster, and ratios are inverted, also of operators and metrics."""
     swapped: dict[str, object] = {
         "baseline": comparison.candidate,
         "candidate": comparison.baseline,
@@ -44,14 +44,14 @@ def turned(comparison: Comparison) -> Comparison:
 
 
 def _inverted(change: Comparison | OperatorChange | MetricChange, quantity: str = "") -> dict[str, float | None]:
-    """The ratio of a quantity and its interval, from the other side."""
+    """Invert the ratio of a quantity and its interval. `quantity`: the prefix of their fields."""
     ratio, low, high = (getattr(change, f"{quantity}{figure}") for figure in ("ratio", "ci_low", "ci_high"))
     inverse = (1.0 / figure if figure else None for figure in (ratio, high, low))
     return dict(zip((f"{quantity}ratio", f"{quantity}ci_low", f"{quantity}ci_high"), inverse, strict=True))
 
 
 def _turned_operator(change: OperatorChange) -> OperatorChange:
-    """Its share of the whole stays, as both change their signs."""
+    """Swap the sides of an operator; its share of the whole change stays, since both change sign."""
     swapped = {
         "baseline_us": change.candidate_us,
         "candidate_us": change.baseline_us,
@@ -65,7 +65,7 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
 
 
 def _turned_metric(change: MetricChange) -> MetricChange:
-    """A margin that is a fraction of the baseline where a repeat decides becomes one of the other side."""
+    """Swap the sides of a metric; the margin of a repeat, a fraction of its baseline, becomes one of the other side."""
     is_of_baseline = change.p is None and change.change is None and change.ratio
     swapped = {
         "baseline": change.candidate,

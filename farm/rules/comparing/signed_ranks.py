@@ -1,4 +1,4 @@
-"""The interval of a median by signed ranks. Pure, and without numpy: terminals that read a farm's documents use it."""
+"""The interval of a median by signed ranks. Pure, and without numpy, because clients that read documents use it."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -11,7 +11,7 @@ AT_LEAST = f"an interval takes at least {FEWEST_FOR_INTERVAL}"
 
 
 def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
-    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None of too few."""
+    """Compute the interval of the median by inverting the signed-rank test; None for fewer than six values."""
     if len(values) < FEWEST_FOR_INTERVAL:
         return None
     averages = sorted((first + second) / 2 for place, first in enumerate(values) for second in values[place:])
@@ -19,16 +19,16 @@ def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -
     return averages[rank - 1], averages[-rank]
 
 
-def too_few(launches: int) -> str:
+def too_few_sentence(launches: int) -> str:
     some = "1 launch decides" if launches == 1 else f"{launches} launches decide"
     return f"{some} nothing: {AT_LEAST}."
 
 
 @cache
 def interval_rank(rounds: int, level: float) -> tuple[int, float]:
-    """Which Walsh average bounds the interval of that level: (k, level), the k-th from either end, counted from 1.
+    """Find which of the sorted Walsh averages bound an interval: (k, level), the k-th from either end, counted from 1.
 
-    The level is the one asked for, or, where so few rounds cannot give it, the one that the widest interval has.
+    The level is the one asked for, or that of the widest interval where so few rounds cannot give it.
     """
     # in how many of all 2ⁿ signs the ranks of the positive ones sum to each number
     ways = [1]

@@ -1,7 +1,7 @@
-"""Slow launches: whole processes that took much longer than most of their arm, and whether they became more frequent.
+"""Slow launches: processes that took much longer than most others of their arm, and whether they became more frequent.
 
-A verdict is about the launches that count. Users feel the others too, so that their number is a finding of its own,
-judged by Fisher's exact test (Fisher, 1935).
+Verdicts set them aside. Users notice them nevertheless, so that a change of their number is reported too, judged by
+Fisher's exact test (Fisher, 1935).
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ class SlowLaunches:
         return self.p < LEVEL
 
 
-def slow_launches(pairs: Sequence[tuple[float, float]]) -> SlowLaunches:
-    """Slow launches of both arms of a comparison; `pairs` are (old, new) samples, at least one."""
+def count_slow_launches(pairs: Sequence[tuple[float, float]]) -> SlowLaunches:
+    """Count the slow launches of both arms of a comparison; `pairs` are (old, new) samples, at least one."""
     old, new = np.asarray(pairs, dtype=np.float64).T
-    counts = _slow(old), _slow(new)
+    counts = _count_slow(old), _count_slow(new)
     return SlowLaunches(*counts, launches=len(pairs), p=fisher_p(*counts, launches=len(pairs)))
 
 
 def fisher_p(first: int, second: int, *, launches: int) -> float:
-    """Two-sided p of Fisher's exact test on `first` and `second` hits among as many launches each."""
+    """Compute the two-sided p of Fisher's exact test on `first` and `second` hits, each among `launches`."""
     hits = first + second
     ways = [
         comb(launches, k) * comb(launches, hits - k) for k in range(max(0, hits - launches), min(hits, launches) + 1)
@@ -50,8 +50,8 @@ def fisher_p(first: int, second: int, *, launches: int) -> float:
     return sum(way for way in ways if way <= seen) / sum(ways)
 
 
-def sentence(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
-    """What a reader must know of slow launches; empty where there is nothing to say."""
+def describe_slow_launches(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
+    """Say how many rounds were set aside and whether slow launches became more frequent; empty for none of either."""
     parts = []
     if set_aside:
         parts.append(f"{set_aside} of {rounds} rounds fell on a slow launch and were set aside.")
@@ -64,7 +64,7 @@ def sentence(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
     return " ".join(parts)
 
 
-def _slow(samples: statistics.Floats) -> int:
+def _count_slow(samples: statistics.Floats) -> int:
     away = statistics.logarithms(samples)
     away = away - np.median(away)
     edge = max(statistics.log_edge(SLOWER_BY), BEYOND_SPREAD * float(np.median(np.abs(away))))

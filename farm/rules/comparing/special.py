@@ -1,6 +1,6 @@
-"""scipy.special, imported when a function of it is first asked for.
+"""scipy.special, imported when one of its functions is first used.
 
-It takes 27 MB, and a web process that only takes uploads judges nothing.
+It takes 27 MB, and a web process that only receives uploads needs none of it.
 """
 
 from typing import TYPE_CHECKING

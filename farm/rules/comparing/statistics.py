@@ -1,7 +1,7 @@
 """Exact small-sample statistics on rows of log ratios: the arithmetic under every verdict.
 
-Every function takes a matrix of shape (comparisons, rounds) and works on all its rows at once, so that one comparison
-on a page and a hundred thousand in a simulation run through the same lines.
+Functions of `ratios` take a matrix of shape (comparisons, rounds) and work on all its rows at once, so that one
+comparison on a page and a hundred thousand in a simulation run the same code.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def logarithms(samples: Floats) -> Floats:
 
 
 def log_edge(margin: float) -> float:
-    """Where a margin, a fraction, lies on the log scale."""
+    """Convert a margin from a fraction to the log scale."""
     return round(log1p(margin), DECIMALS)
 
 
@@ -34,9 +34,9 @@ def log_ratios(old: Floats, new: Floats) -> Floats:
 
 
 def paired_t_p(ratios: Floats) -> Floats:
-    """Two-sided p of Student's paired t test, one for each row.
+    """Compute the two-sided p of Student's paired t test for each row.
 
-    Rows without any spread are certain: p is 1 when they are all zero and 0 otherwise.
+    A row without any spread has p = 1 when it is all zero and p = 0 otherwise.
     """
     rounds = ratios.shape[1]
     mean = ratios.mean(axis=1)
@@ -48,7 +48,7 @@ def paired_t_p(ratios: Floats) -> Floats:
 
 
 def walsh_averages(ratios: Floats) -> Floats:
-    """The averages (dᵢ + dⱼ) / 2 for i ≤ j, sorted: shape (comparisons, n (n + 1) / 2). Those with a NaN come last."""
+    """Compute (dᵢ + dⱼ) / 2 for i ≤ j, sorted, in the shape (comparisons, n (n + 1) / 2); NaN comes last."""
     first, second = _pairs_of(ratios.shape[1])
     averages = (ratios[:, first] + ratios[:, second]) / 2.0
     averages.sort(axis=1)
@@ -56,20 +56,20 @@ def walsh_averages(ratios: Floats) -> Floats:
 
 
 def hodges_lehmann(ratios: Floats) -> Floats:
-    """The median of the averages of two, one for each row (Hodges and Lehmann, 1963); NaN stands for no pair."""
+    """Compute the median of each row's Walsh averages (Hodges and Lehmann, 1963); a NaN in a row is left out."""
     averages = walsh_averages(ratios)
     return _middle(averages, np.count_nonzero(~np.isnan(averages), axis=1))
 
 
 def _middle(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
-    """The median of the first so many of each ascending row."""
+    """Compute the median of the first `counts` values of each ascending row."""
     rows = np.arange(len(ordered))
     both: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2.0
     return both
 
 
 def sign_p(ratios: Floats) -> Floats:
-    """Two-sided p of the sign test, one for each row; zeros speak for neither side and are left out."""
+    """Compute the two-sided p of the sign test for each row; zeros are left out."""
     positive, negative = np.count_nonzero(ratios > 0.0, axis=1), np.count_nonzero(ratios < 0.0, axis=1)
     p: Floats = np.minimum(1.0, 2.0 * special.bdtr(np.minimum(positive, negative), positive + negative, 0.5))
     return p
@@ -77,16 +77,16 @@ def sign_p(ratios: Floats) -> Floats:
 
 @cache
 def sign_interval_rank(rounds: int, level: float) -> tuple[int, float]:
-    """Which ratio bounds the interval of that level: (k, level), the k-th from either end, counted from 1.
+    """Find which of the sorted ratios bound an interval: (k, level), the k-th from either end, counted from 1.
 
-    The level is the one asked for, or, where so few rounds cannot give it, the one that the widest interval has.
+    The level is the one asked for, or that of the widest interval where so few rounds cannot give it.
     """
     tail = np.asarray(special.bdtr(np.arange(rounds + 1), rounds, 0.5), dtype=np.float64)
     return _bounding_rank(tail, level)
 
 
 def rank_sum_p(old: Floats, new: Floats) -> float:
-    """Two-sided p of the exact Mann-Whitney test for two samples, over all their splits, ties by mid-ranks."""
+    """Compute the two-sided p of the exact Mann-Whitney test for two samples, with mid-ranks for ties."""
     ranks = _doubled_ranks(np.concatenate([old, new]))
     chances = _split_chances(tuple(sorted(ranks.tolist())), len(new))
     observed = int(ranks[len(old) :].sum())
@@ -94,13 +94,13 @@ def rank_sum_p(old: Floats, new: Floats) -> float:
 
 
 def rank_sum_interval_rank(olds: int, news: int, level: float) -> tuple[int, float]:
-    """Which of the olds × news sorted differences bounds the interval of that level; like `sign_interval_rank`."""
+    """Find which of the olds × news sorted differences bound an interval; the result is as of `sign_interval_rank`."""
     chances = _split_chances(tuple(range(1, olds + news + 1)), news)
     return _bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
 
 
 def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact two-sided interval of a rate after `hits` of `trials` (Clopper and Pearson, 1934).
+    """Compute the exact two-sided interval of a rate after `hits` of `trials` (Clopper and Pearson, 1934).
 
     Raises ValueError unless 0 ≤ hits ≤ trials and trials ≥ 1.
     """
@@ -119,13 +119,13 @@ def _pairs_of(rounds: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _bounding_rank(tail: Floats, level: float) -> tuple[int, float]:
-    """The largest k with 2 P(statistic < k) ≤ 1 − level, at least 1, and the level that it deserves to be called."""
+    """Find the largest k with 2 P(statistic < k) ≤ 1 − level, at least 1, and the level that its interval has."""
     k = int(np.searchsorted(2.0 * tail, 1.0 - level, side="right"))
     return (k, level) if k >= 1 else (1, max(0.0, 1.0 - 2.0 * float(tail[0])))
 
 
 def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
-    """Twice the mid-ranks, which makes them whole numbers."""
+    """Compute twice the mid-ranks, which are whole numbers."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     doubled: NDArray[np.int64] = (2 * ends - counts + 1)[group]
@@ -133,7 +133,7 @@ def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
 
 
 def sign_flip_chances(ranks: Sequence[int]) -> Floats:
-    """The chance of each sum of a random half of these ranks, from 0 to the sum of all."""
+    """Compute the chance of each sum, from 0 to that of all, where each rank is in or out by the toss of a coin."""
     chances = np.ones(1)
     for rank in ranks:
         flipped = np.zeros(len(chances) + rank)
@@ -145,7 +145,7 @@ def sign_flip_chances(ranks: Sequence[int]) -> Floats:
 
 @lru_cache(maxsize=256)
 def _split_chances(ranks: Sequence[int], chosen: int) -> Floats:
-    """The chance of each rank sum when `chosen` of these ranks are drawn without replacement."""
+    """Compute the chance of each rank sum when `chosen` of these ranks are drawn without replacement."""
     ways = np.zeros((chosen + 1, sum(ranks) + 1))
     ways[0, 0] = 1.0
     for rank in ranks:

@@ -1,12 +1,12 @@
-"""What the steps from row to row say of a series: how large its noise is, and whether its level wanders.
+"""What the steps from value to value show of a series: how large its noise is, and whether its level wanders.
 
-A value that is measured anew differs from the one before, and noise comes back: of steps of white noise two in three
-turn round (Bienaymé, 1874), and more than one in two whatever the noise remembers. Values may also be *held*, the same
-until something moves them: counts, sizes, balances, times in coarse units. Held rows are no readings of their own, so
-that the spread about a level says nothing; noise is then the size of the moves times how often they come.
+Noise comes back: two in three steps of white noise change direction (Bienaymé, 1874), and more than one in two whatever
+its autocorrelation. Values may also be *held*, the same until something moves them: counts, sizes, times in coarse
+units. Held values are no new readings, so that the spread about a level says nothing; noise is then the size of the
+moves times how often they come.
 
-Where held values move on in one direction more often than they turn round, the level *wanders*: it is the sum of its
-moves. A shift has to stand out from what the other moves come to within as many rows.
+Where held values go on in the same direction more often than they turn, the level *wanders*: it is the sum of its
+moves. A shift has to stand out from what the other moves add up to within as many values.
 """
 
 from math import inf, sqrt
@@ -22,17 +22,16 @@ Floats = NDArray[np.float64]
 FLOOR = 1e-12
 # Robust standard deviation of normal noise from the median size of its steps.
 SIGMA_OF_STEPS = 1.4826 / 2**0.5
-# Values are held where so large a share of rows repeats the row before: noise that a clock sees seldom does.
+# Values are held where at least this share of them repeats the one before: measured noise seldom does.
 HELD = 0.25
-# Turns fewer than half by so many standard errors are no noise's: seven moves on in one direction are the fewest.
+# A series wanders where turns are fewer than half of the moves by so many standard errors: at least seven moves.
 WANDERING_SIGMAS = 2.5
 
 
-def noise_of(values: Floats) -> float:
-    """The standard deviation of the noise, from the median step.
+def estimate_noise(values: Floats) -> float:
+    """Estimate the standard deviation of the noise from the median step.
 
-    Where values are held many steps are 0 and their median says little: there it is at least the median move times the
-    root of how often one comes.
+    Where values are held, many steps are 0: there it is at least the median move times the root of their share.
     """
     sizes = np.abs(np.diff(values))
     typical = float(np.median(sizes))
@@ -43,7 +42,7 @@ def noise_of(values: Floats) -> float:
 
 
 class Walk:
-    """How far the moves of a series carry its level; nowhere unless it wanders."""
+    """How far the moves of a series carry its level, where it wanders."""
 
     def __init__(self, values: Floats) -> None:
         steps = np.diff(values)
@@ -51,9 +50,9 @@ class Walk:
         self._total = float(self._squares.sum())
 
     def p(self, size: float, *, start: int, place: int, stop: int) -> float:
-        """The two-sided p of a jump of that size at `place`, if the other moves went on as they do; 0 without a walk.
+        """Compute the two-sided p of a jump of this size at `place` by the other moves; 0 where nothing wanders.
 
-        The means of the levels before and after differ by a variance of a third of their rows, in squared steps.
+        The variance of the difference between the means before and after is a third of their values, in squared steps.
         """
         if not len(self._squares):
             return 0.0

@@ -1,7 +1,7 @@
 """Two sets of launches that were not measured side by side: the exact Mann-Whitney test and its interval.
 
-Whatever changed on the machine between the two sets is in the ratio, so a page shows it without a verdict, or labelled
-as different hardware, and no alert comes of it.
+Whatever changed on the machine between the two sets is in the ratio. A page therefore shows it without a verdict, or
+labelled as different hardware, and it never raises an alert.
 """
 
 from math import exp, sqrt
@@ -17,14 +17,14 @@ from farm.rules.comparing.statistics import Floats
 EXACT_TEST = "exact Mann-Whitney"
 NORMAL_TEST = "Mann-Whitney, normal approximation"
 
-# Beyond this many samples in all, the exact distribution costs more than its difference from the normal one is worth.
+# With more samples in all, the exact distribution takes too long for its small difference from the normal one.
 EXACT_UP_TO = 100
 
 
 def judge(old: Floats, new: Floats, *, margin: float) -> Comparison:
-    """The verdict on positive samples of two arms, in one look; significant at p < .01.
+    """Judge positive samples of two arms in one look, significant at p < .01.
 
-    `rounds_used` is the number of samples of the smaller arm; s is that of a difference of two launches.
+    `rounds_used` of the result is the number of samples of the smaller arm. Each arm has at least two samples.
     """
     logs = statistics.logarithms(old), statistics.logarithms(new)
     differences = np.sort(np.subtract.outer(logs[1], logs[0]), axis=None)
@@ -63,7 +63,7 @@ def _verdict(location: float, inner: tuple[float, float, float], *, p: float, ma
 
 
 def _interval(differences: Floats, olds: int, news: int, level: float) -> tuple[float, float, float]:
-    """Low, high and the level they deserve."""
+    """Find low and high of an interval on the log scale, and the level that it really has."""
     if olds + news <= EXACT_UP_TO:
         rank, level = statistics.rank_sum_interval_rank(olds, news, level)
     else:
@@ -73,7 +73,7 @@ def _interval(differences: Floats, olds: int, news: int, level: float) -> tuple[
 
 
 def _normal_p(old: Floats, new: Floats) -> float:
-    """Two-sided p with the tie correction and the continuity correction (Lehmann, Nonparametrics, 1975)."""
+    """Compute the two-sided p with corrections for ties and continuity (Lehmann, Nonparametrics, 1975)."""
     both = np.concatenate([old, new])
     _, group, counts = np.unique(both, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[group]

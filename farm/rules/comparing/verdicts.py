@@ -9,11 +9,11 @@ equal            the 97.5 % interval inside ± margin;
 undecided        otherwise.
 
 Significant means paired t p < .0016, or from 12 rounds on trimmed sign-flip p < .002, or from 24 rounds on sign test
-p < .0016; at later looks each at a share of its level (`spending`). The t test alone is blind when launches are slow
-now and then; the sign-flip test sets such pairs aside (`flips`) but cannot reach its level in 8 rounds; the sign test
-sees large changes under which trimming keeps slow launches. Estimate and interval are those of the pairs that count,
-the interval by inverting the test that is shown. Margins lie on the log scale at ± ln(1 + margin), so that swapping the
-arms mirrors the verdict. docs/results.md has false-alarm rate and power.
+p < .0016; later looks have a share of these levels (`look_levels`). The t test alone misses changes when a launch is
+slow now and then; the sign-flip test sets such pairs aside (`flips`) but cannot reach its level in 8 rounds; the sign
+test detects large changes where trimming leaves slow launches in. Estimate and interval are those of the pairs that
+count; the interval inverts the test that is shown. Margins lie on the log scale at ± ln(1 + margin), so that swapping
+the arms mirrors the verdict. docs/results.md has false-alarm rate and power.
 """
 
 from collections import Counter
@@ -71,7 +71,7 @@ class _Look(NamedTuple):
 
 
 def judge_pairs(pairs: ArrayLike, *, margin: float = MARGIN, looks: Sequence[int] = LOOKS) -> Comparison:
-    """The verdict on (old, new) samples in time order, both in one unit.
+    """Judge (old, new) samples in time order, both in the same unit.
 
     Raises ValueError when there are fewer than two pairs or a sample is not a finite number above zero.
     """
@@ -81,9 +81,9 @@ def judge_pairs(pairs: ArrayLike, *, margin: float = MARGIN, looks: Sequence[int
 def judge_many(
     blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS, share: float = 1.0
 ) -> list[Comparison]:
-    """`judge_pairs` on each, in the same order; those with as many pairs are worked out together.
+    """Judge many lists of pairs as `judge_pairs` does, in their order; lists of equal length are computed together.
 
-    `share`: of every level, where another test has the rest.
+    `share`: the part of every level to use, where another test has the rest.
     """
     judged: dict[int, Comparison] = {}
     for place, look, row in _last_looks(blocks, margin=margin, looks=looks, share=share):
@@ -94,12 +94,12 @@ def judge_many(
 def count_verdicts(
     blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
 ) -> Counter[Verdict]:
-    """How often `judge_many` would answer each verdict. Works out no interval, which takes most of the time."""
+    """Count the verdicts that `judge_many` would give, without the intervals, which take most of the time."""
     return Counter(_VERDICTS[look.verdict[row]] for _, look, row in _last_looks(blocks, margin=margin, looks=looks))
 
 
 def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) -> Comparison:
-    """The verdict on samples that were not measured side by side: for two files, or different hardware.
+    """Judge samples that were not measured side by side: of two files, or of different hardware.
 
     Raises ValueError when an arm has fewer than two samples or one that is not a finite number above zero.
     """
@@ -112,8 +112,8 @@ def is_decided(comparison: Comparison) -> bool:
     return comparison.verdict != "undecided"
 
 
-def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons of one matrix, slower and faster kept only where Benjamini-Hochberg holds over all of them."""
+def keep_significant(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Make slower and faster undecided where Benjamini-Hochberg over all these comparisons does not hold them."""
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in comparisons])
     return [
         comparison if held or not is_change(comparison.verdict) else _withdrawn(comparison, comparisons)
@@ -122,7 +122,7 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def check_margin(margin: float) -> None:
-    """Raises ValueError unless the margin is a fraction from 0 up to, not including, 1."""
+    """Raise ValueError unless the margin is a fraction from 0 to below 1."""
     if not (isfinite(margin) and 0.0 <= margin < 1.0):
         raise ValueError(f"The margin is {margin}: give a fraction from 0 up to 1, such as 0.02 for 2 %.")
 
@@ -155,7 +155,7 @@ def _samples_of(samples: ArrayLike) -> Floats:
 def _last_looks(
     blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int], share: float = 1.0
 ) -> Iterator[tuple[int, _Look, int]]:
-    """The look at which each block is decided, or its last: the block's place, the look, and its row there."""
+    """Find the look that decides each block, or its last: yields the block's place, the look, and the row in it."""
     check_margin(margin)
     ratios = [_log_ratios_of(pairs) for pairs in blocks]
     for places in group_by(range(len(ratios)), lambda place: len(ratios[place])).values():
@@ -170,12 +170,12 @@ def _last_looks(
 def _looks_at_rows(
     ratios: Floats, *, margin: float, looks: Sequence[int], share: float
 ) -> Iterator[tuple[int, _Look, int]]:
-    """Takes the looks in turn, each at the rows that none before has decided."""
+    """Take the looks in turn, each at the rows that no look before has decided."""
     available = ratios.shape[1]
     due = [rounds for rounds in looks if rounds <= available] or [available]
     still_open = np.arange(len(ratios))
     for place, rounds in enumerate(due):
-        levels = look_levels.levels(place, share=share)
+        levels = look_levels.levels_at(place, share=share)
         look = _look_at(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
@@ -186,7 +186,7 @@ def _looks_at_rows(
 def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool) -> _Look:
     rounds, places = ratios.shape[1], range(len(ratios))
     trims = rounds >= FLIP_FROM_ROUNDS
-    counts = flips.pairs_that_count(ratios) if trims else np.ones(ratios.shape, dtype=np.bool_)
+    counts = flips.mark_counting_pairs(ratios) if trims else np.ones(ratios.shape, dtype=np.bool_)
     one = np.ones(len(ratios))
     look = _Look(
         levels=levels,
@@ -209,18 +209,18 @@ def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool)
 
 
 def _is_equal(look: _Look, row: int, edge: float) -> bool:
-    """Whether changes as large as the margin are rejected on both sides, by the test whose interval is shown."""
+    """Whether the test whose interval is shown rejects a change as large as the margin on both sides."""
     if look.rounds < FLIP_FROM_ROUNDS:
         low, high = _t_interval(look.ratios[row], look.levels.equality)
         return -edge < low and high < edge
     counting = look.ratios[row, look.counts[row]]
-    return all(flips.rejects(counting, change, level=look.levels.equality) for change in (-edge, edge))
+    return all(flips.rejects_change(counting, change, level=look.levels.equality) for change in (-edge, edge))
 
 
 def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
-    """The test that is shown: the clearest of those that decided, else the one that has an interval of its own.
+    """Choose the test to show: the most significant where the look decided, else t or, from 12 rounds on, sign-flip.
 
-    Answers p over the level of the test, p, and the test's name.
+    Returns p divided by the test's level, p, and the test's name.
     """
     levels = look.levels
     each = [(look.t_p, levels.t, T_TEST), (look.flip_p, levels.flip, FLIP_TEST), (look.sign_p, levels.sign, SIGN_TEST)]
@@ -231,14 +231,14 @@ def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
 
 
 def _interval_of(look: _Look, row: int, test: str) -> tuple[float, float, float]:
-    """The 95 % interval by inverting the test that is shown, and its level."""
+    """Compute low, high and level of the 95 % interval, by inverting the test that is shown."""
     ratios = look.ratios[row]
     if test == SIGN_TEST:
         rank, level = statistics.sign_interval_rank(look.rounds, INTERVAL_LEVEL)
         ordered = np.sort(ratios)
         return float(ordered[rank - 1]), float(ordered[-rank]), level
     if test == FLIP_TEST:
-        return *flips.interval(ratios[look.counts[row]], INTERVAL_LEVEL), INTERVAL_LEVEL
+        return *flips.sign_flip_interval(ratios[look.counts[row]], INTERVAL_LEVEL), INTERVAL_LEVEL
     return *_t_interval(ratios, INTERVAL_LEVEL), INTERVAL_LEVEL
 
 
@@ -249,7 +249,7 @@ def _t_interval(row: Floats, level: float) -> tuple[float, float]:
 
 def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
     verdict = _VERDICTS[look.verdict[row]]
-    # fewer rounds than the first look do not know their own spread well enough to say that none will do
+    # before the first look the spread is too uncertain to say that no number of rounds will decide
     known = looks if look.rounds >= looks[0] else looks[: look_levels.PLANNED]
     later = [more for more in known if look.rounds < more <= power.MAX_ROUNDS]
     location, deviation = float(look.location[row]), float(look.deviation[row])

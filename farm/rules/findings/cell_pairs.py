@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label, scenarios
-from farm.rules.comparing.sides import between, by_sides
+from farm.rules.comparing.sides import comparison_between, index_by_sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
                 (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
             )
             by_place.setdefault(place, {}).setdefault(side, []).append(cell)
-    comparisons = by_sides(document.comparisons)
+    comparisons = index_by_sides(document.comparisons)
     pairs = []
     for sides in by_place.values():
         if old != new and old in sides and new in sides:
             olds, news = sides[old], sides[new]
             together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
             first, second = together[0] if together else (olds[0], news[0])
-            pairs.append(Pair(first, second, between(comparisons, first.id, second.id)))
+            pairs.append(Pair(first, second, comparison_between(comparisons, first.id, second.id)))
     return pairs
 
 

@@ -25,7 +25,7 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing import look_levels, margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.pooled import joined
+from farm.rules.comparing.pooled import pool_rounds
 from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability, counted_rounds
 from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
@@ -121,7 +121,7 @@ class BlockJudge:
         if not self.block.is_noise_assumed:
             return self.block.noise, "node"
         pairs = [self.paired(planned).deciding for planned in self.twins]
-        floor = margins.noise_floor([[log(new / old) for old, new in some] for some in pairs])
+        floor = margins.estimate_noise_floor([[log(new / old) for old, new in some] for some in pairs])
         return (floor.deviation, "block") if floor is not None else (self.block.noise, "assumed")
 
     @cached_property
@@ -224,7 +224,7 @@ class BlockJudge:
 
     def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
         """Each judged by itself; None where there are too few."""
-        whole = [joined(some, per_pair=per_pair) for some in pairs]
+        whole = [pool_rounds(some, per_pair=per_pair) for some in pairs]
         judged = iter(
             verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
         )
@@ -270,7 +270,7 @@ def _judged(
     needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
     if needed is not None and needed > LONGEST_ORDER:
         needed = None
-    texts = (obstacle, note) if obstacle else (figures.reason, note, look_levels.sentence(figures.rounds_used))
+    texts = (obstacle, note) if obstacle else (figures.reason, note, look_levels.describe_looks(figures.rounds_used))
     return Judged(
         planned,
         "not comparable" if obstacle else figures.verdict,
@@ -290,10 +290,10 @@ def _explained(judged: Judged, paired: Paired) -> Judged:
     """The same verdict with what its launches tell besides: rounds that do not count, and slow launches of each arm."""
     if judged.figures is None:
         return judged
-    slow = slow_launches.slow_launches(paired.deciding)
+    slow = slow_launches.count_slow_launches(paired.deciding)
     said = (
         judged.reason,
-        slow_launches.sentence(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
+        slow_launches.describe_slow_launches(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
         counted_rounds.sentence(paired, wall=judged.wall),
     )
     return replace(judged, slow=slow, reason=" ".join(text for text in said if text))

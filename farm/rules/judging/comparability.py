@@ -1,7 +1,7 @@
 """Whether two arms of a block are alike but for what is compared: unlike is not compared, and said in words."""
 
 from farm.contract.reports import Facts
-from farm.rules.comparing.confounders import confounders
+from farm.rules.comparing.confounders import find_confounders
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.runtimes.provider_table import PROVIDERS
@@ -43,7 +43,7 @@ def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidenc
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
     """What else differs between the two arms by their environment, in words; empty when nothing does."""
     old, new = (_computing_packages(arm, evidence) for arm in (planned.baseline, planned.candidate))
-    found = confounders(old, new)
+    found = find_confounders(old, new)
     return f"Confounded: {' '.join(found)}" if found else ""
 
 
@@ -62,7 +62,7 @@ def _unlike_attempts(facts: list[Facts]) -> str:
         for fact in facts
     ]
     for later in stated[1:]:
-        if found := confounders(stated[0], later):
+        if found := find_confounders(stated[0], later):
             return f"The node changed between two attempts: {' '.join(found)}"
     return ""
 

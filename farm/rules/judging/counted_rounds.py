@@ -138,7 +138,7 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
 
     `counting`: of those that were measured, the rounds that have a pair.
     """
-    text = look_levels.too_few(measured, least=least)
+    text = look_levels.too_few_sentence(measured, least=least)
     if counting < measured:
         has = "has" if counting == 1 else "have"
         some = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"

@@ -10,7 +10,7 @@ from farm.rules.cells.metric import Judging, Metric
 from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
 from farm.rules.comparing import differences, fastest, look_levels, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.pooled import joined
+from farm.rules.comparing.pooled import pool_rounds
 from farm.rules.comparing.repeats import Repeated, Way
 from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
@@ -120,8 +120,10 @@ def _by_difference(
             found.append(None)
             continue
         difference = next(judged_whole)
-        word = _worded(difference.said.verdict, judging.words)
-        change = _change_of_medians(some, difference.said, metric, word, rounds=difference.said.rounds_used * per_pair)
+        word = _worded(difference.comparison.verdict, judging.words)
+        change = _change_of_medians(
+            some, difference.comparison, metric, word, rounds=difference.comparison.rounds_used * per_pair
+        )
         figures = {
             "margin": judging.margin,
             "change": difference.change,
@@ -138,7 +140,7 @@ def _by_ratio(
     per_pair = ROUNDS[judge.block.budget].per_pair
     told = [_pairs(judge, comparison, metric) for comparison in judged]
     pairs = [[pair for pair in some if min(pair) > 0.0] for some, _ in told]
-    whole = [joined(some, per_pair=per_pair) for some in pairs]
+    whole = [pool_rounds(some, per_pair=per_pair) for some in pairs]
     # what is of no consequence, and what the metric's own A/A pairs on the node differ by
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
@@ -164,7 +166,7 @@ def _why_open(found: Comparison, *, timed: int, of: int) -> str:
         return ""
     if found.rounds_used >= look_levels.LOOKS[0]:
         return f"Changes under {percent(found.smallest_detectable)} cannot be detected yet."
-    few = look_levels.too_few(found.rounds_used)
+    few = look_levels.too_few_sentence(found.rounds_used)
     return f"{timed} of {counted(of, 'round')} timed it: {few}" if timed < of else few.capitalize()
 
 

@@ -90,7 +90,7 @@ def summarise(
     launched = {metric.name: figure for metric in OF_LAUNCHES if (figure := launched_figure(metric, samples))}
     judged = launched[JUDGED.name]
     pooled = np.concatenate([unpack_timings(sample) for sample in samples])
-    allowed = percentiles.publishable(pooled.tolist())
+    allowed = percentiles.summarise_timings(pooled.tolist())
     mean, std = _pooled(samples)
     together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 or is_loaded else []
     return CellSummary(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
-from farm.rules.comparing.signed_ranks import AT_LEAST, too_few
+from farm.rules.comparing.signed_ranks import AT_LEAST, too_few_sentence
 from farm.rules.presenting.hardware import Measured, fault_of
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.wording.numbers import counted
@@ -31,7 +31,7 @@ class Top:
         if not self.unclear:
             return ""
         if self.settings[0].cell.p50_ci_ms is None:
-            return too_few(len(self.settings[0].cell.samples_ms))
+            return too_few_sentence(len(self.settings[0].cell.samples_ms))
         return f"Of {counted(self.unclear, 'other')} there are too few launches to tell: {AT_LEAST}."
 
 

@@ -11,7 +11,7 @@ from farm.rules.cells.metric import RATE, SIZE, TIME
 from farm.rules.cells.metrics import BY_NAME, JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import MAX_RATE, OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
 from farm.rules.comparing.look_levels import LOOKS
-from farm.rules.comparing.quantities import items_factor, judged_items
+from farm.rules.comparing.quantities import items_factor, judge_items
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
@@ -68,7 +68,7 @@ def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChang
     ratio, low, high = (times / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
     # before the first look nothing is decided of either
     is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
-    word = "undecided" if is_early else judged_items((ratio, low, high), margin=change.margin)
+    word = "undecided" if is_early else judge_items((ratio, low, high), margin=change.margin)
     verdict = {"more": "higher", "fewer": "lower"}.get(word, word)
     baseline, candidate = 1000.0 * batches[0] / change.baseline, 1000.0 * batches[1] / change.candidate
     figures = {"ratio": ratio, "ci_low": low, "ci_high": high, "baseline": baseline, "candidate": candidate}

@@ -34,7 +34,7 @@ def is_tested(comparison: Comparison) -> bool:
 
 def fallen(comparison: Comparison, *, among: int) -> Comparison:
     """A comparison that does not hold among so many: undecided, and why."""
-    reason = " ".join(text for text in (multiplicity.sentence(among, "comparison"), comparison.reason) if text)
+    reason = " ".join(text for text in (multiplicity.chance_sentence(among, "comparison"), comparison.reason) if text)
     metrics = metric_changes.with_headline(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
@@ -59,6 +59,6 @@ def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[floa
 def _without(comparison: Comparison, dropped: set[int], *, among: int) -> Comparison:
     if not any(id(change) in dropped for change in comparison.metrics):
         return comparison
-    why = {"verdict": "undecided", "reason": multiplicity.sentence(among, "verdict")}
+    why = {"verdict": "undecided", "reason": multiplicity.chance_sentence(among, "verdict")}
     metrics = [change.model_copy(update=why) if id(change) in dropped else change for change in comparison.metrics]
     return comparison.model_copy(update={"metrics": metrics})

@@ -17,7 +17,7 @@ from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.cells.scenarios import parse
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs, checks
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.kinds import Key, kind_of
@@ -143,7 +143,7 @@ def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runt
     judgement = watch_rounds.judge(document, rule, old=good, new=bad)
     if judgement.findings:
         finding = watch_rounds.worst(judgement.findings)
-        comparison = compared(document, finding.baseline, finding.candidate)
+        comparison = find_comparison(document, finding.baseline, finding.candidate)
         size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
         return SoughtKind(rule, finding.kind, finding.series, *size)
     if judgement.infra:

@@ -17,7 +17,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.comparing import special
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN
 from farm.rules.comparing.look_levels import LOOKS
-from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.comparing.sides import BySides, comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes
 from farm.rules.searches.limits import is_disturbed
 from farm.rules.wording.numbers import TIMES, change
@@ -95,13 +95,13 @@ class Standing:
         variance = sum(cost.deviation**2 for cost in known.values()) / len(known) if known else 0.0
         arms = {side for sides in known for side in sides}
         freedom = (len(arms) - 1) * (min(cost.rounds for cost in known.values()) - 1) if known else 0
-        return cls(goal, {cell.digest: cell for cell in done}, by_sides(pairs), is_busy, sqrt(variance), freedom)
+        return cls(goal, {cell.digest: cell for cell in done}, index_by_sides(pairs), is_busy, sqrt(variance), freedom)
 
     def compare_cost(self, setting: str, *, of: str) -> Cost | None:
         """Return what a setting takes against another, both by their digests; None where they were not compared."""
         if not {setting, of} <= self.cells.keys():
             return None
-        pair = between(self.pairs, self.cells[of].id, self.cells[setting].id)
+        pair = comparison_between(self.pairs, self.cells[of].id, self.cells[setting].id)
         return None if pair is None else read_cost(pair, self.goal)
 
     def find_leader(self, among: Iterable[str]) -> str | None:

@@ -18,7 +18,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.comparing.sides import BySides, comparison_between, index_by_sides
 from farm.rules.findings.cell_pairs import place_of, series_label, series_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
@@ -167,7 +167,7 @@ def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
     found = list(documents)
     numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
     by_place = group_by((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
-    pairs = [by_sides(document.comparisons) for document in found]
+    pairs = [index_by_sides(document.comparisons) for document in found]
     several = len({hardware for _, hardware in by_place}) > 1
     return [
         _line(cells, pairs, reference=reference, where=f", {hardware}" if several else "")
@@ -223,7 +223,7 @@ def _compared(
         (cell, comparison)
         for number, cell in places.get(new, ())
         for there, other in places.get(old, ())
-        if there == number and (comparison := between(pairs[number], other.id, cell.id)) is not None
+        if there == number and (comparison := comparison_between(pairs[number], other.id, cell.id)) is not None
     ]
 
 

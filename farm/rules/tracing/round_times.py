@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from farm.contract.reports import TraceReport
-from farm.rules.comparing.pooled import joined
+from farm.rules.comparing.pooled import pool_rounds
 from farm.rules.tracing.attribution import Attribution, attribute_times, group_heads, group_times
 from farm.rules.tracing.executions import joint_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
@@ -55,7 +55,7 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
     found = attribute_times(heads, olds, news)
     if not is_judged:
         return found
-    pairs = {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
+    pairs = {group: pool_rounds(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
     judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
     figures = {
         heads[group][1].node: replace(

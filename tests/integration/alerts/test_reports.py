@@ -15,7 +15,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
-from farm.rules.comparing.sides import compared
+from farm.rules.comparing.sides import find_comparison
 from farm.rules.presenting import sentences
 from farm.runs.models import Run
 from farm.runs.selectors import document
@@ -76,7 +76,7 @@ def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client,
     symptom = alert.lead
     assert symptom is not None
     assert (symptom.run, alert.hardware) == (Run.objects.get(reason="confirmation"), "cpu")
-    told = compared(document(symptom.run), symptom.baseline, symptom.cell)
+    told = find_comparison(document(symptom.run), symptom.baseline, symptom.cell)
     assert told is not None
     assert symptom.size == told.ratio == pytest.approx(1.24, abs=0.03)
     assert (symptom.comparison, symptom.explanation) == (told.model_dump(mode="json"), sentences.explanation(told))

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.reading.best_settings import panel
 from farm.contract.document_cells import Cell
-from farm.rules.comparing.signed_ranks import too_few
+from farm.rules.comparing.signed_ranks import too_few_sentence
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
 from farm.rules.presenting.hardware import Measured, with_comparable_times
@@ -108,7 +108,7 @@ def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell(
     assert found.fastest.doubt == "Of 1 other there are too few launches to tell: an interval takes at least 6."
     (alone,) = best_settings([once], budget_ms=None)
     assert (alone.fastest.settings, alone.fastest.doubt) == ([once], "")
-    assert too_few(1) == "1 launch decides nothing: an interval takes at least 6."
+    assert too_few_sentence(1) == "1 launch decides nothing: an interval takes at least 6."
 
 
 def busy(name: str, cpu_ms: float, **changes: object) -> Measured:

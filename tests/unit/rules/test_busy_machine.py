@@ -141,10 +141,10 @@ def test_the_document_has_both_times_of_cells_and_comparisons():
 
 def test_a_comparison_read_from_its_other_side_turns_both_times():
     one = document(ratio=1.25).comparisons[0]
-    turned = sides.turned(one)
+    turned = sides.swap_sides(one)
     assert turned.verdict == "faster"
     assert (turned.cpu_ratio, turned.cpu_ci_low) == (1 / one.cpu_ratio, 1 / one.cpu_ci_high)
-    assert sides.turned(turned).wall_ci_low == pytest.approx(one.wall_ci_low)
+    assert sides.swap_sides(turned).wall_ci_low == pytest.approx(one.wall_ci_low)
 
 
 def test_cells_that_are_compared_are_told_by_processor_time_as_soon_as_one_is() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.rules.comparing import changepoints, jumps, steps
-from farm.rules.comparing.quantities import judged_value
+from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.wording import numbers
 from tests.bench.series import labelled_series
 
@@ -140,8 +140,8 @@ def test_labelled_series_are_scored_well() -> None:
 
 
 def test_a_series_without_noise_or_long_segments_shows_no_memory() -> None:
-    assert jumps.memory_of(np.ones(50), []) == 0.0
-    assert jumps.memory_of(np.arange(12.0), [4, 8]) == 0.0
+    assert jumps.estimate_memory(np.ones(50), []) == 0.0
+    assert jumps.estimate_memory(np.arange(12.0), [4, 8]) == 0.0
 
 
 def test_memory_is_measured_about_right() -> None:
@@ -149,7 +149,7 @@ def test_memory_is_measured_about_right() -> None:
     noise = rng.normal(size=2000)
     for place in range(1, 2000):
         noise[place] += 0.4 * noise[place - 1]
-    assert jumps.memory_of(noise, list(range(50, 2000, 50))) == pytest.approx(0.4, abs=0.06)
+    assert jumps.estimate_memory(noise, list(range(50, 2000, 50))) == pytest.approx(0.4, abs=0.06)
 
 
 def held(moves: list[float], *, rows: int = 10) -> np.ndarray:
@@ -186,10 +186,10 @@ def test_noise_in_coarse_units_hides_no_shift() -> None:
 
 def test_the_noise_of_held_values_is_the_size_of_their_moves_and_how_often_they_come() -> None:
     noise = np.random.default_rng(5).normal(size=4000)
-    assert steps.noise_of(noise) == pytest.approx(1.0, abs=0.05)
-    assert steps.noise_of(np.zeros(50)) == 0.0
-    assert steps.noise_of(np.round(noise)) == pytest.approx(1.0, abs=0.25)
-    assert steps.noise_of(np.arange(50) // 25 * 1.0) == pytest.approx(steps.SIGMA_OF_STEPS / 7.0)
+    assert steps.estimate_noise(noise) == pytest.approx(1.0, abs=0.05)
+    assert steps.estimate_noise(np.zeros(50)) == 0.0
+    assert steps.estimate_noise(np.round(noise)) == pytest.approx(1.0, abs=0.25)
+    assert steps.estimate_noise(np.arange(50) // 25 * 1.0) == pytest.approx(steps.SIGMA_OF_STEPS / 7.0)
 
 
 def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> None:
@@ -212,4 +212,4 @@ def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> Non
 def test_a_value_of_a_long_series_is_judged_by_its_interval_once_its_round_is_decided(
     ratio: float, low: float | None, high: float | None, is_open: bool, word: str
 ) -> None:
-    assert judged_value(ratio, low, high, is_open=is_open, words=numbers.TIMES) == word
+    assert judge_series_value(ratio, low, high, is_open=is_open, words=numbers.TIMES) == word

@@ -38,10 +38,10 @@ ONE = Comparison(
     ],
 )
 def test_a_sentence_gives_the_verdict_and_what_it_rests_on(changed: dict[str, object], told: str) -> None:
-    assert told in comparisons.sentence(replace(ONE, **changed))
+    assert told in comparisons.describe_comparison(replace(ONE, **changed))
 
 
 def test_what_is_not_comparable_keeps_its_figures_and_says_why() -> None:
-    told = comparisons.not_comparable(ONE, reasons=["The driver differs.", "So does the governor."])
+    told = comparisons.mark_not_comparable(ONE, reasons=["The driver differs.", "So does the governor."])
     assert (told.verdict, told.ratio, told.rounds_needed) == ("not comparable", ONE.ratio, None)
-    assert comparisons.sentence(told).endswith("The driver differs. So does the governor.")
+    assert comparisons.describe_comparison(told).endswith("The driver differs. So does the governor.")

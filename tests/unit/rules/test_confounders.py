@@ -17,7 +17,7 @@ from farm.rules.comparing import confounders
     ],
 )
 def test_each_fact_that_differs_gets_a_sentence(old: dict[str, object], new: dict[str, object], told: list[str]):
-    assert confounders.confounders(old, new) == told
+    assert confounders.find_confounders(old, new) == told
 
 
 @pytest.mark.parametrize(

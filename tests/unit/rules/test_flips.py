@@ -38,19 +38,19 @@ def test_ties_and_zeros_are_counted_like_any_other_sum(values: list[float]) -> N
 
 def test_pairs_above_three_times_the_median_size_are_set_aside_whatever_their_sign() -> None:
     values = np.array([[0.01] * 10 + [0.03, -0.0301]])
-    assert flips.pairs_that_count(values).tolist() == [[True] * 11 + [False]]
+    assert flips.mark_counting_pairs(values).tolist() == [[True] * 11 + [False]]
 
 
 @given(st.lists(st.floats(-1.0, 1.0, allow_nan=False), min_size=10, max_size=24), st.data())
 def test_trimming_knows_no_sign(values: list[float], data: st.DataObject) -> None:
     signs = data.draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=len(values), max_size=len(values)))
     one, other = np.array([values]), np.array([values]) * np.array(signs)
-    assert flips.pairs_that_count(one).tolist() == flips.pairs_that_count(other).tolist()
+    assert flips.mark_counting_pairs(one).tolist() == flips.mark_counting_pairs(other).tolist()
 
 
 def test_a_row_that_would_keep_fewer_than_ten_pairs_keeps_all() -> None:
     values = np.array([[0.0] * 9 + [1.0] * 3, [0.01] * 12])
-    assert flips.pairs_that_count(values).all()
+    assert flips.mark_counting_pairs(values).all()
 
 
 # of a clock in coarse steps: the chance goes in steps too
@@ -65,18 +65,18 @@ COARSE = np.array([0.01] * 2 + [0.02] * 6 + [0.03] * 5)
     ],
 )
 def test_the_interval_ends_where_the_test_begins_to_reject(values: np.ndarray, level: float) -> None:
-    low, high = flips.interval(values, level)
+    low, high = flips.sign_flip_interval(values, level)
     reach = high - low
     for inside, outside in ((low + 0.01 * reach, low - 0.01 * reach), (high - 0.01 * reach, high + 0.01 * reach)):
-        assert not flips.rejects(values, inside, level=level)
-        assert flips.rejects(values, outside, level=level)
+        assert not flips.rejects_change(values, inside, level=level)
+        assert flips.rejects_change(values, outside, level=level)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     ratios = np.random.default_rng(4).normal(0.0, 1.0, size=(2_000, 12))
-    ends = [flips.interval(one, 0.95) for one in ratios]
+    ends = [flips.sign_flip_interval(one, 0.95) for one in ratios]
     assert 0.935 <= np.mean([low <= 0.0 <= high for low, high in ends]) <= 0.97
 
 
 def test_pairs_of_one_ratio_have_an_interval_without_width() -> None:
-    assert flips.interval(np.array([0.05] * 12), 0.95) == (0.05, 0.05)
+    assert flips.sign_flip_interval(np.array([0.05] * 12), 0.95) == (0.05, 0.05)

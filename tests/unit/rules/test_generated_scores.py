@@ -218,7 +218,7 @@ def test_a_slower_token_beside_an_equal_prompt_is_decoding() -> None:
     comparison, said = phases(1.0, 1.2)
     assert said.startswith("Prefill is equal, decoding is 20.0 % slower. ONNX Runtime")
     assert (sentences.explanation(comparison) or "").startswith("decoding: MatMul: 1 node, 250 → 300 µs")
-    assert sides.turned(comparison).prompt_operators[0].baseline_us == comparison.prompt_operators[0].candidate_us
+    assert sides.swap_sides(comparison).prompt_operators[0].baseline_us == comparison.prompt_operators[0].candidate_us
 
 
 def test_a_phase_without_traces_or_figures_is_told_without_its_reason() -> None:

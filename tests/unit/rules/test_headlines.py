@@ -12,7 +12,7 @@ from dashboard.reading import comparisons, heatmap, side
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
-from farm.rules.comparing.sides import turned
+from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting import headlines, sentences
 from farm.rules.presenting.headlines import lead_of
 from farm.rules.reporting.documents import with_sentence
@@ -326,12 +326,12 @@ def test_a_batch_of_unknown_size_or_a_comparison_without_figures_has_no_items():
 
 def test_items_are_turned_round_with_their_comparison():
     (pair,) = document(compared("eight", axis="batch", ratio=8.4, ci_low=8.2, ci_high=8.6)).comparisons
-    back = turned(pair)
+    back = swap_sides(pair)
     assert back.items_verdict == "more"
     assert (back.items_ci_low, back.items_ratio, back.items_ci_high) == tuple(
         pytest.approx(1 / value) for value in (pair.items_ci_high, pair.items_ratio, pair.items_ci_low)
     )
-    assert turned(compared()).items_verdict is None
+    assert swap_sides(compared()).items_verdict is None
 
 
 def test_what_differs_in_nothing_else_is_named_by_its_node() -> None:

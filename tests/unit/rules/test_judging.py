@@ -12,7 +12,7 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
-from farm.rules.comparing.pooled import joined
+from farm.rules.comparing.pooled import pool_rounds
 from farm.rules.judging import block_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.judging.evidence import Evidence
@@ -172,8 +172,8 @@ def test_a_precise_block_joins_two_rounds_to_one_pair():
 
 
 def test_joined_pairs_are_geometric_means_and_wait_for_their_second_round():
-    assert joined([(1.0, 4.0), (4.0, 1.0), (9.0, 9.0)], per_pair=2) == [(2.0, 2.0)]
-    assert joined([(1.0, 2.0)], per_pair=1) == [(1.0, 2.0)]
+    assert pool_rounds([(1.0, 4.0), (4.0, 1.0), (9.0, 9.0)], per_pair=2) == [(2.0, 2.0)]
+    assert pool_rounds([(1.0, 2.0)], per_pair=1) == [(1.0, 2.0)]
 
 
 def test_a_block_of_one_arm_measures_its_fewest_rounds():

@@ -31,7 +31,7 @@ def test_each_further_metric_has_the_margin_of_its_own_history_without_a_cap() -
 def test_the_noise_floor_is_pooled_over_comparisons_each_about_its_own_mean() -> None:
     rng = np.random.default_rng(1)
     rounds = [offset + 0.015 * rng.normal(size=8) for offset in rng.normal(0.0, 1.0, size=300)]
-    floor = margins.noise_floor([one.tolist() for one in rounds])
+    floor = margins.estimate_noise_floor([one.tolist() for one in rounds])
     assert floor.deviation == pytest.approx(0.015, rel=0.05)
     assert (floor.comparisons, floor.margin) == (300, 0.02)
     assert sorted(floor.smallest_detectable) == [8, 12, 16, 24]
@@ -39,14 +39,14 @@ def test_the_noise_floor_is_pooled_over_comparisons_each_about_its_own_mean() ->
 
 @pytest.mark.parametrize("nothing", [[], [[0.1]], [[]]])
 def test_without_two_rounds_of_anything_there_is_no_noise_floor(nothing: list[list[float]]) -> None:
-    assert margins.noise_floor(nothing) is None
+    assert margins.estimate_noise_floor(nothing) is None
 
 
 def test_false_alarms_are_counted_with_their_interval() -> None:
-    alarms = margins.false_alarms(["equal"] * 97 + ["slower", "faster", "undecided"])
+    alarms = margins.count_false_alarms(["equal"] * 97 + ["slower", "faster", "undecided"])
     assert (alarms.alarms, alarms.comparisons, alarms.rate) == (2, 100, 0.02)
     assert (alarms.low, alarms.high) == (pytest.approx(0.0024, abs=1e-4), pytest.approx(0.0704, abs=1e-4))
 
 
 def test_a_node_without_comparisons_has_no_rate() -> None:
-    assert margins.false_alarms([]) is None
+    assert margins.count_false_alarms([]) is None

@@ -14,7 +14,7 @@ from farm.rules.cells.scenario_metrics import MIN_GROWTH, PERPLEXITY
 from farm.rules.changes import gate
 from farm.rules.comparing import differences
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.comparing.sides import turned
+from farm.rules.comparing.sides import swap_sides
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.presenting import metric_changes
@@ -230,14 +230,14 @@ def test_growth_is_told_by_its_difference_with_an_interval() -> None:
     assert change.change_low < change.change < change.change_high
     assert change.change == pytest.approx(MIB, rel=0.01)
     assert change.margin == MIN_GROWTH
-    back = metric_changes.further(turned(comparison))[0]
+    back = metric_changes.further(swap_sides(comparison))[0]
     assert (back.verdict, back.margin, back.change) == ("smaller", change.margin, -change.change)
     assert (back.change_low, back.change_high) == (-change.change_high, -change.change_low)
 
 
 def test_rates_turn_with_their_sides() -> None:
     (comparison,) = measured({"max_rate_per_s": 100.0}, {"max_rate_per_s": 60.0}).comparisons
-    (change,), (back,) = (metric_changes.further(one) for one in (comparison, turned(comparison)))
+    (change,), (back,) = (metric_changes.further(one) for one in (comparison, swap_sides(comparison)))
     assert (change.verdict, back.verdict, back.margin) == ("lower", "higher", change.margin)
     assert back.ratio == pytest.approx(1 / change.ratio)
 
@@ -314,7 +314,7 @@ def test_every_entry_of_the_table_that_is_judged_has_a_unit_and_a_direction() ->
 
 def test_differences_beyond_any_size_are_judged_too() -> None:
     (judged,) = differences.judge_many([[(0.0, 1e15)] * 8], margin=1.0)
-    assert judged.said.verdict == "slower"
+    assert judged.comparison.verdict == "slower"
     assert judged.change == pytest.approx(differences.MAX_MARGINS)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dashboard.figures.operators import operators, sides
 from farm.contract.document_comparisons import OperatorChange
-from farm.rules.comparing.sides import turned
+from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting.called_operators import operator_times, type_times
 from farm.rules.reporting.operator_changes import listed
 from farm.rules.tracing.attribution import attribute, group_by_type
@@ -48,7 +48,7 @@ def test_a_change_of_an_operator_lies_in_its_interval_and_so_do_the_times_beside
     rounds: list[tuple[float, float]],
 ) -> None:
     change = change_of(rounds)
-    for told in (change, turned(make_comparison(operators=[change])).operators[0]):
+    for told in (change, swap_sides(make_comparison(operators=[change])).operators[0]):
         assert told.change_low_us is not None
         assert told.change_high_us is not None
         assert told.change_low_us <= told.moved_us <= told.change_high_us

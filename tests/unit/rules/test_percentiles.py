@@ -20,24 +20,24 @@ from farm.rules.comparing.enough import COUNT_FOR
     ],
 )
 def test_a_percentile_is_published_from_its_count_on(count: int, published: set[str]) -> None:
-    summary = percentiles.publishable(list(range(1, count + 1)))
+    summary = percentiles.summarise_timings(list(range(1, count + 1)))
     assert {name for name in COUNT_FOR if summary[name] is not None} == published
 
 
 def test_mean_spread_and_range_are_always_published() -> None:
-    summary = percentiles.publishable([1.0, 2.0, 6.0])
+    summary = percentiles.summarise_timings([1.0, 2.0, 6.0])
     assert (summary["mean"], summary["min"], summary["max"], summary["p50"]) == (3.0, 1.0, 6.0, 2.0)
     assert summary["std"] == pytest.approx(np.sqrt(7.0))
 
 
 def test_one_timing_has_no_spread() -> None:
-    assert percentiles.publishable([1.0])["std"] is None
+    assert percentiles.summarise_timings([1.0])["std"] is None
 
 
 @pytest.mark.parametrize("timings", [[], [1.0, float("nan")], [float("inf")]])
 def test_what_cannot_be_summed_up_is_refused(timings: list[float]) -> None:
     with pytest.raises(ValueError, match="cannot be summed up"):
-        percentiles.publishable(timings)
+        percentiles.summarise_timings(timings)
 
 
 def launches(count: int, *, slow: int, factor: float, spread: float = 0.01) -> list[float]:

@@ -11,7 +11,7 @@ from farm.contract.reports import EndReport, Report
 from farm.rules.changes import gate
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.comparing import repeats
-from farm.rules.comparing.sides import turned
+from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.wording.numbers import MIB
@@ -151,11 +151,11 @@ def test_arms_that_cannot_be_compared_have_no_verdict_on_memory_either() -> None
 
 def test_from_the_other_side_bigger_is_smaller() -> None:
     (one,) = measured().comparisons
-    (change,) = metric_changes.further(turned(one))
+    (change,) = metric_changes.further(swap_sides(one))
     assert change.verdict == "smaller"
     assert change.ratio == pytest.approx(320 / 833)
     assert change.margin == pytest.approx(16 / 833)
-    assert turned(turned(one)).metrics[1].candidate == one.metrics[1].candidate
+    assert swap_sides(swap_sides(one)).metrics[1].candidate == one.metrics[1].candidate
 
 
 def made(name: str, verdict: Any, ratio: float) -> MetricChange:

@@ -12,7 +12,7 @@ from farm.contract.document_cells import OperatorTime, Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.rules.changes import gate, gate_reports, report
 from farm.rules.changes.watch_rounds import Judgement, Rule, judge
-from farm.rules.comparing.sides import between, by_sides, turned
+from farm.rules.comparing.sides import comparison_between, index_by_sides, swap_sides
 from tests.documents import make_comparison, make_document
 from tests.unit.rules.test_watching import cell
 
@@ -37,7 +37,7 @@ def called(document: Document, **rule: Any) -> Judgement:
 
 def test_a_turned_comparison_says_the_opposite_with_inverted_figures() -> None:
     (one,) = measured("faster", 0.8).comparisons
-    other = turned(one)
+    other = swap_sides(one)
     assert (other.baseline, other.candidate, other.verdict) == ("c2", "c1", "slower")
     assert other.ratio == pytest.approx(1.25)
     assert (other.ci_low, other.ci_high) == (pytest.approx(1 / 0.83), pytest.approx(1 / 0.78))
@@ -49,16 +49,16 @@ def test_a_turned_comparison_says_the_opposite_with_inverted_figures() -> None:
 def test_the_verdict_on_an_operator_is_turned_with_its_comparison() -> None:
     (one,) = measured("faster", 0.8).comparisons
     judged = {"ratio": 0.625, "ci_low": 0.5, "ci_high": 0.8, "verdict": "faster", "rounds": 12}
-    (change,) = turned(one.model_copy(update={"operators": [one.operators[0].model_copy(update=judged)]})).operators
+    (change,) = swap_sides(one.model_copy(update={"operators": [one.operators[0].model_copy(update=judged)]})).operators
     assert (change.ratio, change.ci_low, change.ci_high) == pytest.approx((1.6, 1.25, 2.0))
     assert (change.verdict, change.rounds) == ("slower", 12)
-    assert turned(one).operators[0].verdict is None
+    assert swap_sides(one).operators[0].verdict is None
 
 
 @pytest.mark.parametrize("verdict", ["slower", "faster", "equal", "undecided", "not comparable"])
 def test_turning_twice_changes_nothing(verdict: str) -> None:
     (one,) = measured(verdict, 1.25).comparisons
-    twice = turned(turned(one))
+    twice = swap_sides(swap_sides(one))
     figures = {"ratio", "ci_low", "ci_high"}
     assert twice.model_dump(exclude=figures) == one.model_dump(exclude=figures)
     assert (twice.ratio, twice.ci_low, twice.ci_high) == pytest.approx((one.ratio, one.ci_low, one.ci_high))
@@ -66,14 +66,14 @@ def test_turning_twice_changes_nothing(verdict: str) -> None:
 
 def test_a_comparison_without_figures_is_turned_as_well() -> None:
     (one,) = measured("not comparable").comparisons
-    assert (turned(one).ratio, turned(one).ci_low, turned(one).verdict) == (None, None, "not comparable")
+    assert (swap_sides(one).ratio, swap_sides(one).ci_low, swap_sides(one).verdict) == (None, None, "not comparable")
 
 
 def test_what_was_measured_in_the_asked_direction_is_not_turned() -> None:
     (one,) = measured("faster", 0.8).comparisons
-    known = by_sides([one])
-    assert between(known, "c1", "c2") is one
-    assert between(known, "c1", "c3") is None
+    known = index_by_sides([one])
+    assert comparison_between(known, "c1", "c2") is one
+    assert comparison_between(known, "c1", "c3") is None
 
 
 def test_an_older_candidate_that_is_slower_is_a_finding() -> None:

@@ -85,7 +85,11 @@ def test_a_metric_that_is_a_key_of_the_cell_stands_in_the_list_as_it_stands_ther
         own = [one for one in cell.metrics if one.name not in (*CARRIED, WORKED_OUT)]
         assert {one.name: one.value for one in own} == {one.name: getattr(cell, one.name) for one in own}
         missing = [
-            one.name for one in METRICS if one.better and not one.is_under_metrics and cell.find_metric(one.name) is None
+            metric.name
+            for metric in METRICS
+            if metric.better and not metric.is_under_metrics and not cell.find_metric(metric.name)
+            for one in METRICS
+            if one.better and not one.is_under_metrics and cell.find_metric(one.name) is None
         ]
         assert {getattr(cell, name) for name in missing} == {None}
         p50 = cell.metrics[0]

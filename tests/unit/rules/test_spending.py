@@ -9,7 +9,7 @@ from tests.unit.rules.test_verdicts import block
 
 
 def test_all_later_looks_together_have_half_a_level_however_many_follow() -> None:
-    later = [look_levels.levels(place) for place in range(look_levels.PLANNED, 10_000)]
+    later = [look_levels.levels_at(place) for place in range(look_levels.PLANNED, 10_000)]
     assert sum(one.t for one in later) < look_levels.T_LEVEL / 2
     assert sum(one.flip for one in later) < look_levels.FLIP_LEVEL / 2
     assert sum(one.sign for one in later) < look_levels.SIGN_LEVEL / 2
@@ -56,8 +56,8 @@ def test_the_farm_never_names_more_rounds_than_it_measures() -> None:
 
 @pytest.mark.parametrize(("rounds", "said"), [(24, ""), (31, ""), (32, "Looked at 5 times"), (96, "Looked at 8 times")])
 def test_looks_beyond_the_planned_ones_are_said(rounds: int, said: str) -> None:
-    assert look_levels.sentence(rounds).startswith(said)
-    assert bool(look_levels.sentence(rounds)) is bool(said)
+    assert look_levels.describe_looks(rounds).startswith(said)
+    assert bool(look_levels.describe_looks(rounds)) is bool(said)
 
 
 @pytest.mark.parametrize("change", [0.0, 0.004, -0.009])

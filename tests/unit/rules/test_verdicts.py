@@ -246,15 +246,15 @@ def as_if(verdict: str, *, p: float) -> Comparison:
 
 def test_a_change_that_does_not_hold_over_the_matrix_becomes_undecided_and_says_why() -> None:
     family = [as_if("slower", p=0.009), *[as_if("equal", p=0.5)] * 19]
-    held = verdicts.hold_across(family)
+    held = verdicts.keep_significant(family)
     assert [one.verdict for one in held] == ["undecided", *["equal"] * 19]
     assert "Alone it would be slower; among 20 comparisons" in held[0].reason
-    assert "Alone it would be slower" in comparisons.sentence(held[0])
+    assert "Alone it would be slower" in comparisons.describe_comparison(held[0])
 
 
 def test_clear_changes_hold_over_the_matrix() -> None:
     family = [as_if("slower", p=1e-5), as_if("faster", p=1e-4), *[as_if("undecided", p=0.5)] * 18]
-    assert verdicts.hold_across(family) == family
+    assert verdicts.keep_significant(family) == family
 
 
 def test_unpaired_samples_are_judged_by_their_ranks() -> None:
