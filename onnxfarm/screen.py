@@ -364,7 +364,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
         part = "" if operator.share is None else f", {share(operator.share)} of the change"
-        times = operator_times(operator) or operator_size(operator)
+        times = operator_times(operator) or operator_size(operator) or f"{numbers.signed(operator.moved_us)} µs"
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     told = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too

@@ -34,21 +34,35 @@ def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
 
 
 def told_operators(comparison: Comparison) -> list[OperatorChange]:
-    """Those that a list names: where no shares are known neither what went the other way nor what cannot be part of
-    the change."""
+    """Those that a list names: where no shares are known neither what went the other way, or may not have changed, nor
+    what cannot be part of the change."""
+
+    def is_part(operator: OperatorChange) -> bool:
+        return _added_us(comparison, operator) > 0 and not _may_be_chance(operator)
+
     return [
         operator
         for operator in ordered_operators(comparison)
         if operator.share is not None
-        or (_fits(comparison, operator) and (_added_us(comparison, operator) > 0 or not is_change(comparison.verdict)))
+        or (_fits(comparison, operator) and (is_part(operator) or not is_change(comparison.verdict)))
     ]
 
 
+def _may_be_chance(operator: OperatorChange) -> bool:
+    low, high = operator.change_low_us, operator.change_high_us
+    return not is_change(operator.verdict) and low is not None and high is not None and low <= 0 <= high
+
+
 def largest_type(comparison: Comparison) -> TypeChange | None:
-    """The operator type that adds most to the change; None where none that can be part of it does."""
+    """The operator type that adds most to the change; None where none that changed, and can be part of it, does."""
     limit_us = _limit_us(comparison)
     types = group_by_type(comparison.operators)
-    fitting = [found for found in types if found.share is not None or abs(found.moved_us) <= limit_us]
+    changed = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
+    fitting = [
+        found
+        for found in types
+        if found.share is not None or (found.op_type in changed and abs(found.moved_us) <= limit_us)
+    ]
     most = max(fitting, key=lambda found: _added_us(comparison, found), default=None)
     return most if most is not None and _added_us(comparison, most) > 0 else None
 
@@ -100,6 +114,8 @@ def operator_size(operator: OperatorChange) -> str:
 
 def operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
     """Medians of the traces as they are written; None where they are apart otherwise than the pairs."""
+    if (operator.candidate_us - operator.baseline_us) * operator.moved_us < 0:
+        return None
     low, high = operator.change_low_us, operator.change_high_us
     apart = None if low is None or high is None else (low, high)
     known = operator.baseline_us, operator.candidate_us

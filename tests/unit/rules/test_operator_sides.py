@@ -69,6 +69,16 @@ def test_medians_that_are_apart_otherwise_than_their_pairs_are_left_out() -> Non
     assert written(moved)[0] == []
 
 
+def test_medians_that_are_apart_against_the_change_are_left_out() -> None:
+    """`7.18 → 6.70 µs` stood beside +0.263 µs, as its interval, from −3.74 to +0.943, had room for it."""
+    slower = OperatorChange(
+        node="hidden", op_type="FusedGemm", baseline_us=7.18, candidate_us=6.70, change_us=0.263, change_low_us=-3.74,
+        change_high_us=0.943,
+    )  # fmt: skip
+    assert written(slower)[:2] == ([], 0.263)
+    assert operator_times(slower.model_copy(update={"change_us": -0.263})) == "7.18 → 6.70 µs"
+
+
 @pytest.mark.parametrize(("own", "expected"), [({}, 5.0), ({"change_low_us": 6.0, "change_high_us": 9.0}, 6.0)])
 def test_a_change_of_before_is_the_difference_of_the_medians_as_far_as_its_interval_goes(
     own: dict[str, float], expected: float

@@ -82,3 +82,24 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
     )
     drawn = operators(pair, sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert "less in others); significant on their own: Gemm_1 faster, Skip_2 slower and 1 more" in drawn.title
+
+
+def doubtful(node: str, old_us: float, new_us: float, change_us: float, low: float, high: float) -> OperatorChange:
+    return OperatorChange(
+        node=node, op_type=node.split("_")[0], baseline_us=old_us, candidate_us=new_us, change_us=change_us,
+        change_low_us=low, change_high_us=high,
+    )  # fmt: skip
+
+
+def test_an_operator_that_may_not_have_changed_is_not_said_to_have_become_slower() -> None:
+    """Under "operators that became slower most" stood `FusedGemm: 7.18 → 6.70 µs`, +0.263 µs from −3.74 to +0.943."""
+    chance = doubtful("FusedGemm_1", 7.18, 6.70, 0.263, -3.74, 0.943)
+    pair = make_comparison("slower", operators=[chance], metrics=[P50], traces=8)
+    assert (told_operators(pair), largest_change(pair)) == ([], "")
+    assert ";" not in operators_heading(pair, "old → new")
+    sure = doubtful("Conv_1", 7.0, 8.0, 1.0, 0.5, 1.5)
+    by_its_pairs = doubtful("Gemm_1", 7.0, 8.0, 1.0, -0.5, 1.5).model_copy(update=judged("slower", rounds=8))
+    several = pair.model_copy(update={"operators": [chance, sure, by_its_pairs]})
+    assert nodes(told_operators(several)) == ["Gemm_1", "Conv_1"]
+    undecided = pair.model_copy(update={"verdict": "undecided"})
+    assert nodes(told_operators(undecided)) == ["FusedGemm_1"]
