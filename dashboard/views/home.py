@@ -25,6 +25,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
 from farm.runs.selectors.runs import idle_moment_of, shown_states
+from farm.runs.states import OF_THE_FARM
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -97,13 +98,14 @@ def measured(runs: int, searches: int) -> str:
 
 
 def waits(queued: "Sequence[Run]") -> str:
-    """Why the oldest run that is not measured waits, and how many wait behind it."""
+    """Why the run that comes next waits, people's before those of watches, and how many more wait."""
     if not queued:
         return ""
-    first = queued[-1]
+    first = min(queued, key=lambda run: (run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk))
     why = idle_moment_of(first.pk).still
-    behind = f" {numbers.counted(len(queued) - 1, 'more run')} behind it." if len(queued) > 1 else ""
-    return f"Run {first.pk} waits. {why}{behind}" if why else ""
+    others = len(queued) - 1
+    more = f" {numbers.counted(others, 'more run')} {'waits' if others == 1 else 'wait'}." if others else ""
+    return f"Run {first.pk} waits. {why}{more}" if why else ""
 
 
 def _chip(node: "Node") -> Fact:

@@ -24,6 +24,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.selectors.finds import find_last_answer
 from farm.alerts.selectors.pages import find_watch_of_each
 from farm.base.refusals import Refusal
+from farm.contract.reasons import CellStatus
 from farm.registry import selectors, services
 from farm.registry.states import VersionState
 from farm.registry.upload_handler import StoredUpload
@@ -223,7 +224,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     # what was compared says more of a model than that something was measured
-    leading = next((run for run in of_uploads if run.lead), next((run for run in of_uploads if run.headline), None))
+    compared = (run for run in of_uploads if run.lead and runs.lead_of(run).verdict != CellStatus.CANCELLED)
+    leading = next(compared, next((run for run in of_uploads if run.headline), None))
     context = {
         "model": row,
         "version": chosen,

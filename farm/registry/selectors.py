@@ -280,6 +280,7 @@ def model_facts(version: Version) -> ModelFacts:
         inputs_sha256=given.sha256 if given else None,
         inputs_batch=version.artifact.inputs_batch,
         inputs=found.fed,
+        outputs=tuple(port.name for port in found.outputs),
         inputs_problem=found.feed.problem if found.feed else "",
         generation_problem=decoders.generation_problem(found.inputs, found.outputs),
         source=found.source,

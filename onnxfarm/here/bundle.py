@@ -85,6 +85,7 @@ class Uploaded:
             inputs_sha256=inputs.sha256 if inputs else None,
             inputs_batch=inputs_batch,
             inputs=inspection.fed,
+            outputs=tuple(port.name for port in inspection.outputs),
             inputs_problem=inspection.feed.problem if inspection.feed else "",
             generation_problem=decoders.generation_problem(inspection.inputs, inspection.outputs),
             source=inspection.source,

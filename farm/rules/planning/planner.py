@@ -53,7 +53,7 @@ def plan(
     learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
-    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, learnt)
+    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, matrix.tolerances, learnt)
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
     resolved: list[Resolved] = []

@@ -10,7 +10,7 @@ from functools import partial
 from farm.contract.cells import BOUND, NO_POLICY, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, scenarios, threads
-from farm.rules.planning import compiled
+from farm.rules.planning import compiled, tolerances
 from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import conversions, distributions, engines, opsets, plugins, providers, releases, web
@@ -48,6 +48,7 @@ class Circumstances:
     # what was asked for of sizes and of inputs
     asked_sizes: Mapping[str, int] = field(default_factory=dict)
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
+    tolerated: Collection[str] = ()
     learnt: opsets.Learnt = field(default_factory=dict)
     # whether the nodes of a farm measure, and not the machine that plans
     has_fleet: bool = True
@@ -336,8 +337,7 @@ def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Refuses a model of which no tried inputs ran at inspection, unless the matrix gives sizes or inputs of its
-    own."""
+    """Refuses a model that ran with no tried inputs at inspection, unless the matrix gives sizes or inputs."""
     model = about.model
     if not model.inputs_problem or model.inputs_sha256 is not None or about.asked_sizes or about.asked_inputs:
         return None
@@ -348,9 +348,8 @@ def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Checks that each input to be made exists, and that its type holds the numbers. Known models only."""
     if about.model.inputs_sha256 is not None and about.asked_inputs:
         name = next(iter(about.asked_inputs))
-        return unsupported(
-            f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
-        )
+        text = f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
+        return unsupported(text)
     known = {port.name: port for port in about.model.inputs}
     for name, text in spec.workload.inputs.items() if known else ():
         problem = _input_problem(name, text, about.model)
@@ -395,6 +394,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (_wrong_batch, (WORKLOAD,)),
     (_wrong_shapes, (WORKLOAD,)),
     (_wrong_inputs, (WORKLOAD,)),
+    (lambda spec, about: tolerances.refuse_unknown(about.tolerated, spec, about.model), (WORKLOAD,)),
     (_not_in_scenario, (PROGRAM, WORKLOAD)),
     (_no_inputs, (WORKLOAD,)),
 )

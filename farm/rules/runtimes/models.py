@@ -95,8 +95,8 @@ class ModelFacts(Message):
     name, None when dynamic.
     `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
     `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
-    `inputs`: empty where inspection is of before they were looked at; `sizes`: what was chosen, or given, for dynamic
-    dimensions; `inputs_problem`: why nothing was found that the model runs with.
+    `inputs`: empty where inspection is of before they were looked at; `outputs`: their names; `sizes`: what was chosen,
+    or given, for dynamic dimensions; `inputs_problem`: why nothing was found that the model runs with.
     `generation_problem`: why it cannot generate; empty where it can, or was not looked into.
     `latency_ms`: what one inference takes on average in the cells that were measured last, where it is known;
     `quickest_ms`: the least of them. `source`: the framework's program that came with it.
@@ -121,6 +121,7 @@ class ModelFacts(Message):
     inputs_sha256: Sha256 | None = None
     inputs_batch: int | None = None
     inputs: tuple[ModelInput, ...] = ()
+    outputs: tuple[str, ...] = ()
     sizes: dict[str, int] = Field(default_factory=dict)
     inputs_problem: str = ""
     generation_problem: str = ""

@@ -30,6 +30,8 @@ OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
 MAX_OPEN = 50
 MAX_ENDED = 200
+# a run that was cancelled before it measured anything says nothing of its model
+CANCELLED_EMPTY = Q(lead__verdict=CellStatus.CANCELLED)
 Listed = TypeVar("Listed", bound=Model)
 _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[doc_comparisons.OperatorChange])
 
@@ -111,7 +113,8 @@ def newest_ended(user: Anyone) -> list[Ended]:
     """The newest runs that people and watches asked for and that have ended."""
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
-    return [Ended(*row) for row in rows.exclude(reason__in=FARM_MADE).order_by("-pk").values_list(*columns)[:MAX_ENDED]]
+    asked = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
+    return [Ended(*row) for row in asked.values_list(*columns)[:MAX_ENDED]]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
@@ -133,7 +136,8 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     # the end of an index for each version: a model may have tens of thousands of runs
     asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
     own = Version.objects.on_main_line().filter(model__in=list(models))
-    versions = own.annotate(last=Subquery(asked[:1]), ended=Subquery(asked.filter(state=RunState.FINISHED)[:1]))
+    ended = asked.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
+    versions = own.annotate(last=Subquery(asked[:1]), ended=Subquery(ended[:1]))
     newest: dict[int, int] = {}
     finished: dict[int, int] = {}
     for model, last, ended in versions.exclude(last=None).order_by("last").values_list("model", "last", "ended"):
@@ -148,7 +152,7 @@ def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     and `last_lead`, which that leads with."""
     own = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
     newest = own.exclude(reason__in=FARM_MADE).order_by("-pk")
-    ended = newest.filter(state=RunState.FINISHED)
+    ended = newest.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
     known = {
         "last_run": Subquery(newest.values("pk")[:1]),
         "ended_run": Subquery(ended.values("pk")[:1]),

@@ -173,6 +173,19 @@ def test_a_model_is_a_row_with_what_its_last_run_led_with(signed_in: Client, lis
     assert found["encoder"][3:7] == ["▲ slower", "24 % slower", "21–26 %", "95 %, 8 rounds"]
 
 
+def test_a_run_that_was_cancelled_before_it_measured_hides_nothing(
+    signed_in: Client, listed: list[Run], team: Team, owner: User
+) -> None:
+    version, known = listed[0].version, {"team": team, "requested_by": owner, "matrix": {}, "state": "finished"}
+    Run.objects.filter(pk=listed[0].pk).update(lead=lead(axis="runtime"), finished_at=timezone.now())
+    nothing = {"verdict": "cancelled", "step": "none of 1 cell measured"}
+    Run.objects.create(version=version, lead=nothing, finished_at=timezone.now(), is_concluded=True, **known)
+    found = {row[0]: row for row in table_rows(signed_in.get("/models/"), "models")}
+    assert found["encoder"][3:5] == ["▲ slower", "24 % slower"]
+    assert "24 % slower" in assert_is_page(signed_in.get("/"))
+    assert table_rows(signed_in.get("/models/?sort=-change"), "models")[0][0] == "encoder"
+
+
 def test_lists_are_headed_by_how_many_there_are_and_how_many_got_worse(
     signed_in: Client, listed: list[Run], team: Team, owner: User
 ) -> None:

@@ -81,15 +81,25 @@ def test_an_input_that_the_model_lacks_or_cannot_hold_is_refused_in_words() -> N
         ({"ids": "0.5"}, "'ids' takes int64 and was to be 0.5: 0.5 is not a whole number."),
         ({"speed": "size:words"}, "cannot be the size of 'words'"),
     ):
-        refusal = only_refusal(plan_of_inputs(model, inputs))
+        refusal = only_refusal(plan_with(model, {"inputs": inputs}))
         assert said in refusal.text
 
 
-def plan_of_inputs(model: ModelFacts, inputs: dict[str, str]) -> Any:
+def test_a_tolerance_of_an_output_that_the_model_lacks_is_refused_in_words() -> None:
+    asked = {"tolerance": {"logits": {"atol": 1e-7}}}
+    text = only_refusal(plan_with(make_model(**SPEECH, outputs=("y", "state")), asked)).text
+    assert text == "encoder has no output 'logits' for `tolerance`: it has y, state."
+    many = make_model(**SPEECH, outputs=tuple(f"y{number}" for number in range(9)))
+    assert only_refusal(plan_with(many, asked)).text.endswith("y6, y7, ….")
+    assert not plan_with(make_model(**SPEECH, outputs=("logits",)), asked).refused
+    assert not plan_with(make_model(**SPEECH), asked).refused, "inspected before outputs were kept"
+
+
+def plan_with(model: ModelFacts, settings: dict[str, Any]) -> Any:
     from farm.rules.matrices import matrix
     from farm.rules.planning import planner
 
-    return planner.plan(matrix.parse({"runtime": ["1.31.1"], "inputs": inputs}), model)
+    return planner.plan(matrix.parse({"runtime": ["1.31.1"], **settings}), model)
 
 
 def test_a_model_that_was_looked_into_before_inputs_were_keeps_its_cells() -> None:
@@ -107,7 +117,7 @@ def test_a_model_that_ran_with_nothing_is_refused_in_the_words_of_what_was_tried
 def test_whoever_says_sizes_or_inputs_may_know_better_than_what_was_tried() -> None:
     model = make_model(**{**SPEECH, "inputs_problem": "The model ran in none of 20 tries."})
     assert not plan_of({"runtime": "1.31.1", "shapes": [{"tokens": 9}]}, model=model).refused
-    assert not plan_of_inputs(model, {"speed": "2"}).refused
+    assert not plan_with(model, {"inputs": {"speed": "2"}}).refused
     given = model.model_copy(update={"inputs_sha256": "c" * 64})
     assert not plan_of({"runtime": "1.31.1"}, model=given).refused
 
@@ -126,5 +136,5 @@ def test_a_size_that_is_left_open_says_no_inputs_rather_than_wrong_ones() -> Non
 
 def test_how_an_input_is_made_cannot_be_said_of_given_ones() -> None:
     given = make_model(**{**SPEECH, "inputs_sha256": "c" * 64})
-    refusal = only_refusal(plan_of_inputs(given, {"speed": "2"}))
+    refusal = only_refusal(plan_with(given, {"inputs": {"speed": "2"}}))
     assert refusal.text == "The input 'speed' is among the given ones: leave `inputs` out of the matrix, or give none."
