@@ -1,4 +1,4 @@
-"""Alerts over HTTP: what somebody must look at, its evidence and log, and what people do with it."""
+"""Alerts over HTTP: their evidence and log, and what people do with them."""
 
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
@@ -15,8 +15,8 @@ from farm.alerts.selectors import pages
 from farm.alerts.services import triage
 from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
-from farm.api.bisections import investigated
-from farm.api.shapes import Paging, name_of, shaped
+from farm.api.bisections import shape_investigation
+from farm.api.shapes import Paging, fill, username
 from farm.base.refusals import Invalid
 from farm.contract.api.alerts import AlertEventOut, AlertOut, AlertPageOut, SymptomOut
 
@@ -29,7 +29,7 @@ Number = Annotated[int, Field(ge=1, le=2**62)]
 
 
 class Asked(Schema):
-    """`list`: as the page groups them; `open` is what somebody has to look at now."""
+    """`list`: one of the lists of the alerts page; `open` has those that somebody has to look at now."""
 
     list: Listed = Field(
         default="open", description="which list: open (needs attention now), or another list of the alerts page"
@@ -75,18 +75,18 @@ def list_alerts(request: HttpRequest, asked: Query[Asked], paging: Query[Paging]
     rows = pages.list_alerts(person(request), asked.list).filter(
         **{name: number for name, number in which.items() if number is not None}
     )
-    return [_alert(AlertOut, alert) for alert in paging.of(rows)]
+    return [_alert(AlertOut, alert) for alert in paging.slice(rows)]
 
 
 @router.get("/alerts/{int:alert_id}", response=AlertPageOut)
 def read_alert(request: HttpRequest, alert_id: int) -> AlertPageOut:
-    """One alert with its evidence, its investigations, and its log."""
+    """Read an alert with its evidence, its investigations, and its log."""
     return _page(selectors.alert(person(request), alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/acknowledge", response=AlertPageOut)
 def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> AlertPageOut:
-    """open → acknowledged: somebody looks at it."""
+    """Acknowledge an open alert: somebody looks at it."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     assignee = _member(alert, payload.assignee) if payload.assignee else None
@@ -96,7 +96,7 @@ def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> A
 
 @router.post("/alerts/{int:alert_id}/assign", response=AlertPageOut)
 def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> AlertPageOut:
-    """Give an alert to a member of its team; an open one is acknowledged by that."""
+    """Assign an alert to a member of its team, which acknowledges an open one."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     triage.assign(alert=alert, by=user, assignee=_member(alert, payload.assignee))
@@ -105,7 +105,7 @@ def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> AlertPageO
 
 @router.post("/alerts/{int:alert_id}/snooze", response=AlertPageOut)
 def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOut:
-    """Hear nothing of it until a moment, or until a release was measured."""
+    """Snooze an alert until a moment, or until a release was measured."""
     user = person(request)
     if payload.until is not None and payload.until.tzinfo is None:
         raise Invalid(
@@ -117,7 +117,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOu
 
 @router.post("/alerts/{int:alert_id}/invalid", response=AlertPageOut)
 def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
-    """Mark it as a false positive. The reason is kept, and digests count it."""
+    """Mark an alert as a false positive. The reason is kept, and digests count it."""
     user = person(request)
     triage.mark_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return _page(selectors.alert(user, alert_id))
@@ -125,7 +125,7 @@ def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Aler
 
 @router.post("/alerts/{int:alert_id}/infra", response=AlertPageOut)
 def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertPageOut:
-    """Mark it as an infrastructure issue: the farm or a machine failed."""
+    """Mark an alert as an infrastructure issue: the farm or a machine failed."""
     user = person(request)
     triage.mark_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
     return _page(selectors.alert(user, alert_id))
@@ -133,7 +133,7 @@ def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertP
 
 @router.post("/alerts/{int:alert_id}/reopen", response=AlertPageOut)
 def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
-    """Open it again."""
+    """Open an alert again."""
     user = person(request)
     triage.reopen(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
     return _page(selectors.alert(user, alert_id))
@@ -141,14 +141,14 @@ def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
 
 @router.post("/alerts/{int:alert_id}/notes", response=AlertPageOut)
 def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
-    """Keep a note beside the alert and in its log."""
+    """Keep a note with the alert and in its log."""
     user = person(request)
     triage.add_note(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
     return _page(selectors.alert(user, alert_id))
 
 
 def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
-    return shaped(
+    return fill(
         shape,
         alert,
         url=address_of(alert),
@@ -158,8 +158,8 @@ def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
         model=alert.model.name,
         version=alert.version.number,
         moved=list(alert.moved),
-        assignee=name_of(alert.assignee),
-        symptoms=[shaped(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms_by_weight()],
+        assignee=username(alert.assignee),
+        symptoms=[fill(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms_by_weight()],
         **more,
     )
 
@@ -168,13 +168,13 @@ def _page(alert: Alert) -> AlertPageOut:
     return _alert(
         AlertPageOut,
         alert,
-        investigations=[investigated(row) for row in alert.investigations.all()],
-        events=[shaped(AlertEventOut, event, by=name_of(event.actor)) for event in alert.events.all()],
+        investigations=[shape_investigation(row) for row in alert.investigations.all()],
+        events=[fill(AlertEventOut, event, by=username(event.actor)) for event in alert.events.all()],
     )
 
 
 def _member(alert: Alert, name: str) -> User:
-    """The member of that name. Raises Invalid."""
+    """Return the member of that name. Raises Invalid where the team has none."""
     found = next((membership.user for membership in members_of(alert.team) if membership.user.username == name), None)
     if found is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")

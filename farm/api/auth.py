@@ -1,4 +1,4 @@
-"""Who asks: a bearer token (`ofk_…`) or a signed-in browser. Scopes are checked here, rights in the services."""
+"""Authentication by a bearer token (`ofk_…`) or a browser session. Scopes are checked here, rights in the services."""
 
 from importlib import import_module
 from typing import cast
@@ -21,15 +21,16 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenRequest(HttpRequest):
-    """A request that a token let in."""
+    """A request that was authenticated by a token."""
 
     token: Token
 
 
 class TokenAuth(HttpBearer):
-    """A token of a person; reading needs any scope but `gate`, everything else `changes`.
+    """Authentication by a person's token. Reading needs any scope but `gate`, and every change the scope `changes`.
 
-    `takes_gates`: a token that may only gate is let in too, and the operation asks `gate_of` what it is for.
+    `takes_gates`: a token that may only gate is let in too; then the operation itself has to call `check_gate_token`.
+    `authenticate` raises NotAllowed where the token lacks the scope, and notes when the token was used.
     """
 
     def __init__(self, changes: Scope = Scope.WRITE, *, takes_gates: bool = False) -> None:
@@ -42,30 +43,30 @@ class TokenAuth(HttpBearer):
             raise AuthenticationError()
         is_reading = request.method in SAFE_METHODS
         if not (self._may_read(found) if is_reading else self._may_change(found)):
-            raise lacking(found, Scope.READ if is_reading else self._changes)
+            raise make_scope_refusal(found, Scope.READ if is_reading else self._changes)
         note_token_use(found)
         request.user = found.user
         cast(TokenRequest, request).token = found
         return found.user
 
     def _may_read(self, token: Token) -> bool:
-        return self._takes_gates or not is_gate(token)
+        return self._takes_gates or not is_gate_token(token)
 
     def _may_change(self, token: Token) -> bool:
-        if is_gate(token):
+        if is_gate_token(token):
             return self._takes_gates
         return self._changes in token.scopes or {Scope.WRITE, Scope.ADMIN} <= set(token.scopes)
 
 
 class BrowserAuth(AuthBase):
-    """A signed-in session; what changes something needs the CSRF token too."""
+    """Authentication by a browser session. Every change needs the CSRF token too."""
 
     openapi_type = "apiKey"
     openapi_in = "cookie"
     openapi_name = "onnxfarm_session"
 
     def __call__(self, request: HttpRequest) -> User | None:
-        # the person first: checking CSRF reads a form's body, which strangers must not make the farm do
+        # the person is checked first: the check of CSRF reads a form's body, which strangers must not cause
         if not request.user.is_authenticated or not request.user.is_active:
             return None
         if request.method not in SAFE_METHODS and check_csrf(request) is not None:
@@ -73,22 +74,24 @@ class BrowserAuth(AuthBase):
         return request.user
 
 
-# of the few operations that a gate of a pull request needs; every other refuses its token
+# authentication of the few operations that the gate of a pull request needs; all others refuse its token
 GATED = [TokenAuth(takes_gates=True), BrowserAuth()]
 
 
-def is_gate(token: Token) -> bool:
+def is_gate_token(token: Token) -> bool:
     return set(token.scopes) == {Scope.GATE}
 
 
-def gate_of(request: HttpRequest) -> Token | None:
+def find_gate_token(request: HttpRequest) -> Token | None:
+    """Return the request's token where it may only gate, else None."""
     token: Token | None = getattr(request, "token", None)
-    return token if token is not None and is_gate(token) else None
+    return token if token is not None and is_gate_token(token) else None
 
 
-def must_be_gated(request: HttpRequest, team: Team, *, is_its_own: bool = True) -> None:
-    """Raises Missing where a token that may only gate asks for another team's, or for what is not `is_its_own`."""
-    gate = gate_of(request)
+def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = True) -> None:
+    """Raise Missing where a token that may only gate asks for something of another team, or for something that it may
+    not read (`is_its_own`). Other tokens and sessions pass."""
+    gate = find_gate_token(request)
     if gate is not None and not (gate.team_id == team.pk and is_its_own):
         raise Missing(
             "The gate's token finds nothing here.",
@@ -96,8 +99,8 @@ def must_be_gated(request: HttpRequest, team: Team, *, is_its_own: bool = True) 
         )
 
 
-def sender_of(request: HttpRequest) -> User | None:
-    """Whose token or session a request shows, by its headers alone: before a long body is read."""
+def identify_sender(request: HttpRequest) -> User | None:
+    """Identify the person by the request's headers alone, before a long body is read; None for a stranger."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == TokenAuth.openapi_scheme:
         token = valid_token(secret.strip())
@@ -113,9 +116,9 @@ def sender_of(request: HttpRequest) -> User | None:
 
 
 def check_uploader(request: HttpRequest, sender: User) -> None:
-    """Raises NotAllowed for somebody who may upload nothing, before a file of theirs is put aside."""
-    if gate_of(request) is None:
-        must_have_scope(request, Scope.WRITE)
+    """Raise NotAllowed for a person who may not upload anywhere, before their file is stored."""
+    if find_gate_token(request) is None:
+        require_scope(request, Scope.WRITE)
     if not teams_writable_by(sender).exists():
         raise NotAllowed("You belong to no team in which you may upload; ask an admin to add you to one.")
 
@@ -124,15 +127,15 @@ def person(request: HttpRequest) -> User:
     return cast(User, request.user)
 
 
-def must_have_scope(request: HttpRequest, scope: Scope) -> None:
-    """Raise NotAllowed when a token is used that lacks the scope; a browser session has all of its user's rights."""
+def require_scope(request: HttpRequest, scope: Scope) -> None:
+    """Raise NotAllowed where the request's token lacks the scope. A browser session has all of its user's rights."""
     token: Token | None = getattr(request, "token", None)
     if token is not None and scope not in token.scopes:
-        raise lacking(token, scope)
+        raise make_scope_refusal(token, scope)
 
 
-def lacking(token: Token, scope: Scope) -> NotAllowed:
-    """What is told to a program whose token may less than it asked for."""
+def make_scope_refusal(token: Token, scope: Scope) -> NotAllowed:
+    """Make the refusal for a token that lacks a scope."""
     may = " and ".join(token.scopes)
     return NotAllowed(
         f"The token {token.hint}… may only {may}; this needs the scope `{scope}`.",

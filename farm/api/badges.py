@@ -1,6 +1,6 @@
-"""Badges: how a model stands by its watches, as an SVG that any page may show.
+"""Badges: what the watches of a model found, as an SVG that any page may show.
 
-The address holds a key, because a README's reader has no token; it tells nothing but what the badge says.
+The address holds a key, because a README's reader has no token. Who has it can read the badge and nothing else.
 """
 
 from django.conf import settings
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from farm.alerts.selectors import badges
 from farm.api.auth import person
-from farm.api.description import answering
+from farm.api.description import describe_file
 from farm.registry import selectors as registry
 from farm.rules.presenting.badge import badge_svg
 
@@ -44,9 +44,11 @@ def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     )
 
 
-@router.get("/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=answering("image/svg+xml", "the badge"))
+@router.get(
+    "/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=describe_file("image/svg+xml", "the badge")
+)
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
-    """The badge itself, without signing in."""
+    """The badge as an image, for anybody who has its address."""
     standing = badges.describe_standing(badges.find_badge_model(model_id, key))
     response = HttpResponse(
         badge_svg(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"

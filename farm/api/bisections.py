@@ -1,4 +1,4 @@
-"""What is asked of an alert by measuring more: since when, by bisection, and which session option undoes it."""
+"""Searches about an alert: bisections for its first bad release, and searches for a session option that undoes it."""
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
@@ -10,14 +10,14 @@ from farm.alerts.selectors import origins
 from farm.alerts.services.investigations import ask_since_when, ask_work_around
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
-from farm.api.shapes import shaped
+from farm.api.shapes import fill
 from farm.contract.api.alerts import InvestigationOut
 
 router = Router(tags=["alerts"])
 
 
 class Bounds(Schema):
-    """Left out: the alert's own releases."""
+    """The releases of a bisection. One that is left out is the alert's own."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,7 +26,7 @@ class Bounds(Schema):
 
 
 class Tried(Schema):
-    """`optimizers`: names that are tried before those found in the runtime's library."""
+    """What to try. `optimizers`: names that are tried before those found in the runtime's library."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,32 +41,32 @@ class Tried(Schema):
 def list_bisections(request: HttpRequest, alert_id: int) -> list[InvestigationOut]:
     """An alert's bisections, oldest first."""
     alert = selectors.alert(person(request), alert_id)
-    return [investigated(row) for row in alert.investigations.all() if row.kind == InvestigationKind.SINCE_WHEN]
+    return [shape_investigation(row) for row in alert.investigations.all() if row.kind == InvestigationKind.SINCE_WHEN]
 
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
 def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[InvestigationOut]:
-    """Find the first bad release: each step measures the good one and one other side by side, as a run."""
+    """Find the first bad release: each step is a run that measures the good release beside another one."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
-    return Status(202, investigated(asked))
+    return Status(202, shape_investigation(asked))
 
 
 @router.post("/alerts/{int:alert_id}/work-arounds", response={202: InvestigationOut})
 def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[InvestigationOut]:
-    """Look for a session option that undoes it: each one is measured beside both releases."""
+    """Find a session option that undoes the change: each one is measured beside both releases."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
-    return Status(202, investigated(asked))
+    return Status(202, shape_investigation(asked))
 
 
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)
 def read_investigation(request: HttpRequest, investigation_id: int) -> InvestigationOut:
-    """One of them, with its steps so far."""
-    return investigated(origins.investigation(person(request), investigation_id))
+    """Read a bisection or a search for a work-around, with its steps so far."""
+    return shape_investigation(origins.investigation(person(request), investigation_id))
 
 
-def investigated(row: Investigation) -> InvestigationOut:
-    return shaped(InvestigationOut, row, alert=row.alert_id, run=row.run_id)
+def shape_investigation(row: Investigation) -> InvestigationOut:
+    return fill(InvestigationOut, row, alert=row.alert_id, run=row.run_id)

@@ -1,7 +1,7 @@
 """Pages and the API of people behind an event loop: Django is called in a thread once a request's body is whole.
 
-Twice as fast as Django's own ASGI handler, which makes a thread a request, and slow clients cost no thread: the body is
-put aside before, and the answer is handed over in pieces, for each of which a thread is asked anew.
+It is twice as fast as Django's own ASGI handler, which makes a thread for each request, and slow clients take no
+thread: the body is stored before, and each piece of the answer is made in a thread of its own.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.utils.http import parse_header_parameters
 
 from farm.accounts.models import User
-from farm.api.auth import check_uploader, sender_of
+from farm.api.auth import check_uploader, identify_sender
 from farm.base.asgi import Scope, read_header
 from farm.base.bodies import (
     Body,
@@ -86,11 +86,11 @@ class Bridge:
             _check_charset(scope)
             length = parse_content_length(scope)
             if length is not None and length <= MAX_STRANGER_BYTES:
-                sender = await self._in_thread(sender_of, _without_body(scope)) if is_slow else None
+                sender = await self._in_thread(identify_sender, _without_body(scope)) if is_slow else None
                 body = await spool_body(receive, max_bytes=length)
             else:
                 request = _without_body(scope)
-                sender = await self._in_thread(sender_of, request)
+                sender = await self._in_thread(identify_sender, request)
                 body = await self._take_long_body(scope, receive, request, sender)
         except Refusal as refusal:
             await drain_body(scope, receive)
@@ -103,7 +103,7 @@ class Bridge:
                 await self._send_answer(answer, await self._begin(answer, scope, is_slow, sender), receive, send)
 
     async def _take_long_body(self, scope: Scope, receive: Receive, request: WSGIRequest, sender: User | None) -> Body:
-        """The whole body of a request. Raises refusals, early where that is known, and ClientGoneError."""
+        """Read the whole body of a request. Raises ClientGoneError, and refusals as early as possible."""
         length = parse_content_length(scope)
         if sender is None:
             raise make_too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
@@ -118,7 +118,7 @@ class Bridge:
         return await self._spool_upload(receive, person=sender.pk, accepts_partial=accepts_partial)
 
     async def _spool_upload(self, receive: Receive, *, person: int, accepts_partial: bool) -> Body:
-        """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
+        """Store the body of an upload. All uploads of a person to this process may together have the bytes of one."""
         max_bytes = settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES
         upload, under_way = object(), self._uploading.setdefault(person, {})
 
@@ -148,7 +148,7 @@ class Bridge:
             raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None
 
     async def _begin(self, answer: "Answer", scope: Scope, is_slow: bool, sender: User | None) -> bytes:
-        """The first piece of the answer, made in a thread of those that its kind of request has."""
+        """Make the first piece of the answer, in one of the threads for this kind of request."""
         loop = asyncio.get_running_loop()
         if is_slow:
             async with self._turns.setdefault(sender.pk if sender else 0, asyncio.Lock()):
@@ -175,7 +175,7 @@ class Bridge:
 
 
 class Answer:
-    """What a WSGI application answers, in pieces; each method is called in a thread."""
+    """The answer of a WSGI application, in pieces. Call each method in a thread."""
 
     def __init__(self, application: "WsgiApplication", environ: "WSGIEnvironment") -> None:
         self._application, self._environ = application, environ
@@ -186,13 +186,13 @@ class Answer:
         self._rest: Iterator[bytes] = iter(())
 
     def begin(self) -> bytes:
-        """Has the request answered; gives the first piece, of most answers the whole."""
+        """Call the application and return the first piece, which is the whole of most answers."""
         self._whole = self._application(self._environ, cast("StartResponse", self._start))
         self._rest = iter(self._whole)
         return self.next_piece()
 
     def next_piece(self) -> bytes:
-        """The next bytes; `is_ended` when there are no more."""
+        """Return the next bytes, and set `is_ended` where no more follow."""
         piece = bytearray()
         for part in self._rest:
             piece += part
@@ -203,7 +203,7 @@ class Answer:
         return bytes(piece)
 
     def close(self) -> None:
-        """Tells the application that nothing more is read; what was closed stays so."""
+        """Tell the application that nothing more is read. A second call changes nothing."""
         whole, self._whole, self._rest = self._whole, (), iter(())
         if hasattr(whole, "close"):
             whole.close()
@@ -218,7 +218,7 @@ def _without_body(scope: Scope) -> WSGIRequest:
 
 
 def _check_charset(scope: Scope) -> None:
-    """Raises Invalid for a form in another charset, which Django would decode by whatever codec Python has."""
+    """Raise Invalid for a form that is not in UTF-8, which Django would decode by any codec that Python has."""
     kind, options = parse_header_parameters(read_header(scope, b"content-type"))
     charset = options.get("charset", "utf-8")
     if kind in FORMS and charset.lower().replace("_", "-") not in ("utf-8", "utf8"):
@@ -226,7 +226,7 @@ def _check_charset(scope: Scope) -> None:
 
 
 def _environ(scope: Scope, body: Body) -> "WSGIEnvironment":
-    """The request as WSGI has it (PEP 3333): text is bytes read as Latin-1."""
+    """Make the WSGI environment of a request (PEP 3333), in which texts are bytes decoded as Latin-1."""
     host, port = scope.get("server") or ("", None)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],

@@ -1,4 +1,4 @@
-"""Channels over HTTP: where to tell, the test button, and what was told. Changing them needs the scope `admin`."""
+"""Channels over HTTP, with their test and their messages. Changing them needs the scope `admin`."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from farm.accounts.states import Scope
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import channels as selectors
 from farm.alerts.services import channels
-from farm.api.auth import must_have_scope, person
+from farm.api.auth import person, require_scope
 from farm.api.shapes import Paging
 
 router = Router(tags=["channels"])
@@ -79,13 +79,13 @@ class DeliveryOut(Schema):
 @router.get("/channels", response=list[ChannelOut])
 def list_channels(request: HttpRequest, paging: Query[Paging]) -> list[Channel]:
     """Channels of your teams, by name."""
-    return list(paging.of(selectors.channels_visible_to(person(request))))
+    return list(paging.slice(selectors.channels_visible_to(person(request))))
 
 
 @router.post("/channels", response={201: ChannelOut})
 def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
-    """A new channel of a team that you manage."""
-    must_have_scope(request, Scope.ADMIN)
+    """Create a channel of a team that you manage."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     made = channels.create_channel(
         team=team_to_write(user, name=payload.team),
@@ -100,14 +100,14 @@ def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
 
 @router.get("/channels/{int:channel_id}", response=ChannelOut)
 def read_channel(request: HttpRequest, channel_id: int) -> Channel:
-    """One channel."""
+    """Read a channel."""
     return selectors.channel(person(request), channel_id)
 
 
 @router.patch("/channels/{int:channel_id}", response=ChannelOut)
 def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> Channel:
-    """Silence a channel, or let it be told again."""
-    must_have_scope(request, Scope.ADMIN)
+    """Turn a channel on or off."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     channel = selectors.channel(user, channel_id)
     return channels.switch_channel(channel=channel, by=user, is_active=payload.is_active)
@@ -115,8 +115,8 @@ def switch_channel(request: HttpRequest, channel_id: int, payload: Switched) -> 
 
 @router.delete("/channels/{int:channel_id}", response={204: None})
 def remove_channel(request: HttpRequest, channel_id: int) -> Status[None]:
-    """Take a channel out, with what it was told."""
-    must_have_scope(request, Scope.ADMIN)
+    """Delete a channel and its messages."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     channels.remove_channel(channel=selectors.channel(user, channel_id), by=user)
     return Status(204, None)
@@ -124,29 +124,29 @@ def remove_channel(request: HttpRequest, channel_id: int) -> Status[None]:
 
 @router.post("/channels/{int:channel_id}/test", response={202: DeliveryOut})
 def test_channel(request: HttpRequest, channel_id: int) -> Status[Delivery]:
-    """Send a message that says nothing but that it arrived; what became of it stands under `deliveries`."""
-    must_have_scope(request, Scope.ADMIN)
+    """Send a test message to a channel; whether it arrived is listed under `deliveries`."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     return Status(202, channels.test_channel(channel=selectors.channel(user, channel_id), by=user))
 
 
 @router.get("/channels/{int:channel_id}/deliveries", response=list[DeliveryOut])
 def list_deliveries(request: HttpRequest, channel_id: int, paging: Query[Paging]) -> list[Delivery]:
-    """What a channel was told, newest first, with what failed."""
-    return list(paging.of(selectors.deliveries_of(selectors.channel(person(request), channel_id))))
+    """Messages to a channel, newest first, with those that failed."""
+    return list(paging.slice(selectors.deliveries_of(selectors.channel(person(request), channel_id))))
 
 
 @router.get("/channels/{int:channel_id}/secret", response=SecretOut)
 def read_secret(request: HttpRequest, channel_id: int) -> SecretOut:
-    """The signing secret of a channel whose kind has one, for whoever sets up the receiver."""
-    must_have_scope(request, Scope.ADMIN)
+    """The secret that signs a channel's messages, for the receiver. 400 for a kind that does not sign."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     return SecretOut(secret=channels.read_secret(channel=selectors.channel(user, channel_id), by=user))
 
 
 @router.post("/channels/{int:channel_id}/secret", response=SecretOut)
 def renew_secret(request: HttpRequest, channel_id: int) -> SecretOut:
-    """Another signing secret; the old one signs nothing any more."""
-    must_have_scope(request, Scope.ADMIN)
+    """Replace the secret that signs a channel's messages."""
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     return SecretOut(secret=channels.renew_secret(channel=selectors.channel(user, channel_id), by=user))

@@ -5,7 +5,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from farm.api.auth import person
-from farm.api.description import answering
+from farm.api.description import describe_file
 from farm.base.refusals import Gone, Missing, NotAllowed
 from farm.registry.selectors import find_stored_file
 from farm.rules.reporting import compiled_models as words
@@ -34,7 +34,8 @@ class CompiledOut(Schema):
 def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
     """What a provider compiled of a cell's model, and for what."""
     run = selectors.run(person(request), run_id)
-    found, document = _found(run, cell), selectors.cell_document(run, cell)
+    found = _find_compiled(run, cell)
+    document = selectors.cell_document(run, cell)
     return CompiledOut(
         sha256=found.blob.sha256,
         bytes=found.blob.bytes,
@@ -51,20 +52,20 @@ def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
 
 @router.get(
     "/runs/{int:run_id}/cells/{str:cell}/compiled.onnx",
-    openapi_extra=answering("application/octet-stream", "a model of nodes EPContext, as the node sent it"),
+    openapi_extra=describe_file("application/octet-stream", "a model of nodes EPContext, as the node sent it"),
 )
 def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
     """The compiled model itself, byte by byte as a node sent it: load it in a sandbox, or upload it again."""
     run = selectors.run(person(request), run_id)
     if not selectors.can_write_run(person(request), run):
         raise NotAllowed(f"Only members can download what was compiled in run {run_id}: it is a model.")
-    found = _found(run, cell)
+    found = _find_compiled(run, cell)
     name = selectors.compiled_name(selectors.cell_document(run, cell))
     stored = find_stored_file(found.blob.sha256).open("rb")
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 
-def _found(run: Run, cell: str) -> CompiledModel:
+def _find_compiled(run: Run, cell: str) -> CompiledModel:
     found = selectors.compiled_model(run, cell)
     if found is None:
         if gone := selectors.gone_compiled(run, cell):

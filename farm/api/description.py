@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beyond ninja's own: names in addresses, and answers that are no JSON of a schema."""
+"""What the OpenAPI document says beyond ninja's own: names in addresses, and answers that have no schema of ours."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from ninja.parser import Parser
 from farm.base.refusals import Invalid
 from farm.contract.texts import describe_unstorable_character
 
-# what a name in an address stands for
+# the meaning of each name in an address
 NAMES: Mapping[str, str] = {
     "alert_id": "the alert's number",
     "cell": "the cell, as the run names it: c5",
@@ -43,23 +43,23 @@ NAMES: Mapping[str, str] = {
 }
 
 
-def answering(kind: str, words: str, **schema: object) -> dict[str, Any]:
-    """`openapi_extra` of an endpoint whose answer is no schema of ours: its media type, and what it holds."""
+def describe_file(kind: str, words: str, **schema: object) -> dict[str, Any]:
+    """Return the `openapi_extra` of an endpoint that answers a file: its media type `kind`, and what it is."""
     answer = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
     return {"responses": {200: answer}}
 
 
-def empty(words: str, *, status: int = 200) -> dict[str, Any]:
-    """`openapi_extra` of an endpoint that answers in headers alone."""
+def describe_empty_answer(words: str, *, status: int = 200) -> dict[str, Any]:
+    """Return the `openapi_extra` of an endpoint that answers in headers alone."""
     nothing = {"*/*": {"schema": {"type": "string", "maxLength": 0}}}
     return {"responses": {status: {"description": words, "content": nothing}}}
 
 
 class TextParser(Parser):
-    """Reads what people send as JSON, and refuses what no database stores, whichever field it stands in."""
+    """Parses bodies as JSON, and refuses characters that no database stores in any field."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        """The body. Raises ValueError for what is no JSON, Invalid for a text that is none."""
+        """Parse the body. Raises ValueError where it is not JSON, Invalid for a character that cannot be stored."""
         body = super().parse_body(request)
         sign = describe_unstorable_character(body)
         if sign is not None:
@@ -68,14 +68,14 @@ class TextParser(Parser):
 
 
 class DescribedAPI(NinjaAPI):
-    """An API whose description leaves no name in an address without words."""
+    """An API whose OpenAPI document describes every name in an address."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._described: dict[str, OpenAPISchema] = {}
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """The description, with the words of NAMES; made once, as anybody may ask for it. Treat it as read-only."""
+        """Return the OpenAPI document with the words of NAMES. It is made once; do not change it."""
         asked = repr(sorted(options.items()))
         if asked not in self._described:
             self._described[asked] = self._describe(**options)

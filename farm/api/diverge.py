@@ -1,4 +1,4 @@
-"""Where the outputs of a measured cell part from the reference, or from another cell's: asked, followed, downloaded."""
+"""Searches for the first tensor in which a measured cell differs from the reference or from another cell."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.api.auth import person
-from farm.api.description import answering
+from farm.api.description import describe_file
 from farm.base.refusals import Missing, NotAllowed
 from farm.registry.selectors import find_stored_file
 from farm.runs import selectors, services
@@ -65,19 +65,19 @@ def ask(request: HttpRequest, run_id: int, cell: str, payload: Question) -> Stat
 
 @router.get("/runs/{int:run_id}/cells/{str:cell}/divergences", response=list[DivergenceOut])
 def asked(request: HttpRequest, run_id: int, cell: str) -> list[Divergence]:
-    """What was asked about a cell, with the answers."""
+    """Questions about a cell, with their answers."""
     return list(divergences.divergences_of(selectors.run(person(request), run_id), cell))
 
 
 @router.get("/divergences/{int:divergence_id}", response=DivergenceOut)
 def divergence(request: HttpRequest, divergence_id: int) -> Divergence:
-    """One question and its answer."""
+    """Read a question and its answer."""
     return divergences.divergence(person(request), divergence_id)
 
 
 @router.get(
     "/divergences/{int:divergence_id}/part.zip",
-    openapi_extra=answering("application/zip", "the part, its inputs, and the result"),
+    openapi_extra=describe_file("application/zip", "the part, its inputs, and the result"),
 )
 def part(request: HttpRequest, divergence_id: int) -> FileResponse:
     """The smallest part of the model that shows the difference, with its inputs and the reference's outputs."""

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from farm.api.auth import person
-from farm.api.models import version_out
+from farm.api.models import shape_version
 from farm.base.refusals import Invalid
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
@@ -38,8 +38,8 @@ FORM = {
 def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
     """Give a version labelled data: an `.npz` of its inputs by name and `labels`.
 
-    They are looked at in the sandbox; look at the version until `evaluation.state` is ready or failed. Data that the
-    version has already are replaced.
+    They are inspected in the sandbox: read the version until `evaluation.state` is ready or failed. They replace data
+    that the version has already.
     """
     user = person(request)
     version = selectors.version(user, version_id)
@@ -52,4 +52,4 @@ def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
         )
     recipe = request.POST.get("recipe", "")
     services.add_evaluation(version=version, by=user, draft=files[0].draft, recipe=recipe)
-    return Status(202, version_out(selectors.version(user, version.pk)))
+    return Status(202, shape_version(selectors.version(user, version.pk)))

@@ -60,13 +60,13 @@ def find_settings(request: HttpRequest, payload: FindOrder) -> Status[FindOut]:
 
 @router.get("/finds/{int:find_id}", response=FindOut)
 def read_find(request: HttpRequest, find_id: int) -> FindOut:
-    """A search, with the best so far of each race."""
+    """Read a search, with the best answer so far of each race."""
     return _shaped(selectors.find(person(request), find_id))
 
 
 @router.post("/finds/{int:find_id}/cancel", response=FindOut)
 def cancel(request: HttpRequest, find_id: int) -> FindOut:
-    """Stop its races; what is known stays, as the best so far."""
+    """Cancel a search. The best answers so far stay."""
     user = person(request)
     return _shaped(cancel_find(find=selectors.find(user, find_id), by=user))
 

@@ -1,4 +1,4 @@
-"""One model across hardware: the best settings on every target, and which of them keep a latency and a loss."""
+"""A model across hardware: the best settings on every target, and which of them keep a latency and a loss."""
 
 from datetime import datetime
 from typing import Literal

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import name_of
+from farm.api.shapes import username
 from farm.contract.api.indexes import IndexOut
 from farm.registry import services
 from farm.registry.models import PackageIndex
@@ -45,4 +45,4 @@ def remove_index(request: HttpRequest, name: str) -> Status[None]:
 
 
 def _out(index: PackageIndex) -> IndexOut:
-    return IndexOut(name=index.name, url=index.url, created_by=name_of(index.created_by), created_at=index.created_at)
+    return IndexOut(name=index.name, url=index.url, created_by=username(index.created_by), created_at=index.created_at)

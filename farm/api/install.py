@@ -23,7 +23,7 @@ def _etag(request: HttpRequest, name: str = "") -> str:
 @require_safe
 @condition(etag_func=_etag)
 def wheel(request: HttpRequest, name: str) -> HttpResponse:
-    """The wheel, to anybody: it holds the program and nothing of this farm's."""
+    """Answer the wheel to anybody: it has the program and nothing of this farm. 404 for another name, or for none."""
     known = _wheel()
     if name != known.name:
         raise Http404(f"This farm is {known.name}; its address is /install/{known.name}.")
@@ -36,7 +36,7 @@ def wheel(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 @condition(etag_func=_etag)
 def index(request: HttpRequest) -> HttpResponse:
-    """A simple index (PEP 503) of the one file."""
+    """Answer a simple index (PEP 503) that lists the wheel alone."""
     known = _wheel()
     response = HttpResponse(PAGE.format(name=NAME, wheel=escape(known.name), sha256=known.sha256))
     response["Cache-Control"] = FRESH

@@ -1,4 +1,4 @@
-"""Nodes that teams lend to each other, over HTTP. Answering needs the scope `nodes`."""
+"""Nodes that teams lend to each other, over HTTP. To agree or decline needs the scope `nodes`."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from ninja import Router
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import fill, username
 from farm.contract.api.fleet import LendingOut
 from farm.fleet import selectors, services
 from farm.fleet.models import Lending
@@ -19,13 +19,13 @@ MAX_LENDINGS = 1000
 
 @router.get("/lendings", response=list[LendingOut])
 def lendings(request: HttpRequest) -> list[LendingOut]:
-    """What your teams' nodes were offered to, and what was offered to your teams."""
+    """Nodes that your teams lend or were offered, to and by other teams."""
     return [_lending(row) for row in selectors.lendings_visible_to(person(request))[:MAX_LENDINGS]]
 
 
 @router.post("/lendings/{int:lending_id}/{what}", response=LendingOut)
 def answer(request: HttpRequest, lending_id: int, what: Literal["agree", "decline"]) -> LendingOut:
-    """Let a node of others measure your team's models, or no (more). The other side takes it back by its settings."""
+    """Agree that a node of others measures your team's models, or decline. They take it back by its settings."""
     user = person(request)
     ANSWERS[what](lending=selectors.lending(user, lending_id), by=user)
     return _lending(selectors.lending(user, lending_id))
@@ -33,16 +33,16 @@ def answer(request: HttpRequest, lending_id: int, what: Literal["agree", "declin
 
 def _lending(row: Lending) -> LendingOut:
     node = row.node
-    return shaped(
+    return fill(
         LendingOut,
         row,
         node=node.name,
-        owner=name_of(node.owner),
+        owner=username(node.owner),
         from_team=node.team.name,
         team=row.team.name,
         sentence=row.words,
         fingerprint=node.fingerprint,
         sandbox=node.sandbox,
-        asked_by=name_of(row.asked_by),
-        answered_by=name_of(row.answered_by),
+        asked_by=username(row.asked_by),
+        answered_by=username(row.answered_by),
     )

@@ -1,4 +1,4 @@
-"""A method that an address does not take, answered as every error of the API is: in JSON, with words."""
+"""The answer 405 as every error of the API: JSON with a sentence."""
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -7,9 +7,9 @@ from farm.base.errors import API_ROOT, make_problem_response
 
 
 class MethodsInWords(AnswerMiddleware):
-    """What an address takes stays in the header `Allow`."""
+    """Answers 405 in JSON for a method that an address of the API does not take. The header `Allow` stays."""
 
-    def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.status_code != 405 or not request.path.startswith(API_ROOT):
             return response
         allowed = response.headers.get("Allow", "")

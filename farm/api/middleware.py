@@ -9,9 +9,9 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class AnswerMiddleware:
-    """A subclass says in `changed` what becomes of an answer.
+    """Middleware whose subclass makes the final answer in `change_response`.
 
-    Django's own MiddlewareMixin calls a thread for that in an async process, which every request would pay for.
+    Django's own MiddlewareMixin uses a thread for that in an async process, which would slow every request down.
     """
 
     sync_capable = True
@@ -24,10 +24,12 @@ class AnswerMiddleware:
 
     def __call__(self, request: HttpRequest) -> Answer:
         answer = self.get_response(request)
-        return self.changed(request, answer) if isinstance(answer, HttpResponseBase) else self._later(request, answer)
+        if isinstance(answer, HttpResponseBase):
+            return self.change_response(request, answer)
+        return self._await_and_change(request, answer)
 
-    def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         raise NotImplementedError
 
-    async def _later(self, request: HttpRequest, answer: Awaitable[HttpResponseBase]) -> HttpResponseBase:
-        return self.changed(request, await answer)
+    async def _await_and_change(self, request: HttpRequest, answer: Awaitable[HttpResponseBase]) -> HttpResponseBase:
+        return self.change_response(request, await answer)

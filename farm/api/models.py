@@ -1,4 +1,4 @@
-"""The registry: models, versions and the matrix schema."""
+"""The registry over HTTP: models, their versions and their files."""
 
 from typing import BinaryIO, TypeVar
 
@@ -7,9 +7,9 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from farm.accounts.selectors import can_write
-from farm.api.auth import GATED, must_be_gated, person
-from farm.api.description import answering
-from farm.api.shapes import Paging, name_of, shaped
+from farm.api.auth import GATED, check_gate_token, person
+from farm.api.description import describe_file
+from farm.api.shapes import Paging, fill, username
 from farm.base.refusals import NotAllowed
 from farm.contract.api.registry import (
     CalibrationOut,
@@ -30,7 +30,7 @@ AnyModel = TypeVar("AnyModel", bound=ModelOut)
 
 
 class Described(Schema):
-    """Null or left out: unchanged."""
+    """Changes of a model; what is null or left out stays."""
 
     name: str | None = Field(
         default=None, description="null or left out: unchanged; what was measured keeps the name of then"
@@ -40,7 +40,7 @@ class Described(Schema):
 
 
 class VersionNote(Schema):
-    """What is said of a version; null or left out: unchanged."""
+    """Changes of a version; what is null or left out stays."""
 
     note: str | None = Field(default=None, description="replaces what was said at its upload")
     is_kept: bool | None = Field(default=None, description="whether one of a branch stays when its time is over")
@@ -59,12 +59,12 @@ def models(request: HttpRequest, asked: Query[Search], paging: Query[Paging]) ->
     user = person(request)
     rows = selectors.removed_models(user) if asked.removed else selectors.models_visible_to(user)
     found = rows.filter(name__icontains=asked.search.replace("\x00", "")) if asked.search else rows
-    return [_model(ModelOut, model) for model in paging.of(found)]
+    return [_model(ModelOut, model) for model in paging.slice(found)]
 
 
 @router.get("/models/{int:model_id}", response=ModelPageOut)
 def model(request: HttpRequest, model_id: int) -> ModelPageOut:
-    """One model with its newest versions."""
+    """Read a model with its newest versions."""
     user = person(request)
     found = selectors.model(user, model_id)
     versions = selectors.newest_versions(found, user=user, limit=PAGE)
@@ -72,8 +72,8 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     return _model(
         ModelPageOut,
         found,
-        versions=[version_out(row) for row in versions],
-        removed_versions=[version_out(row) for row in removed],
+        versions=[shape_version(row) for row in versions],
+        removed_versions=[shape_version(row) for row in removed],
     )
 
 
@@ -90,12 +90,12 @@ def describe(request: HttpRequest, model_id: int, payload: Described) -> ModelOu
 def remove_model(request: HttpRequest, model_id: int) -> RemovedOut:
     """Delete a model with its versions. Runs and their results stay, and with them the versions that they measured."""
     user = person(request)
-    return shaped(RemovedOut, services.remove_model(model=selectors.model(user, model_id), by=user))
+    return fill(RemovedOut, services.remove_model(model=selectors.model(user, model_id), by=user))
 
 
 @router.post("/models/{int:model_id}/restore", response=ModelOut)
 def restore_model(request: HttpRequest, model_id: int) -> ModelOut:
-    """Take back that a model was deleted, with the versions that runs kept."""
+    """Restore a deleted model, with the versions that runs have measured."""
     user = person(request)
     services.restore_model(model=selectors.model(user, model_id), by=user)
     return _model(ModelOut, selectors.model(user, model_id))
@@ -103,16 +103,16 @@ def restore_model(request: HttpRequest, model_id: int) -> ModelOut:
 
 @router.get("/versions/{int:version_id}", response=VersionOut, auth=GATED)
 def version(request: HttpRequest, version_id: int) -> VersionOut:
-    """One version and what inspection found."""
+    """Read a version and what inspection found. A token that may only gate reads versions of its own team alone."""
     row = selectors.version(person(request), version_id)
-    # of the model's own line too: that is what a gate compares with, perhaps while it is still inspected
-    must_be_gated(request, row.model.team)
-    return version_out(row)
+    # versions of the model's main line too: a gate compares with them, perhaps while they are still inspected
+    check_gate_token(request, row.model.team)
+    return shape_version(row)
 
 
 @router.get(
     "/versions/{int:version_id}/files/{name}",
-    openapi_extra=answering("application/octet-stream", "the file as it was uploaded"),
+    openapi_extra=describe_file("application/octet-stream", "the file as it was uploaded"),
 )
 def version_file(request: HttpRequest, version_id: int, name: str) -> FileResponse:
     """One file of a version, byte by byte: its .onnx, its external data, or the program that came with it."""
@@ -124,7 +124,7 @@ def version_file(request: HttpRequest, version_id: int, name: str) -> FileRespon
 
 @router.get(
     "/variants/{int:variant_id}/files/{name}",
-    openapi_extra=answering("application/octet-stream", "the file as the farm made it"),
+    openapi_extra=describe_file("application/octet-stream", "the file as the farm made it"),
 )
 def variant_file(request: HttpRequest, variant_id: int, name: str) -> FileResponse:
     """One file of a variant that the farm made of a model: its .onnx, or its external data."""
@@ -140,36 +140,36 @@ def _download(stored: BinaryIO, name: str) -> FileResponse:
 
 @router.patch("/versions/{int:version_id}", response=VersionOut)
 def describe_version(request: HttpRequest, version_id: int, payload: VersionNote) -> VersionOut:
-    """Change what is said of a version, or keep what a branch uploaded."""
+    """Change a version's note, or keep a version that a branch uploaded."""
     user = person(request)
     version = selectors.version(user, version_id)
     if payload.note is not None:
         services.edit_version_note(version=version, by=user, note=payload.note)
     if payload.is_kept is not None:
         services.keep_version(version=version, by=user, is_kept=payload.is_kept)
-    return version_out(version)
+    return shape_version(version)
 
 
 @router.delete("/versions/{int:version_id}", response=RemovedOut)
 def remove_version(request: HttpRequest, version_id: int) -> RemovedOut:
     """Delete a version and the files that nothing else uses. One that runs have measured is hidden: the runs stay."""
     user = person(request)
-    return shaped(RemovedOut, services.remove_version(version=selectors.version(user, version_id), by=user))
+    return fill(RemovedOut, services.remove_version(version=selectors.version(user, version_id), by=user))
 
 
 @router.post("/versions/{int:version_id}/restore", response=VersionOut)
 def restore_version(request: HttpRequest, version_id: int) -> VersionOut:
-    """Take back that a version was deleted, where runs kept it."""
+    """Restore a deleted version that runs have measured."""
     user = person(request)
-    return version_out(services.restore_version(version=selectors.version(user, version_id), by=user))
+    return shape_version(services.restore_version(version=selectors.version(user, version_id), by=user))
 
 
 def _model(shape: type[AnyModel], model: Model, **more: object) -> AnyModel:
-    return shaped(shape, model, team=model.team.name, version_count=getattr(model, "version_count", 0), **more)
+    return fill(shape, model, team=model.team.name, version_count=getattr(model, "version_count", 0), **more)
 
 
-def version_out(version: Version) -> VersionOut:
-    """A version as the API tells of it."""
+def shape_version(version: Version) -> VersionOut:
+    """Return a version as the API answers it."""
     model, artifact, evaluation = version.model, version.artifact, selectors.evaluation_of(version)
     calibration = None
     if artifact.calibration or artifact.calibration_problem:
@@ -178,7 +178,7 @@ def version_out(version: Version) -> VersionOut:
             sha256=artifact.calibration and artifact.calibration.sha256,
             problem=artifact.calibration_problem or None,
         )
-    return shaped(
+    return fill(
         VersionOut,
         version,
         model=model.name,
@@ -186,15 +186,15 @@ def version_out(version: Version) -> VersionOut:
         problem=version.problem or None,
         sha256=artifact.sha256,
         bytes=artifact.bytes,
-        files=[shaped(FileOut, file, sha256=file.blob.sha256, bytes=file.blob.bytes) for file in artifact.files.all()],
+        files=[fill(FileOut, file, sha256=file.blob.sha256, bytes=file.blob.bytes) for file in artifact.files.all()],
         evaluation=evaluation and _evaluation(evaluation),
         calibration=calibration,
-        uploaded_by=name_of(version.uploaded_by),
+        uploaded_by=username(version.uploaded_by),
     )
 
 
 def _evaluation(data: EvaluationData) -> EvaluationOut:
-    return shaped(
+    return fill(
         EvaluationOut,
         data,
         problem=data.reason_text or None,

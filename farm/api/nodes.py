@@ -1,4 +1,4 @@
-"""The fleet over HTTP: nodes, invitations, and the owner's orders. Changing anything needs the scope `nodes`."""
+"""The fleet over HTTP: nodes, their invitations and settings. Every change needs the scope `nodes`."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import fill, username
 from farm.base.refusals import NotAllowed
 from farm.contract.api.fleet import (
     InstalledOut,
@@ -27,7 +27,7 @@ from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
 from farm.runs.selectors.queues import next_of, now_of
 
-# a token that uploads and runs, as in CI, lets no machine in
+# the scope `write`, which a token in CI has, must not let machines join
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
 ORDERS = {
     "approve": services.approve,
@@ -38,7 +38,7 @@ ORDERS = {
 
 
 class Invitation(Schema):
-    """`team`: default your first."""
+    """`team`: the one that the node will belong to."""
 
     team: str = Field(
         default="",
@@ -48,7 +48,7 @@ class Invitation(Schema):
 
 
 class Settings(Schema):
-    """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty: always."""
+    """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty for always."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -78,19 +78,19 @@ def nodes(request: HttpRequest) -> list[NodeOut]:
 
 @router.post("/nodes/invitations", response={201: NodeInvitationOut})
 def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOut]:
-    """A one-off code by which one machine joins, with the command that uses it."""
+    """Make a code with which one machine may join once, with the command that uses it."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
     row, code = services.invite(team=team, by=user)
     how = make_join_commands(code)
     return Status(
-        201, shaped(NodeInvitationOut, how, code=code, team=team.name, command=how.enroll, expires_at=row.expires_at)
+        201, fill(NodeInvitationOut, how, code=code, team=team.name, command=how.enroll, expires_at=row.expires_at)
     )
 
 
 @router.get("/nodes/{int:node_id}", response=NodeOut)
 def node(request: HttpRequest, node_id: int) -> NodeOut:
-    """One node."""
+    """Read a node."""
     return _node(selectors.node(person(request), node_id))
 
 
@@ -103,14 +103,14 @@ def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
     if found is None:
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team reads its ledger.")
     now = now_of(user, [node])[node.pk]
-    return shaped(
+    return fill(
         LedgerOut,
         found,
-        work=[shaped(WorkOut, work) for work in found.work],
-        installed=[shaped(InstalledOut, event) for event in found.installed],
+        work=[fill(WorkOut, work) for work in found.work],
+        installed=[fill(InstalledOut, event) for event in found.installed],
         now=now.words,
         measuring=now.run,
-        next=[shaped(NextOut, waiting) for waiting in next_of(user, [node])[node.pk]],
+        next=[fill(NextOut, waiting) for waiting in next_of(user, [node])[node.pk]],
     )
 
 
@@ -136,12 +136,12 @@ def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", 
 
 
 def _node(node: Node) -> NodeOut:
-    return shaped(
+    return fill(
         NodeOut,
         node,
         team=node.team.name,
-        owner=name_of(node.owner),
+        owner=username(node.owner),
         facts=node.facts_json,
         settings=node.settings.model_dump(mode="json"),
-        self_test=node.self_test and shaped(SelfTestOut, node.self_test),
+        self_test=node.self_test and fill(SelfTestOut, node.self_test),
     )

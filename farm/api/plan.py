@@ -7,8 +7,8 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.services.index import find_releases_for_matrix
-from farm.api.auth import GATED, must_be_gated, person
-from farm.api.shapes import shaped
+from farm.api.auth import GATED, check_gate_token, person
+from farm.api.shapes import fill
 from farm.contract.api.runs import OpenPlanOut
 from farm.registry.models import PlanOrder
 from farm.registry.selectors import version
@@ -56,14 +56,15 @@ class PlanOut(Schema):
 
 @router.post("/plan", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)
 def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[OpenPlanOut]:
-    """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons.
+    """Plan a matrix: cells, blocks, minutes, the smallest change each comparison will see, and refused points.
 
     A plan of more than 500 points is made by a worker: the answer is then 202 with the address to ask. A person has one
-    plan at a time (429), and somebody who may not start runs at most 200 points (403).
+    plan at a time (429), and somebody who may not start runs at most 200 points (403). A token that may only gate plans
+    versions of its own team alone.
     """
     user = person(request)
     row = version(user, payload.version)
-    must_be_gated(request, row.model.team)
+    check_gate_token(request, row.model.team)
     found = plan_for(
         version=row,
         matrix=payload.matrix,
@@ -75,21 +76,24 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     if isinstance(found, PlanOrder):
         return _open(found)
     must_be_meant(found)
-    return _written(found.model_dump_json())
+    return _answer_json(found.model_dump_json())
 
 
 @router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)
 def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[OpenPlanOut]:
-    """A plan of many points that was asked for in the last hour: 200 once it is made, 202 while it is not."""
+    """A plan of many points that was asked for in the last hour: 200 once it is made, 202 before.
+
+    A token that may only gate reads plans for versions of its own team alone.
+    """
     order = made_plan(person(request), plan_id)
-    must_be_gated(request, order.version.model.team)
-    return _open(order) if order.is_open else _written(order.plan_json)
+    check_gate_token(request, order.version.model.team)
+    return _open(order) if order.is_open else _answer_json(order.plan_json)
 
 
 def _open(order: PlanOrder) -> Status[OpenPlanOut]:
-    return Status(202, shaped(OpenPlanOut, order, url=f"/api/v1/plans/{order.pk}"))
+    return Status(202, fill(OpenPlanOut, order, url=f"/api/v1/plans/{order.pk}"))
 
 
-def _written(plan: str | bytes) -> HttpResponse:
-    """A plan that is JSON already: reading thousands of cells again only to write them costs more than planning."""
+def _answer_json(plan: str | bytes) -> HttpResponse:
+    """Answer a plan that is JSON already: to parse and write thousands of cells again costs more than planning."""
     return HttpResponse(plan, content_type="application/json; charset=utf-8")

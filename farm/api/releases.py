@@ -7,7 +7,7 @@ from pydantic import Field
 
 from farm.alerts.selectors.release_cards import read_card
 from farm.api.auth import person
-from farm.api.shapes import shaped
+from farm.api.shapes import fill
 from farm.contract.api.releases import (
     ReleaseCardOut,
     ReleaseModelOut,
@@ -46,7 +46,7 @@ def read_release(request: HttpRequest, distribution: str, version: str, asked: Q
             for row in card.rows
         ],
         work_arounds=[
-            shaped(ReleaseWorkAroundOut, work_around, model=work_around.name) for work_around in found.work_arounds
+            fill(ReleaseWorkAroundOut, work_around, model=work_around.name) for work_around in found.work_arounds
         ],
         open=[ReleaseOpenOut(model=waiting.name, run=waiting.run) for waiting in found.open],
         ends_at=found.ends_at,
@@ -55,7 +55,7 @@ def read_release(request: HttpRequest, distribution: str, version: str, asked: Q
 
 def _place(node: str, place: Place) -> ReleasePlaceOut:
     change = place.change
-    return shaped(
+    return fill(
         ReleasePlaceOut,
         place,
         node=node,

@@ -1,4 +1,4 @@
-"""An alert's report to file: the bundle that repeats it, and the text of an issue."""
+"""The report of an alert: a zip that repeats the measurement, and the text of an issue to file."""
 
 import tempfile
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import reports
 from farm.api.auth import person
-from farm.api.description import answering
+from farm.api.description import describe_file
 from farm.base.refusals import NotAllowed
 from farm.rules.changes import report
 
@@ -21,7 +21,7 @@ IN_MEMORY_BYTES = 8 << 20
 
 @router.get(
     "/alerts/{int:alert_id}/report.zip",
-    openapi_extra=answering("application/zip", "everything that repeats the measurement"),
+    openapi_extra=describe_file("application/zip", "everything that repeats the measurement"),
 )
 def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     """The model, its inputs, samples, facts and lock files, and one command that repeats the measurement."""
@@ -38,7 +38,7 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
     return FileResponse(file, as_attachment=True, filename=report.name_of(case), content_type="application/zip")
 
 
-@router.get("/alerts/{int:alert_id}/issue.md", openapi_extra=answering("text/markdown", "the text of an issue"))
+@router.get("/alerts/{int:alert_id}/issue.md", openapi_extra=describe_file("text/markdown", "the text of an issue"))
 def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
     """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
     alert = selectors.alert(person(request), alert_id)

@@ -13,10 +13,10 @@ from django.utils.http import http_date
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.api.auth import GATED, must_be_gated, person
-from farm.api.description import empty
-from farm.api.models import version_out
-from farm.api.uploads import origin_of, team_of_upload
+from farm.api.auth import GATED, check_gate_token, person
+from farm.api.description import describe_empty_answer
+from farm.api.models import shape_version
+from farm.api.uploads import choose_team, read_origin
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
@@ -34,21 +34,21 @@ PIECE = {"requestBody": {"content": {PIECE_TYPE: {"schema": {"type": "string", "
 
 
 class OtherVersion(Refusal):
-    """The request does not say that it speaks this version of tus."""
+    """The refusal of a request that does not name this version of tus."""
 
     status = 412
     default_code = "tus_version"
 
 
 class OtherType(Refusal):
-    """The body came as something that is not taken here."""
+    """The refusal of a body whose content type is not taken here."""
 
     status = 415
     default_code = "content_type"
 
 
 class Whole(Schema):
-    """One whole upload, and what it is where its name does not say so."""
+    """A whole upload. `role`: what the file is, where its name does not say so."""
 
     upload: str = Field(min_length=1, max_length=64, description="last part of the upload's address")
     role: FileRole | None = Field(default=None, description="what the file is, where its name does not say so")
@@ -72,10 +72,10 @@ class Completion(Schema):
     "/uploads/files",
     auth=None,
     operation_id="uploads_offered",
-    openapi_extra=empty("versions and extensions of tus, in headers", status=204),
+    openapi_extra=describe_empty_answer("versions and extensions of tus, in headers", status=204),
 )
 def offered(request: HttpRequest) -> HttpResponse:
-    """What this farm takes, in the headers of tus."""
+    """What this farm supports of tus, in headers."""
     return _answer(
         204,
         {
@@ -90,18 +90,21 @@ def offered(request: HttpRequest) -> HttpResponse:
 @router.post(
     "/uploads/files",
     operation_id="begin_upload",
-    openapi_extra=empty("the upload's address, in Location", status=201),
+    openapi_extra=describe_empty_answer("the upload's address, in Location", status=201),
     auth=GATED,
 )
 def begin(request: HttpRequest) -> HttpResponse:
-    """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted."""
+    """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted.
+
+    A token that may only gate uploads into its own team alone, here and below.
+    """
     _must_speak_tus(request)
     metadata = _metadata(request.headers.get("Upload-Metadata", ""))
     upload = services.begin_upload(
         user=person(request),
         name=metadata.get("filename", ""),
-        length=_number(request, "Upload-Length"),
-        team=team_of_upload(request, metadata.get("team", "")),
+        length=_parse_bytes(request, "Upload-Length"),
+        team=choose_team(request, metadata.get("team", "")),
         sha256=metadata.get("sha256", ""),
     )
     return _answer(201, {"Location": f"{request.path.rstrip('/')}/{upload.key}"}, upload)
@@ -112,12 +115,12 @@ def begin(request: HttpRequest) -> HttpResponse:
     "/uploads/files/{key}",
     operation_id="upload_offset",
     auth=GATED,
-    openapi_extra=empty("Upload-Offset and Upload-Length, in headers"),
+    openapi_extra=describe_empty_answer("Upload-Offset and Upload-Length, in headers"),
 )
 def offset(request: HttpRequest, key: str) -> HttpResponse:
-    """How far an upload is: `Upload-Offset`."""
+    """How many bytes of an upload have arrived: `Upload-Offset`. A token that may only gate asks for its own team."""
     _must_speak_tus(request)
-    upload = _own(request, key)
+    upload = _get_upload(request, key)
     resumption.check_not_expired(upload)
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
 
@@ -126,26 +129,29 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
     "/uploads/files/{key}",
     operation_id="append_to_upload",
     auth=GATED,
-    openapi_extra=PIECE | empty("Upload-Offset, in headers", status=204),
+    openapi_extra=PIECE | describe_empty_answer("Upload-Offset, in headers", status=204),
 )
 def append(request: HttpRequest, key: str) -> HttpResponse:
-    """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted."""
+    """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted. A token that may only gate adds for its own
+    team."""
     _must_speak_tus(request)
     if request.content_type != PIECE_TYPE:
         raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {(request.content_type or 'nothing')[:60]}.")
     upload = services.append_piece(
-        upload=_own(request, key),
-        offset=_number(request, "Upload-Offset"),
+        upload=_get_upload(request, key),
+        offset=_parse_bytes(request, "Upload-Offset"),
         chunks=iter(lambda: request.read(CHUNK_BYTES), b""),
-        declared=_number(request, "Content-Length"),
+        declared=_parse_bytes(request, "Content-Length"),
         checksum=resumption.parse_checksum(request.headers.get("Upload-Checksum", "")),
     )
     return _answer(204, {}, upload)
 
 
-@router.delete("/uploads/files/{key}", operation_id="abandon_upload", openapi_extra=empty("it is gone", status=204))
+@router.delete(
+    "/uploads/files/{key}", operation_id="abandon_upload", openapi_extra=describe_empty_answer("it is gone", status=204)
+)
 def abandon(request: HttpRequest, key: str) -> HttpResponse:
-    """Give an upload up."""
+    """Cancel an upload and delete what has arrived of it."""
     _must_speak_tus(request)
     services.cancel_upload(upload=selectors.partial_upload(person(request), key))
     return _answer(204, {})
@@ -155,9 +161,12 @@ def abandon(request: HttpRequest, key: str) -> HttpResponse:
     "/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads", auth=GATED
 )
 def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
-    """Make a version of whole uploads; same answers as the form. Asking again answers the same version."""
+    """Make a version of whole uploads; same answers as the form. Asking again answers the same version.
+
+    A token that may only gate makes versions of its own team alone.
+    """
     user = person(request)
-    uploads = [_own(request, part.upload) for part in payload.files]
+    uploads = [_get_upload(request, part.upload) for part in payload.files]
     roles = {upload.name: part.role for upload, part in zip(uploads, payload.files, strict=True) if part.role}
     version = services.complete_upload(
         user=user,
@@ -166,21 +175,22 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
         model=payload.model,
         note=payload.note,
         recipe=payload.recipe,
-        origin=origin_of(request, branch=payload.branch, commit=payload.commit),
+        origin=read_origin(request, branch=payload.branch, commit=payload.commit),
     )
     seen = selectors.version(user, version.pk)
-    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
+    return Status(202 if seen.state == VersionState.PENDING else 200, shape_version(seen))
 
 
-def _own(request: HttpRequest, key: str) -> PartialUpload:
-    """An upload that whoever asks has begun. Raises Missing."""
+def _get_upload(request: HttpRequest, key: str) -> PartialUpload:
+    """Return an upload that the person has begun. Raises Missing where there is none, or where a token that may only
+    gate asks for another team's."""
     upload = selectors.partial_upload(person(request), key)
-    must_be_gated(request, upload.team)
+    check_gate_token(request, upload.team)
     return upload
 
 
 def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None = None) -> HttpResponse:
-    """An answer of tus: no body, everything in its headers."""
+    """Make an answer of tus, which has headers and no body."""
     response = HttpResponse(status=status, headers={"Tus-Resumable": VERSION, **headers})
     if upload is not None:
         response.headers["Upload-Offset"] = str(upload.offset)
@@ -193,8 +203,8 @@ def _must_speak_tus(request: HttpRequest) -> None:
         raise OtherVersion(f"This address speaks tus {VERSION}: send the header Tus-Resumable: {VERSION}.")
 
 
-def _number(request: HttpRequest, header: str) -> int:
-    """A header that is a number of bytes. Raises Invalid."""
+def _parse_bytes(request: HttpRequest, header: str) -> int:
+    """Parse a header that is a number of bytes. Raises Invalid."""
     text = request.headers.get(header, "")
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         raise Invalid(f"{header} is a number of bytes, not “{text[:30]}”.", code="bad_header")
@@ -202,7 +212,7 @@ def _number(request: HttpRequest, header: str) -> int:
 
 
 def _metadata(header: str) -> dict[str, str]:
-    """`Upload-Metadata`: pairs of a name and a text in base64, with commas between. Raises Invalid."""
+    """Parse `Upload-Metadata`, pairs of a name and a text in base64, separated by commas. Raises Invalid."""
     pairs = [pair.strip().partition(" ") for pair in header.split(",") if pair.strip()]
     try:
         return {name: base64.b64decode(encoded, validate=True).decode() for name, _, encoded in pairs}

@@ -1,4 +1,4 @@
-"""What a team keeps, over HTTP: its rule, and what goes when the rule acts next."""
+"""A team's retention rule over HTTP, and what it removes next."""
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import shaped
+from farm.api.shapes import fill
 from farm.contract.api.people import DoomedOut, RetentionOut
 from farm.runs.models import RetentionRule
 from farm.runs.models.retention import BRANCHES_DAYS
@@ -47,5 +47,5 @@ def change_retention(request: HttpRequest, team_id: int, payload: RetentionIn) -
 
 
 def _out(rule: RetentionRule) -> RetentionOut:
-    going = [shaped(DoomedOut, kind) for kind in doomed(rule)]
-    return shaped(RetentionOut, rule, acts_at=next_act(rule), doomed=going)
+    going = [fill(DoomedOut, kind) for kind in doomed(rule)]
+    return fill(RetentionOut, rule, acts_at=next_act(rule), doomed=going)

@@ -14,10 +14,11 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.services.index import find_releases_for_matrix
-from farm.api.auth import GATED, gate_of, must_be_gated, person
-from farm.api.description import answering
+from farm.api.auth import GATED, check_gate_token, find_gate_token, person
+from farm.api.description import describe_file
 from farm.api.plan import RunOrder
-from farm.api.shapes import Paging, shaped
+from farm.api.shapes import Paging, fill
+from farm.base.refusals import Invalid
 from farm.contract.api.runs import ProgressOut, RunOut
 from farm.registry.selectors import find_stored_file, version
 from farm.rules.presenting.spreadsheets import csv_of, rows_of
@@ -73,17 +74,17 @@ class After(Schema):
 
 @router.post("/runs", response={201: RunOut}, auth=GATED)
 def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
-    """Start a run of a matrix."""
+    """Start a run of a matrix. A token that may only gate starts runs of versions of its own team alone."""
     user = person(request)
     found = version(user, payload.version)
-    must_be_gated(request, found.model.team)
+    check_gate_token(request, found.model.team)
     run = services.start_run(
         version=found,
         matrix=payload.matrix,
         requested_by=user,
         seed=payload.seed,
         known=find_releases_for_matrix(payload.matrix),
-        gate=gate_of(request),
+        gate=find_gate_token(request),
     )
     return Status(201, _run(selectors.run(user, run.pk)))
 
@@ -92,20 +93,23 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
 def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
     """Runs of your teams, newest first."""
     forecast = Forecast()
-    return [_run(run, forecast) for run in paging.of(selectors.runs_visible_to(person(request)))]
+    return [_run(run, forecast) for run in paging.slice(selectors.runs_visible_to(person(request)))]
 
 
 @router.get("/runs/{int:run_id}", response=RunOut, auth=GATED)
 def run(request: HttpRequest, run_id: int) -> HttpResponse:
-    """One run and how far it is. Ask again with If-None-Match: 304 while nothing has changed."""
-    found = _readable(request, run_id)
+    """Read a run and its progress. Ask again with If-None-Match: 304 while nothing has changed.
+
+    A token that may only gate reads the runs that it started, and no others.
+    """
+    found = _get_readable_run(request, run_id)
     return _unless_same(request, found, lambda: _run(found).model_dump_json())
 
 
 @router.get(
     "/runs/{int:run_id}/results",
     auth=GATED,
-    openapi_extra=answering(
+    openapi_extra=describe_file(
         "application/json",
         "a document of `onnxfarm.bench/1`, see docs/bench.md",
         type="object",
@@ -113,14 +117,17 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     ),
 )
 def results(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The bench document, `onnxfarm.bench/1`; partial while the run goes on."""
-    found = _readable(request, run_id)
+    """The bench document, `onnxfarm.bench/1`; partial while the run goes on.
+
+    A token that may only gate reads the results of runs that it started, and no others.
+    """
+    found = _get_readable_run(request, run_id)
     return _unless_same(request, found, lambda: selectors.document_json(found))
 
 
 @router.get(
     "/runs/{int:run_id}/results.csv",
-    openapi_extra=answering("text/csv", "one line a cell, with its names in the first"),
+    openapi_extra=describe_file("text/csv", "one line a cell, with its names in the first"),
 )
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
@@ -130,7 +137,7 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @router.get(
     "/runs/{int:run_id}/results.parquet",
-    openapi_extra=answering(MEDIA_TYPE, "one row a cell, with the columns of results.csv"),
+    openapi_extra=describe_file(MEDIA_TYPE, "one row a cell, with the columns of results.csv"),
 )
 def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as Parquet; 422 where the farm's server has no pyarrow."""
@@ -143,7 +150,8 @@ def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 @router.get(
-    "/runs/{int:run_id}/cells/{str:cell}/timings.csv", openapi_extra=answering("text/csv", "one line an inference")
+    "/runs/{int:run_id}/cells/{str:cell}/timings.csv",
+    openapi_extra=describe_file("text/csv", "one line an inference"),
 )
 def timings(request: HttpRequest, run_id: int, cell: str) -> StreamingHttpResponse:
     """Every timing behind a cell, in nanoseconds: round, number of the inference, time."""
@@ -164,7 +172,7 @@ def cancel(request: HttpRequest, run_id: int) -> RunOut:
 def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
     """Measure more rounds of blocks that are done."""
     user = person(request)
-    numbers = None if payload.blocks is None else [_number(block) for block in payload.blocks]
+    numbers = None if payload.blocks is None else [_parse_block_number(block) for block in payload.blocks]
     services.more_rounds(run=selectors.run(user, run_id), by=user, rounds=payload.rounds, blocks=numbers)
     return _run(selectors.run(user, run_id))
 
@@ -187,7 +195,7 @@ def traces(request: HttpRequest, run_id: int, cell: str) -> list[TraceOut]:
 
 @router.get(
     "/traces/{int:trace_id}.json",
-    openapi_extra=answering(
+    openapi_extra=describe_file(
         "application/json", "ONNX Runtime's profile in Chrome's trace format", type="array", format="trace"
     ),
 )
@@ -208,17 +216,18 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
     return response
 
 
-def _readable(request: HttpRequest, run_id: int) -> Run:
-    """One run; a gate's token finds those that it started. Raises Missing."""
+def _get_readable_run(request: HttpRequest, run_id: int) -> Run:
+    """Return a run. Raises Missing where the person may not see it, or where a token that may only gate did not start
+    it."""
     found = selectors.run(person(request), run_id)
-    gate = gate_of(request)
-    must_be_gated(request, found.team, is_its_own=gate is not None and found.gate_id == gate.pk)
+    gate = find_gate_token(request)
+    check_gate_token(request, found.team, is_its_own=gate is not None and found.gate_id == gate.pk)
     return found
 
 
 def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
     progress = selectors.progress(run, forecast=forecast)
-    return shaped(
+    return fill(
         RunOut,
         progress,
         id=run.pk,
@@ -230,7 +239,7 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
         seed=run.seed,
         minutes=run.minutes,
         cell_count=run.cell_count,
-        progress=shaped(
+        progress=fill(
             ProgressOut,
             progress,
             cells_done=progress.counts.ended,
@@ -249,9 +258,11 @@ def _minutes(seconds: float | None) -> float | None:
     return None if seconds is None else seconds / 60.0
 
 
-def _number(block: int | str) -> int:
+def _parse_block_number(block: int | str) -> int:
     digits = str(block).removeprefix("b")
-    return int(digits) if digits.isdecimal() and len(digits) < 10 else -1
+    if not (digits.isdecimal() and len(digits) < 10):
+        raise Invalid(f"“{str(block)[:40]}” is no block: give its number, such as 3 or b3.", code="unknown_block")
+    return int(digits)
 
 
 def _revision(request: HttpRequest, run: Run, *_: object) -> str:
@@ -261,9 +272,9 @@ def _revision(request: HttpRequest, run: Run, *_: object) -> str:
 @cache_control(private=True, no_cache=True)
 @condition(etag_func=_revision)
 def _unless_same(request: HttpRequest, run: Run, body: Callable[[], str | bytes], kind: str = JSON) -> HttpResponse:
-    """The body with the run's revision as its ETag; 304 when the reader has it already.
+    """Answer the body with the run's revision as its ETag; 304 where the reader has it already.
 
-    Django reads the revision before the body, so that the tag is never newer than what it stands for; whether the
-    reader may see the run was asked before both.
+    Django reads the revision before the body, so that the tag is never newer than the body. Call this only once it is
+    known that the reader may see the run.
     """
     return HttpResponse(body(), content_type=kind)

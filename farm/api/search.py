@@ -1,4 +1,4 @@
-"""One search over everything that has a page."""
+"""The search over everything that has a page."""
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from farm.alerts.selectors.search import MAX_TEXT, search_everything
 from farm.api.auth import person
-from farm.api.shapes import shaped
+from farm.api.shapes import fill
 from farm.contract.api.registry import HitOut
 
 router = Router(tags=["search"])
@@ -27,4 +27,4 @@ class Wanted(Schema):
 def search(request: HttpRequest, asked: Query[Wanted]) -> list[HitOut]:
     """Models, versions, runs, nodes, alerts and watches of your teams, at most eight of each."""
     found = search_everything(person(request), asked.q)
-    return [shaped(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in found]
+    return [fill(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in found]

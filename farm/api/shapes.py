@@ -1,4 +1,4 @@
-"""From a row to what the API answers of it (`farm.contract.api`); long lists a page at a time, in their order."""
+"""Makes the API's answers (`farm.contract.api`) of rows, and cuts long lists into pages."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,24 +15,24 @@ Shape = TypeVar("Shape", bound=Answer)
 Row = TypeVar("Row", bound="Model")
 
 
-def shaped(shape: type[Shape], row: object, **values: object) -> Shape:
-    """A row as this shape: each field is what is said of it, else the row's own attribute of that name."""
+def fill(shape: type[Shape], row: object, **values: object) -> Shape:
+    """Make an answer of a row. Each field is the keyword argument of its name, or else the row's attribute."""
     return shape.model_validate(
         {name: values[name] if name in values else getattr(row, name) for name in shape.model_fields}
     )
 
 
-def name_of(user: object) -> str | None:
+def username(user: object) -> str | None:
     return getattr(user, "username", None)
 
 
 class Paging(Schema):
-    """`after`: skip so many; `limit`: at most 100."""
+    """A page of a list. `after`: how many rows to skip; `limit`: how many to give, at most 100."""
 
     after: int = Field(default=0, ge=0, le=1_000_000, description="skip so many")
     limit: int = Field(default=50, ge=1, le=100, description="give at most so many")
 
-    def of(self, rows: "QuerySet[Row]") -> "QuerySet[Row]":
+    def slice(self, rows: "QuerySet[Row]") -> "QuerySet[Row]":
         return rows[self.after : self.after + self.limit]
 
 

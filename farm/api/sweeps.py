@@ -1,4 +1,4 @@
-"""Sweeps over HTTP: one version of a model over many releases as one run, and its lines with change points."""
+"""Sweeps over HTTP: a run of one version of a model over many releases, and its lines with change points."""
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -116,7 +116,7 @@ def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> Sweep
 
 
 def _releases(payload: SweepOrder) -> tuple[list[str], str]:
-    """The releases of a sweep in order, and its reference. Raises Invalid."""
+    """Return the releases of a sweep in order, and its reference. Raises Invalid."""
     published = releases.list_published(payload.distribution)
     try:
         versions = versions_in(payload.ort, published)

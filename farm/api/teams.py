@@ -1,4 +1,4 @@
-"""Teams and their people, over HTTP. Changing anything needs the scope `admin`; who may is the services' to say."""
+"""Teams and their people, over HTTP. Every change needs the scope `admin`; the services check the person's rights."""
 
 from typing import Literal
 
@@ -10,16 +10,8 @@ from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Invitation, Membership, Team, User
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import shaped
-from farm.contract.api.people import (
-    InvitationOut,
-    InvitedOut,
-    LinkOut,
-    MemberOut,
-    Role,
-    TeamWithMembersOut,
-    WaitingOut,
-)
+from farm.api.shapes import fill
+from farm.contract.api.people import InvitationOut, InvitedOut, LinkOut, MemberOut, Role, TeamWithMembersOut, WaitingOut
 from farm.runs.selectors.minutes import minutes_today
 
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
@@ -46,7 +38,7 @@ class MemberIn(Schema):
 
 
 class TurnsIn(Schema):
-    """Whose turn it is; what is left out stays."""
+    """Settings of a team's queue; what is left out stays."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +51,7 @@ class TurnsIn(Schema):
 
 
 class RoleIn(Schema):
-    """Another role."""
+    """The new role of a member."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,7 +68,7 @@ def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
 
 @router.post("/teams", response={201: TeamWithMembersOut})
 def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembersOut]:
-    """A new team with you as its admin; administrators of the farm may."""
+    """Create a team with you as its admin; administrators of the farm may."""
     user = person(request)
     made = services.open_team(name=payload.name, by=user)
     return Status(201, _team(made, user, is_default=selectors.default_team(user) == made))
@@ -84,7 +76,7 @@ def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembers
 
 @router.patch("/teams/{int:team_id}", response=TeamWithMembersOut)
 def change_turns(request: HttpRequest, team_id: int, payload: TurnsIn) -> TeamWithMembersOut:
-    """Say who comes first on a team's nodes, and how many minutes a day are measured for it; its admins may."""
+    """Change who comes first on a team's nodes, and how many minutes a day are measured for it; its admins may."""
     user = person(request)
     team = selectors.team(user, team_id)
     services.set_queue_settings(team=team, by=user, **payload.dict(exclude_unset=True))
@@ -98,7 +90,7 @@ def add_member(request: HttpRequest, team_id: int, payload: MemberIn) -> Status[
     team = selectors.team(user, team_id)
     made = memberships.invite(team=team, name=payload.username, role=payload.role, by=user)
     name, has_to_accept = made.user.username, made.invitation is not None
-    return Status(201, shaped(InvitedOut, made, username=name, sign_in_link=made.link, has_to_accept=has_to_accept))
+    return Status(201, fill(InvitedOut, made, username=name, sign_in_link=made.link, has_to_accept=has_to_accept))
 
 
 @router.delete("/teams/{int:team_id}/invitations/{username}", response={204: None})
@@ -125,7 +117,7 @@ def invitations(request: HttpRequest) -> list[InvitationOut]:
 
 @router.post("/invitations/{int:invitation_id}/{what}", response=InvitationOut)
 def answer_invitation(request: HttpRequest, invitation_id: int, what: Literal["accept", "decline"]) -> InvitationOut:
-    """Come into a team, or not."""
+    """Accept or decline an invitation into a team."""
     user = person(request)
     found = selectors.invitation(user, invitation_id)
     ANSWERS[what](invitation=found, by=user)
@@ -143,7 +135,7 @@ def change_member(request: HttpRequest, team_id: int, username: str, payload: Ro
 
 @router.delete("/teams/{int:team_id}/members/{username}", response={204: None})
 def remove_member(request: HttpRequest, team_id: int, username: str) -> Status[None]:
-    """Take a person out of a team; anybody may take themselves out."""
+    """Remove a person from a team; anybody may leave."""
     user = person(request)
     team = selectors.team(user, team_id)
     memberships.remove_member(team=team, user=selectors.member_named(username, team=team), by=user)
@@ -152,7 +144,7 @@ def remove_member(request: HttpRequest, team_id: int, username: str) -> Status[N
 
 @router.post("/users/{username}/sign-in-link", response={201: LinkOut})
 def make_link(request: HttpRequest, username: str) -> Status[LinkOut]:
-    """A link for somebody who is locked out; administrators of the farm may."""
+    """Make a sign-in link for somebody who is locked out; administrators of the farm may."""
     user = person(request)
     link = services.renew_link(user=selectors.person_named(username, user=user), by=user)
     return Status(201, LinkOut(sign_in_link=link))
@@ -160,20 +152,20 @@ def make_link(request: HttpRequest, username: str) -> Status[LinkOut]:
 
 @router.post("/users/{username}/close", response={204: None})
 def close_account(request: HttpRequest, username: str) -> Status[None]:
-    """Close a person's account: tokens, sessions and share links of theirs open nothing any more."""
+    """Close a person's account, and with it their tokens, sessions and share links."""
     user = person(request)
     services.close_account(user=selectors.person_named(username, user=user), by=user)
     return Status(204, None)
 
 
 def _invitation(found: Invitation) -> InvitationOut:
-    return shaped(InvitationOut, found, team=found.team.name, by=found.invited_by.username)
+    return fill(InvitationOut, found, team=found.team.name, by=found.invited_by.username)
 
 
 def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
     may_manage = selectors.can_manage(user, team=team)
     waiting = selectors.invitations_into(team) if may_manage else []
-    return shaped(
+    return fill(
         TeamWithMembersOut,
         team,
         may_manage=may_manage,
@@ -181,7 +173,7 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
         is_default=is_default,
         minutes_today=minutes_today(team),
         invited=[
-            shaped(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
+            fill(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
             for invitation in waiting
         ],
         members=[_member(membership) for membership in selectors.members_of(team)],
@@ -191,4 +183,4 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
 def _member(membership: Membership) -> MemberOut:
     user = membership.user
     since, seen = membership.created_at, user.last_login
-    return shaped(MemberOut, membership, username=user.username, since=since, last_seen_at=seen, is_open=user.is_active)
+    return fill(MemberOut, membership, username=user.username, since=since, last_seen_at=seen, is_open=user.is_active)

@@ -1,4 +1,4 @@
-"""Who am I, and my tokens."""
+"""The person who asks, and their tokens."""
 
 from datetime import timedelta
 from typing import TypeVar
@@ -12,8 +12,8 @@ from farm.accounts.models import Token
 from farm.accounts.selectors import can_write, teams_visible_to, tokens_of
 from farm.accounts.services import TOKEN_DAYS, issue_token, revoke_token
 from farm.accounts.states import Scope
-from farm.api.auth import must_have_scope, person
-from farm.api.shapes import shaped
+from farm.api.auth import person, require_scope
+from farm.api.shapes import fill
 from farm.contract.api.people import MeOut, NewTokenOut, TeamOut, TokenOut
 
 router = Router(tags=["account"])
@@ -33,10 +33,10 @@ class TokenIn(Schema):
 
 @router.get("/me", response=MeOut)
 def me(request: HttpRequest) -> MeOut:
-    """Who asks and which teams they belong to."""
+    """The person who asks, and their teams."""
     user = person(request)
-    teams = [shaped(TeamOut, team, can_write=can_write(user, team=team)) for team in teams_visible_to(user)]
-    return shaped(MeOut, user, teams=teams)
+    teams = [fill(TeamOut, team, can_write=can_write(user, team=team)) for team in teams_visible_to(user)]
+    return fill(MeOut, user, teams=teams)
 
 
 @router.get("/tokens", response=list[TokenOut])
@@ -47,8 +47,8 @@ def tokens(request: HttpRequest) -> list[TokenOut]:
 
 @router.post("/tokens", response={201: NewTokenOut})
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
-    """A new token; its secret is shown this once. A token needs the scope `admin` to make others."""
-    must_have_scope(request, Scope.ADMIN)
+    """Create a token; its secret is shown this once. A token needs the scope `admin` to make others."""
+    require_scope(request, Scope.ADMIN)
     token, secret = issue_token(
         person(request), payload.scopes, name=payload.name, life=timedelta(days=payload.days), team=payload.team
     )
@@ -58,10 +58,10 @@ def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
 @router.delete("/tokens/{int:token_id}", response=TokenOut)
 def delete_token(request: HttpRequest, token_id: int) -> TokenOut:
     """Close a token now."""
-    must_have_scope(request, Scope.ADMIN)
+    require_scope(request, Scope.ADMIN)
     user = person(request)
     return _token(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
 
 
 def _token(shape: type[AnyToken], token: Token, **more: object) -> AnyToken:
-    return shaped(shape, token, team=token.team.name if token.team else "", **more)
+    return fill(shape, token, team=token.team.name if token.team else "", **more)

@@ -1,4 +1,4 @@
-"""Trials of providers on nodes, over HTTP. Asking and answering need the scope `nodes`."""
+"""Trials of providers on nodes, over HTTP. To ask and to answer needs the scope `nodes`."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import fill, username
 from farm.contract.api.fleet import TrialOut
 from farm.fleet import selectors, services
 from farm.fleet.models import Trial
@@ -40,19 +40,19 @@ def ask(request: HttpRequest, node_id: int, payload: TrialOrder) -> Status[Trial
 
 @router.post("/trials/{int:trial_id}/{what}", response=TrialOut)
 def answer(request: HttpRequest, trial_id: int, what: Literal["allow", "decline"]) -> TrialOut:
-    """Let your node try a provider, or not."""
+    """Allow or decline that your node tries a provider."""
     user = person(request)
     ANSWERS[what](trial=selectors.trial(user, trial_id), by=user)
     return _trial(selectors.trial(user, trial_id))
 
 
 def _trial(row: Trial) -> TrialOut:
-    return shaped(
+    return fill(
         TrialOut,
         row,
         node=row.node.name,
         node_id=row.node_id,
         sentence=row.words,
-        asked_by=name_of(row.asked_by),
-        answered_by=name_of(row.answered_by),
+        asked_by=username(row.asked_by),
+        answered_by=username(row.answered_by),
     )

@@ -5,8 +5,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
-from farm.api.auth import GATED, gate_of, person
-from farm.api.models import version_out
+from farm.api.auth import GATED, find_gate_token, person
+from farm.api.models import shape_version
 from farm.base.refusals import Invalid, NotAllowed
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
@@ -66,8 +66,8 @@ class RawUpload(Schema):
 def upload(request: HttpRequest) -> Status[VersionOut]:
     """Upload an .onnx with its external data and reference data, or a .zip of those.
 
-    202: a new version, to be inspected; look at its address until `state` is ready or rejected. 200: the same bundle is
-    already a version of this model.
+    202: a new version, to be inspected; read it until `state` is ready or rejected. 200: the same bundle is already a
+    version of this model. A token that may only gate uploads into its own team alone.
     """
     if request.content_type != "multipart/form-data":
         raise Invalid(
@@ -83,9 +83,9 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
         roles=roles,
         model=form.get("model", ""),
         note=form.get("note", ""),
-        team=team_of_upload(request, form.get("team", "")),
+        team=choose_team(request, form.get("team", "")),
         recipe=form.get("recipe", ""),
-        origin=origin_of(request, branch=form.get("branch", ""), commit=form.get("commit", "")),
+        origin=read_origin(request, branch=form.get("branch", ""), commit=form.get("commit", "")),
     )
     return _answer(request, version)
 
@@ -93,21 +93,22 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
 @router.put("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=BODY)
 def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]:
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
-    # whoever may not upload there is told so before the body is read
+    # a person who may not upload there is refused before the body is read
     team = team_to_write(person(request), name=to.team)
     draft = receive_body(request, name=to.file)
-    # the team that was asked about, whatever becomes of the others while the body comes
+    # the team of that check, even if the person's default changes while the body arrives
     version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=team.name)
     return _answer(request, version)
 
 
-def origin_of(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
-    return services.Origin(branch, commit, is_gate=gate_of(request) is not None)
+def read_origin(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
+    return services.Origin(branch, commit, is_gate=find_gate_token(request) is not None)
 
 
-def team_of_upload(request: HttpRequest, named: str) -> str:
-    """The team that was named; a gate's token has its own. Raises NotAllowed for another."""
-    gate = gate_of(request)
+def choose_team(request: HttpRequest, named: str) -> str:
+    """Return the name of the team to upload to: the named one, or that of a token that may only gate. Raises NotAllowed
+    where such a token names another team."""
+    gate = find_gate_token(request)
     if gate is None or gate.team is None:
         return named
     if named not in ("", gate.team.name):
@@ -116,7 +117,7 @@ def team_of_upload(request: HttpRequest, named: str) -> str:
 
 
 def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
-    """The uploaded files and what the form's fields said they are."""
+    """Return the uploaded files, and the roles that the form's fields gave them, by file name."""
     drafts: list[Draft] = []
     roles: dict[str, FileRole] = {}
     for field, files in request.FILES.lists():
@@ -130,6 +131,6 @@ def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
 
 
 def _answer(request: HttpRequest, version: Version) -> Status[VersionOut]:
-    # what the service left is asked, not the row: a quick worker may have inspected it by now
+    # by the service's row, not a fresh one: a quick worker may have inspected the version since
     status = 202 if version.state == VersionState.PENDING else 200
-    return Status(status, version_out(selectors.version(person(request), version.pk)))
+    return Status(status, shape_version(selectors.version(person(request), version.pk)))

@@ -1,4 +1,4 @@
-"""Watches over HTTP: standing orders, their rounds and long series, and the call of a pipeline."""
+"""Watches over HTTP, with their rounds and long series, and the call of a pipeline."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.channels import channel
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
-from farm.api.shapes import LongPaging, Paging, name_of, shaped
+from farm.api.shapes import LongPaging, Paging, fill, username
 from farm.base.refusals import Missing
 from farm.contract.api.alerts import NamedOut, RoundOut, WatchOut
 from farm.registry import selectors as registry
@@ -100,12 +100,12 @@ class Line(Schema):
 @router.get("/watches", response=list[WatchOut])
 def list_watches(request: HttpRequest, paging: Query[Paging]) -> list[WatchOut]:
     """Watches of your teams, by name."""
-    return [_watch(watch) for watch in paging.of(selectors.watches_visible_to(person(request)))]
+    return [_watch(watch) for watch in paging.slice(selectors.watches_visible_to(person(request)))]
 
 
 @router.post("/watches", response={201: WatchOut})
 def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
-    """A standing order: from now on these models are measured again when something new appears."""
+    """Create a watch: from now on these models are measured again when something new appears."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
     given = payload.dict(exclude_none=True, exclude={"team", "models", "channels", "is_active"})
@@ -123,7 +123,7 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
 
 @router.get("/watches/{int:watch_id}", response=WatchOut)
 def read_watch(request: HttpRequest, watch_id: int) -> WatchOut:
-    """One watch."""
+    """Read a watch."""
     return _watch(selectors.watch(person(request), watch_id))
 
 
@@ -166,37 +166,37 @@ def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[lis
 @router.get("/watches/{int:watch_id}/rounds", response=list[RoundOut])
 def list_rounds(request: HttpRequest, watch_id: int, paging: Query[Paging]) -> list[RoundOut]:
     """What a watch measured, newest first."""
-    return [_round(row) for row in paging.of(selectors.rounds_of(selectors.watch(person(request), watch_id)))]
+    return [_round(row) for row in paging.slice(selectors.rounds_of(selectors.watch(person(request), watch_id)))]
 
 
 @router.get("/watches/{int:watch_id}/points", response=list[PointOut])
 def list_points(request: HttpRequest, watch_id: int, asked: Query[Line], paging: Query[LongPaging]) -> list[Point]:
     """The watch's long series, oldest point first: each release as a ratio to the pinned reference."""
     points = selectors.points_of(selectors.watch(person(request), watch_id))
-    return list(paging.of(points.filter(series=asked.series.replace("\x00", "")) if asked.series else points))
+    return list(paging.slice(points.filter(series=asked.series.replace("\x00", "")) if asked.series else points))
 
 
 def _watch(watch: Watch) -> WatchOut:
-    return shaped(
+    return fill(
         WatchOut,
         watch,
         url=f"{settings.PUBLIC_URL}/watches/{watch.pk}/",
         team=watch.team.name,
-        models=[shaped(NamedOut, model) for model in watch.watched.all()],
-        channels=[shaped(NamedOut, channel) for channel in watch.channels.all()],
+        models=[fill(NamedOut, model) for model in watch.watched.all()],
+        channels=[fill(NamedOut, channel) for channel in watch.channels.all()],
         rule=watch.rule.model_dump(mode="json"),
-        created_by=name_of(watch.created_by),
+        created_by=username(watch.created_by),
     )
 
 
 def _round(row: WatchRound) -> RoundOut:
     version, model = row.version.number, row.version.model.name
     ids = {"watch": row.watch_id, "run": row.run_id, "confirming": row.confirming_id}
-    return shaped(RoundOut, row, version=version, model=model, **ids)
+    return fill(RoundOut, row, version=version, model=model, **ids)
 
 
 def _model(user: Anyone, named: int | str, *, team: str) -> Model:
-    """A model by its number or its name. Raises Missing."""
+    """Find a model by its number or its name. Raises Missing."""
     if isinstance(named, int):
         return registry.model(user, named)
     rows = registry.models_visible_to(user).filter(name=named.replace("\x00", ""), team__name=team)

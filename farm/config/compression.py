@@ -20,7 +20,7 @@ class Compression(AnswerMiddleware):
         super().__init__(get_response)
         self._gzip = GZipMiddleware(lambda request: None)  # type: ignore[arg-type]
 
-    def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         kind = response.headers.get("Content-Type", "").partition(";")[0]
         if kind not in PARTS_OF_PAGES or response.status_code != 200:
             return response

@@ -33,7 +33,7 @@ class SecurityHeaders(AnswerMiddleware):
             raise BadRequest("The address holds a NUL character.")
         return super().__call__(request)
 
-    def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response

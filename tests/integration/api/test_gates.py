@@ -10,6 +10,8 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
 from farm.alerts.selectors.releases import newest_version
+from farm.api.api import ROUTERS
+from farm.api.auth import GATED
 from farm.fleet.models import Node
 from farm.registry import services
 from farm.registry.models import EvaluationData, Model, Version
@@ -176,6 +178,14 @@ def test_a_branch_that_sends_the_same_again_has_one_version_of_it(gate: Client, 
     assert first.sent_at is not None
     assert again.sent_at is not None
     assert again.sent_at > first.sent_at
+
+
+def test_every_operation_that_takes_a_gates_token_says_what_it_may_do_there() -> None:
+    views = [view for router in ROUTERS for path in router.path_operations.values() for view in path.operations]
+    gated = [view for view in views if view.auth_param is GATED]
+    assert len(gated) == 11
+    said = {view.view_func.__name__: " ".join((view.view_func.__doc__ or "").split()) for view in gated}
+    assert [name for name, text in said.items() if "token that may only gate" not in text] == []
 
 
 def test_a_gates_token_is_for_one_team_and_nothing_beside(api_of: ApiOf, owner: User, team: Team) -> None:

@@ -165,7 +165,11 @@ def test_a_run_is_cancelled_and_continued(member_api: Client, done: Run, run: Ru
     # what was measured before is all that the run was planned for
     assert (cancelled.json()["state"], cancelled.json()["outcome"]) == ("finished", "complete")
     assert post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 0}).status_code == 400
-    assert post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["x"]}).status_code == 400
+    unknown = post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["x"]})
+    assert (unknown.status_code, unknown.json()["detail"]) == (
+        400,
+        "“x” is no block: give its number, such as 3 or b3.",
+    )
 
 
 @pytest.mark.parametrize("address", READ)
