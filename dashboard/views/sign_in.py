@@ -12,9 +12,9 @@ from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
 from farm.accounts.openid import sessions as openid
-from farm.accounts.openid.provider import registration
+from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import CALLBACK
-from farm.accounts.selectors import user_of_sign_in_link
+from farm.accounts.selectors import find_user_of_link
 from farm.accounts.services import redeem_sign_in_link
 from farm.base.refusals import Refusal
 
@@ -40,7 +40,7 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
     """
     try:
         if request.method != "POST":
-            shown = {"user_named": user_of_sign_in_link(secret), "next": wanted_page(request)}
+            shown = {"user_named": find_user_of_link(secret), "next": wanted_page(request)}
             return private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
         # as long as any: one that was begun for the identity provider is short
@@ -54,7 +54,7 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Ends the session of this browser, and the one that it has with the identity provider it came by."""
-    address, name = openid.address_to_sign_out(request), openid.provider_of(request)
+    address, name = openid.make_sign_out_url(request), openid.provider_name(request)
     logout(request)
     if address:
         return render(request, "dashboard/onward.html", {"address": address, "name": name})
@@ -86,8 +86,8 @@ def private(response: HttpResponseBase) -> HttpResponseBase:
 def begin(request: HttpRequest) -> HttpResponseBase:
     """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
     try:
-        name = registration().name
-        address = sessions.begin(request, wanted=wanted_page(request))
+        name = get_registration().name
+        address = sessions.begin_session(request, wanted=wanted_page(request))
     except Refusal as refusal:
         return private(render_refusal(request, refusal))
     return private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
@@ -97,7 +97,7 @@ def begin(request: HttpRequest) -> HttpResponseBase:
 def back(request: HttpRequest) -> HttpResponseBase:
     """Whoever comes back from the provider: signed in, or told in a sentence why not."""
     try:
-        user, wanted, is_new = sessions.sign_in_who_came_back(request)
+        user, wanted, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
         return private(render_refusal(request, refusal))
     if is_new:

@@ -9,7 +9,7 @@ admin.site.register(User, UserAdmin)
 
 
 class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
-    """To be read: people come into a team by saying so, on its own page."""
+    """The members of a team, read-only: people join by accepting an invitation, on the team's own page."""
 
     model = Membership
     extra = 0

@@ -1,8 +1,8 @@
-"""Who is in a team and as what: invitations and their answers, roles, leaving.
+"""Members of teams: invitations and their answers, roles, leaving.
 
-Nobody comes into a team without saying so. A new person says it by following the link that their account is made with,
-somebody who has an account by accepting an invitation. What a person writes goes to no team that they did not name or
-choose, whatever others do to their roles.
+Nobody joins a team without agreeing. A new person agrees by following the link that their account is made with, and a
+person who has an account by accepting an invitation. Uploads and runs of a person go to no team that they did not name
+or choose, whatever others do to their roles.
 """
 
 import shlex
@@ -23,16 +23,14 @@ from farm.accounts.states import WRITING_ROLES, InvitationState, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 MAX_MEMBERS: Final = 1000
-# invitations, and links of new people, go to somebody who may be away
+# how long invitations and links of new people last: the person may be away
 INVITATION_LIFE: Final = timedelta(days=7)
 LAST_ADMIN: Final = "A team needs at least one admin; make somebody else admin first."
 
 
 class Invited(NamedTuple):
-    """`link`: signs a new person in once; None for whom it would let others sign in as.
-
-    `invitation`: what they have to accept; None for somebody who is in the team by now.
-    """
+    """The result of an invitation. `link`: signs a new person in once; None for a person with an open account, because
+    whoever has a link could sign in as them. `invitation`: what they have to accept; None for a member of the team."""
 
     user: User
     role: str
@@ -41,11 +39,11 @@ class Invited(NamedTuple):
 
 
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
-    """An account in the team for a new person, an invitation for somebody who has one; the same again changes nothing.
+    """Create an account in the team for a new person, or an invitation for a person who has one. The same invitation
+    again changes nothing. An administrator of the installation also opens a closed account again.
 
-    An administrator of the installation also opens a closed account again. Raises NotAllowed unless `by` manages the
-    team, Invalid for a name or role that is none, Conflict for a closed account, a full team, or a member, whose role
-    an invitation leaves alone.
+    Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
+    role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
     """
     _must_manage(team, by)
     _must_be_a_role(role)
@@ -54,19 +52,21 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invit
         # one invitation at a time per team
         team = Team.objects.select_for_update().get(pk=team.pk)
         if user is None:
-            return _taken_in(team, name, role, by)
+            return _create_member(team, name, role, by)
         if user.is_active:
             _must_be_new_to(team, user)
-            return Invited(user, role, invitation=_offered(team, user, role, by))
-        link = _opened_again(user, by)
+            return Invited(user, role, invitation=_offer(team, user, role, by))
+        link = _reopen_account(user, by)
         known = team.memberships.filter(user=user).first()
         if known is not None:
             return Invited(user, known.role, link)
-        return Invited(user, role, link, _offered(team, user, role, by))
+        return Invited(user, role, link, _offer(team, user, role, by))
 
 
 def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
-    """open → accepted: they are in the team from now on. Raises Missing for somebody else's, and Conflict."""
+    """Accept an invitation: open → accepted, and `by` is a member of the team. Raises Missing for an invitation of
+    another person, Conflict where it is not open any more, where they are a member already, or where the team is full.
+    """
     with transaction.atomic():
         team = Team.objects.select_for_update().filter(pk=invitation.team_id).first()
         if team is None:
@@ -81,20 +81,22 @@ def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
 
 
 def decline_invitation(*, invitation: Invitation, by: User) -> None:
-    """open → declined. Raises Missing for somebody else's, and Conflict."""
+    """Decline an invitation: open → declined. Raises Missing for an invitation of another person, Conflict where it is
+    not open any more."""
     with transaction.atomic():
-        # every act on an invitation locks its team first, so that none waits for another in a circle
+        # every change of an invitation locks its team first, against deadlocks
         Team.objects.select_for_update().filter(pk=invitation.team_id).first()
         _answer(invitation, InvitationState.DECLINED, by)
 
 
 def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
-    """open → withdrawn. Raises NotAllowed unless `by` manages the team, Missing for whom it did not invite."""
+    """Withdraw a person's open invitation: open → withdrawn. Raises NotAllowed unless `by` manages the team, Missing
+    where there is none."""
     _must_manage(team, by)
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team.pk).first()
         user = User.objects.filter(username=name.replace("\x00", "")).first()
-        # without a join: the database asks again whether it is open once it has waited for an answer
+        # without a join, so that the database checks again that it is open once it has waited for a lock
         opened = Invitation.objects.filter(team=team.pk, user=user, state=InvitationState.OPEN)
         if user is None or not opened.update(state=InvitationState.WITHDRAWN):
             raise Missing(f"There is no open invitation of “{name[:150]}” to team “{team.name}”.")
@@ -102,7 +104,8 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """What `by` writes may go to this team unnamed. Raises NotAllowed for a team that they only look at."""
+    """Make a team count when `by` uploads or runs without naming a team. Raises NotAllowed unless they may write in it
+    as its member."""
     if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
         raise NotAllowed(
             f"You may not upload or start runs in team “{team.name}” as its member; ask one of its admins."
@@ -113,11 +116,11 @@ def choose_team(*, team: Team, by: User) -> None:
 
 
 def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Change a member's role. Raises NotAllowed unless `by` manages the team, Missing for nobody of it, Conflict for
-    its last admin."""
+    """Change a member's role. Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a
+    person who is not a member, Conflict for the last admin."""
     _must_manage(team, by)
     _must_be_a_role(role)
-    with transaction.atomic(), no_new_default(user) if user != by else nullcontext():
+    with transaction.atomic(), keep_default_team(user) if user != by else nullcontext():
         if role != Role.ADMIN:
             _must_leave_an_admin(team, without=user)
         if not team.memberships.filter(user=user).update(role=role):
@@ -127,10 +130,11 @@ def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
 
 
 def remove_member(*, team: Team, user: User, by: User) -> None:
-    """Take a person out of a team. They may leave by themselves; the last admin may not."""
+    """Remove a person from a team; anybody may leave. Raises NotAllowed unless `by` manages the team or leaves it,
+    Missing for a person who is not a member, Conflict for the last admin."""
     if user != by:
         _must_manage(team, by)
-    with transaction.atomic(), no_new_default(user) if user != by else nullcontext():
+    with transaction.atomic(), keep_default_team(user) if user != by else nullcontext():
         _must_leave_an_admin(team, without=user)
         removed, _ = Membership.objects.filter(team=team, user=user).delete()
         if not removed:
@@ -139,26 +143,27 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 
 
 @contextmanager
-def no_new_default(user: User) -> Iterator[None]:
-    """Where what others do would leave one of several teams as a person's default, they have none until they choose."""
+def keep_default_team(user: User) -> Iterator[None]:
+    """Run a change of a person's roles by others without moving their default team: where another team would become the
+    default of a person who had chosen several, they have none until they choose again."""
     before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
     yield
     if chosen > 1 and default_team(user) not in (None, before):
         user.memberships.update(is_chosen=False)
 
 
-def _taken_in(team: Team, name: str, role: str, by: User) -> Invited:
-    """A new person, who is in the team as soon as they follow their link."""
+def _create_member(team: Team, name: str, role: str, by: User) -> Invited:
+    """Create an account that is a member of the team, and its sign-in link."""
     _must_be_let_in_here(name)
     _must_have_room(_places_taken(team), team)
-    user = create_user(name=_checked_name(name))
+    user = create_user(name=_check_name(name))
     Membership.objects.create(team=team, user=user, role=role, is_chosen=role in WRITING_ROLES)
     record(verb="person invited", subject=name, actor=by, team=team, facts={"role": role})
     return Invited(user, role, make_sign_in_link(user, life=INVITATION_LIFE))
 
 
-def _opened_again(user: User, by: User) -> str | None:
-    """A closed account's link. Raises Conflict unless `by` administers the installation."""
+def _reopen_account(user: User, by: User) -> str | None:
+    """Open a closed account and return its sign-in link. Raises Conflict unless `by` administers the installation."""
     if not by.is_superuser:
         raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
     User.objects.filter(pk=user.pk).update(is_active=True)
@@ -166,8 +171,8 @@ def _opened_again(user: User, by: User) -> str | None:
     return make_sign_in_link(user, life=INVITATION_LIFE) if settings.LOCAL_SIGN_IN else None
 
 
-def _offered(team: Team, user: User, role: str, by: User) -> Invitation:
-    """The invitation that stands already, or a new one in place of any other; call with the team's row locked."""
+def _offer(team: Team, user: User, role: str, by: User) -> Invitation:
+    """Return the invitation that is open already, or a new one in place of others. Call with the team's row locked."""
     mine = team.invitations.filter(user=user)
     known = mine.standing().filter(role=role).first()
     if known is not None:
@@ -183,13 +188,13 @@ def _answer(invitation: Invitation, state: InvitationState, by: User) -> None:
     if invitation.user_id != by.pk:
         raise Missing("You have no such invitation.")
     if not invitation.end(state):
-        raise _not_open(invitation)
+        raise _make_not_open_conflict(invitation)
     facts = {"role": invitation.role}
     record(verb=f"invitation {state}", subject=by.username, actor=by, team=invitation.team, facts=facts)
 
 
-def _not_open(invitation: Invitation) -> Conflict:
-    """Why an invitation is answered no more."""
+def _make_not_open_conflict(invitation: Invitation) -> Conflict:
+    """Say why an invitation cannot be answered any more."""
     invitation.refresh_from_db()
     which = f"The invitation to team “{invitation.team}”"
     if invitation.state != InvitationState.OPEN:
@@ -224,7 +229,7 @@ def _must_be_a_role(role: str) -> None:
 
 
 def _must_be_new_to(team: Team, user: User) -> None:
-    """Raises Conflict for a member, naming their role and how it is changed."""
+    """Raise Conflict for a member, with their role and how it is changed."""
     known = team.memberships.filter(user=user).first()
     if known is not None:
         command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
@@ -236,7 +241,7 @@ def _must_be_new_to(team: Team, user: User) -> None:
 
 
 def _must_be_let_in_here(name: str) -> None:
-    """Raises Conflict where accounts come from the identity provider alone."""
+    """Raise Conflict where accounts come from the identity provider alone."""
     if not settings.LOCAL_SIGN_IN:
         raise Conflict(
             f"There is no account “{name[:150]}” on this farm, and accounts come from its identity provider alone.",
@@ -245,8 +250,8 @@ def _must_be_let_in_here(name: str) -> None:
         )
 
 
-def _checked_name(name: str) -> str:
-    """Raises Invalid for a name that Django takes for nobody's."""
+def _check_name(name: str) -> str:
+    """Return the name. Raises Invalid where Django does not allow it."""
     field = User._meta.get_field("username")
     try:
         field.clean(name, None)
@@ -259,7 +264,7 @@ def _checked_name(name: str) -> str:
 
 
 def _must_leave_an_admin(team: Team, *, without: User) -> None:
-    """Call inside a transaction: locks the team's memberships."""
+    """Raise Conflict where nobody else is admin. Call inside a transaction: this locks the team's memberships."""
     admins = list(team.memberships.select_for_update().filter(role=Role.ADMIN).values_list("user_id", flat=True))
     if admins == [without.pk]:
         raise Conflict(LAST_ADMIN, code="last_admin")

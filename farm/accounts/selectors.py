@@ -1,4 +1,4 @@
-"""What is known about people, teams and tokens. Everything a person sees goes through `visible_to`."""
+"""Queries of people, teams and tokens. Everything a person sees goes through `visible_to`."""
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -11,7 +11,7 @@ from farm.base.refusals import Invalid, Missing, NotAllowed
 from farm.base.secrecy import hash_secret
 
 Anyone = User | AnonymousUser
-# of teams in a sentence
+# how many teams a sentence names
 MAX_NAMES = 20
 
 
@@ -24,7 +24,7 @@ def teams_writable_by(user: Anyone) -> QuerySet[Team]:
 
 
 def team_named(name: str, *, user: Anyone) -> Team:
-    """The team of that name. Raises Missing when the user is not in it."""
+    """Return the team of that name. Raises Missing where the user is not in it."""
     team = Team.objects.visible_to(user).filter(name=name.replace("\x00", "")).first()
     if team is None:
         names = ", ".join(Team.objects.visible_to(user).values_list("name", flat=True)) or "none"
@@ -33,10 +33,10 @@ def team_named(name: str, *, user: Anyone) -> Team:
 
 
 def team_to_write(user: Anyone, *, name: str = "") -> Team:
-    """The team that something new goes to: the named one, else the user's default.
+    """Return the team for something new: the named one, or else the user's default.
 
-    Raises Missing for a team the user is not in, NotAllowed where they may only look, and Invalid, with the names,
-    where there is no default.
+    Raises Missing for a team that the user is not in, NotAllowed where they may only view it or may write in none, and
+    Invalid, with the teams' names, where they have no default.
     """
     if name:
         team = team_named(name, user=user)
@@ -45,14 +45,13 @@ def team_to_write(user: Anyone, *, name: str = "") -> Team:
         return team
     default = default_team(user)
     if default is None:
-        raise _no_default(list(teams_writable_by(user).values_list("name", flat=True)[: MAX_NAMES + 1]))
+        raise _make_no_default_refusal(list(teams_writable_by(user).values_list("name", flat=True)[: MAX_NAMES + 1]))
     return default
 
 
 def default_team(user: Anyone) -> Team | None:
-    """Where what names no team goes: the only team that the user came into in order to write; None for several.
-
-    An administrator of the installation may write everywhere and chose only the teams whose member they are.
+    """Return the team for what names none: the only one that the user joined or chose to write in; None where there is
+    no such team or where there are several. For an administrator of the installation, too, only memberships count.
     """
     teams = Team.objects.chosen_by(user)[:2]
     return teams[0] if len(teams) == 1 else None
@@ -67,7 +66,7 @@ def can_manage(user: Anyone, *, team: Team) -> bool:
 
 
 def team(user: Anyone, team_id: int) -> Team:
-    """One team. Raises Missing when the user is not in it."""
+    """Return a team by its number. Raises Missing where the user is not in it."""
     row = Team.objects.visible_to(user).filter(pk=team_id).first()
     if row is None:
         raise Missing(f"There is no team {team_id} that you belong to.")
@@ -75,7 +74,7 @@ def team(user: Anyone, team_id: int) -> Team:
 
 
 def person_named(name: str, *, user: User) -> User:
-    """A person of one's teams; anybody for an administrator. Raises Missing for whom one does not know."""
+    """Return a person of the user's teams, or anybody for an administrator. Raises Missing for others."""
     people = User.objects.all()
     if not user.is_superuser:
         people = people.filter(memberships__team__in=Team.objects.visible_to(user))
@@ -86,7 +85,7 @@ def person_named(name: str, *, user: User) -> User:
 
 
 def member_named(name: str, *, team: Team) -> User:
-    """A person of the team. Raises Missing for anybody else."""
+    """Return a member of the team. Raises Missing for anybody else."""
     membership = members_of(team).filter(user__username=name.replace("\x00", "")).first()
     if membership is None:
         raise Missing(f"There is no user “{name[:150]}” in team “{team.name}”.")
@@ -106,7 +105,7 @@ def invitations_into(team: Team) -> QuerySet[Invitation]:
 
 
 def invitation(user: User, invitation_id: int) -> Invitation:
-    """One of the user's own, answered or not. Raises Missing."""
+    """Return an invitation of the user, answered or not. Raises Missing for others."""
     found = user.invitations.select_related("team", "invited_by").filter(pk=invitation_id).first()
     if found is None:
         raise Missing(f"You have no invitation {invitation_id}.", hint="Those that wait for you are under Teams.")
@@ -126,24 +125,26 @@ def valid_token(secret: str) -> Token | None:
     return token if token is not None and token.is_valid else None
 
 
-def user_of_sign_in_link(secret: str) -> User:
-    """Whom a link would sign in now; looking spends nothing. Raises NotAllowed for a used, late or unknown link."""
+def find_user_of_link(secret: str) -> User:
+    """Return the user that a link would sign in, without using the link up. Raises NotAllowed for a used, expired or
+    unknown link, or where links are switched off."""
     fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
     link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()
     if link is None:
-        raise no_such_link()
-    if not opens_here(link):
-        raise links_are_off()
+        raise make_bad_link_refusal()
+    if not link_works_here(link):
+        raise make_links_off_refusal()
     return link.user
 
 
-def opens_here(link: SignInLink) -> bool:
-    """Whether a link may sign anybody in on this farm: any may, unless people come by the identity provider alone."""
+def link_works_here(link: SignInLink) -> bool:
+    """Whether a link may sign people in on this farm. Where they use the identity provider alone, only emergency links
+    may."""
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
 
-def links_are_off() -> NotAllowed:
-    """Why a link signs nobody in where local sign-in is off."""
+def make_links_off_refusal() -> NotAllowed:
+    """Make the refusal of a link where links are switched off."""
     return NotAllowed(
         "One-time links are switched off on this farm: people sign in through its identity provider.",
         code="local_off",
@@ -151,8 +152,8 @@ def links_are_off() -> NotAllowed:
     )
 
 
-def no_such_link() -> NotAllowed:
-    """Why a link signs nobody in: the same words whatever is wrong with it."""
+def make_bad_link_refusal() -> NotAllowed:
+    """Make the refusal of a wrong link, with the same words whatever is wrong with it."""
     return NotAllowed(
         "This sign-in link was used, has expired or never existed.",
         code="bad_link",
@@ -166,7 +167,7 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
 
 
 def share(user: Anyone, share_id: int) -> Share:
-    """One share link. Raises Missing when there is none that the user may know of."""
+    """Return a share link by its number. Raises Missing where the user may see no such link."""
     row = shares_visible_to(user).filter(pk=share_id).first()
     if row is None:
         raise Missing(f"There is no share link {share_id} of your teams.", hint="They are listed under Shares.")
@@ -174,7 +175,7 @@ def share(user: Anyone, share_id: int) -> Share:
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
-    """The audit log of the teams the user manages; all of it for an administrator of the installation."""
+    """Return the audit log of the teams that the user manages; all of it for an administrator of the installation."""
     events = AuditEvent.objects.select_related("actor", "team")
     if user.is_authenticated and user.is_superuser:
         return events
@@ -186,7 +187,7 @@ def last_backup() -> AuditEvent | None:
 
 
 def count_people_seen() -> int:
-    """How many people have ever signed in, and still may."""
+    """Count the people who have ever signed in and still may."""
     return User.objects.filter(is_active=True, last_login__isnull=False).count()
 
 
@@ -198,8 +199,8 @@ def mapped_groups(team: Team) -> list[str]:
     return list(team.group_roles.values_list("group", flat=True))
 
 
-def _no_default(names: list[str]) -> Invalid | NotAllowed:
-    """Why something that names no team goes nowhere. `names`: the teams that it might have gone to."""
+def _make_no_default_refusal(names: list[str]) -> Invalid | NotAllowed:
+    """Say why a team has to be named. `names`: the teams that the user may write in."""
     if not names:
         return NotAllowed("You belong to no team in which you may upload or run; ask an admin to add you to one.")
     shown = ", ".join([*names[:MAX_NAMES], *(["…"] if len(names) > MAX_NAMES else [])])

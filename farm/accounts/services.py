@@ -1,4 +1,4 @@
-"""Orders about accounts, tokens, sign-in links and share links; `memberships` has those about who is in a team."""
+"""Creating, changing and closing accounts, teams, tokens, sign-in links and share links."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -11,9 +11,9 @@ from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team
 from farm.accounts.selectors import (
     can_manage,
     can_write,
-    links_are_off,
-    no_such_link,
-    opens_here,
+    link_works_here,
+    make_bad_link_refusal,
+    make_links_off_refusal,
     team_to_write,
 )
 from farm.accounts.states import Role, Scope, ShareKind
@@ -23,17 +23,17 @@ from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREF
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
 LINK_LIFE = timedelta(hours=1)
-# the team of whoever starts a farm, and of the node that starts with it
+# the first team: of the person who starts a farm, and of the node that starts with it
 OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
 SHARE_DAYS = 365
-# those of a thousand nodes
+# the minutes of a thousand nodes
 MAX_DAILY_MINUTES = 1440 * 1000
 
 
 def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
-    """The administrator of the installation and admin of its first team; the same again on a second call."""
+    """Return the administrator of the installation, created with the first team on the first call."""
     with transaction.atomic():
         user, is_new = User.objects.get_or_create(
             username=name, defaults={"is_staff": True, "is_superuser": True, "is_active": True}
@@ -49,7 +49,7 @@ def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
 
 
 def create_user(*, name: str) -> User:
-    """A person without a password: they come in by a sign-in link. Raises Conflict when the name is taken."""
+    """Create a person without a password, who needs a sign-in link. Raises Conflict where the name is taken."""
     if User.objects.filter(username=name).exists():
         raise Conflict(f"There is already a user “{name}”; choose another name.", code="name_taken")
     user = User(username=name)
@@ -58,11 +58,12 @@ def create_user(*, name: str) -> User:
     return user
 
 
-def renew_link(*, user: User, by: User) -> str:
-    """A one-time link for somebody who is locked out. Raises NotAllowed unless `by` administers the installation."""
+def make_link_for(*, user: User, by: User) -> str:
+    """Make a sign-in link for a person who is locked out. Raises NotAllowed unless `by` administers the installation or
+    where links are switched off, Conflict for a closed account."""
     _must_administer(by, "make a sign-in link for somebody else")
     if not settings.LOCAL_SIGN_IN:
-        raise links_are_off()
+        raise make_links_off_refusal()
     if not user.is_active:
         raise Conflict(f"The account of {user.username} is closed; invite them again.", code="closed")
     record(verb="sign-in link made", subject=user.username, actor=by)
@@ -70,7 +71,7 @@ def renew_link(*, user: User, by: User) -> str:
 
 
 def close_account(*, user: User, by: User) -> None:
-    """Nobody signs in as this person any more, and their share links open nothing; what they made stays.
+    """Close an account: nobody can sign in as this person, and their share links open nothing. What they made stays.
 
     Tokens and sign-in links are closed for good: none works again when the account is opened again.
 
@@ -93,7 +94,7 @@ def open_team(*, name: str, by: User) -> Team:
 
 
 def create_team(*, name: str, created_by: User) -> Team:
-    """A team with its creator as admin. Raises Conflict when the name is taken and Invalid when it is empty."""
+    """Create a team with its creator as admin. Raises Conflict where the name is taken, Invalid for a wrong name."""
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A team's name has 1 to 100 printable characters.", code="bad_name")
@@ -107,10 +108,10 @@ def create_team(*, name: str, created_by: User) -> Team:
 
 
 def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
-    """Whether people come first on the team's nodes (`puts_people_first`), and how many minutes a day are measured for
-    it (`daily_minutes`, None: as many as nodes take); what is left out stays.
+    """Change settings of a team's queue: whether runs that people asked for come first on its nodes
+    (`puts_people_first`), and how many minutes a day may be measured for it (`daily_minutes`, None for no limit).
 
-    Raises NotAllowed unless `by` manages the team, Invalid for what is no number of minutes.
+    Raises NotAllowed unless `by` manages the team, Invalid for a wrong number of minutes.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” says whose turn it is.")
@@ -133,9 +134,11 @@ def issue_token(
     life: timedelta = TOKEN_LIFE,
     team: str = "",
 ) -> tuple[Token, str]:
-    """A new token and its secret, which is not kept. `team`: whose models one of the scope `gate` may gate.
+    """Create a token and return it with its secret, which is not kept. `team`: whose models a token with the scope
+    `gate` may gate.
 
-    Raises Invalid for unknown scopes, none, or another life, and what `team_to_write` raises.
+    Raises Invalid for unknown scopes or none, for `gate` beside others, for a team without `gate`, or for a wrong life,
+    and what `team_to_write` raises.
     """
     wanted = sorted(set(scopes))
     unknown = [scope for scope in wanted if scope not in Scope.values]
@@ -169,7 +172,8 @@ def issue_token(
 
 
 def revoke_token(*, token: Token, by: User) -> Token:
-    """Close a token now; closing it again changes nothing. Raises Missing unless it is one's own."""
+    """Revoke a token; a second call changes nothing. Raises Missing unless it belongs to `by` or they administer the
+    installation."""
     if token.user_id != by.pk and not by.is_superuser:
         raise Missing("You have no such token.")
     if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
@@ -179,16 +183,16 @@ def revoke_token(*, token: Token, by: User) -> Token:
 
 
 def note_token_use(token: Token) -> None:
-    """Remember when the token was last used, at most once a minute."""
+    """Write to the row that the token is used now, at most once a minute."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > USE_GRAIN:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
 def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: bool = False) -> str:
-    """The address of a page whose button signs the user in once, before it expires.
+    """Make a sign-in link and return its URL, a page whose button signs the user in once, before it expires.
 
-    `is_emergency`: for whoever works on the farm's own machine; it opens where local sign-in is off, too.
+    `is_emergency`: for a person at the farm's own machine; it also works where links are switched off.
     """
     secret = make_secret(LINK_PREFIX)
     until = timezone.now() + life
@@ -199,16 +203,17 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 
 
 def redeem_sign_in_link(secret: str) -> User:
-    """The user the link is for. One conditional UPDATE decides; a used, late or unknown link raises NotAllowed."""
+    """Use a link up, by one conditional UPDATE, and return its user. Raises NotAllowed for a used, expired or unknown
+    link, or where links are switched off."""
     now = timezone.now()
     link = SignInLink.objects.select_related("user").filter(digest=hash_secret(secret)).first()
     fresh = SignInLink.objects.filter(digest=hash_secret(secret), used_at=None, expires_at__gt=now)
     if link is None or not link.user.is_active:
-        raise no_such_link()
-    if not opens_here(link):
-        raise links_are_off()
+        raise make_bad_link_refusal()
+    if not link_works_here(link):
+        raise make_links_off_refusal()
     if not fresh.update(used_at=now):
-        raise no_such_link()
+        raise make_bad_link_refusal()
     record(
         verb="signed in by emergency link" if link.is_emergency else "signed in by link",
         subject=link.user.username,
@@ -218,9 +223,10 @@ def redeem_sign_in_link(secret: str) -> User:
 
 
 def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: str, days: int = 30) -> tuple[Share, str]:
-    """A public link for `days` days and its address, which is not kept. Whoever calls has looked the subject up.
+    """Create a public link for `days` days and return it with its URL, which is not kept. The caller has checked that
+    the subject exists.
 
-    Raises NotAllowed for whoever may only look, and Invalid for a life of less than a day or more than a year.
+    Raises NotAllowed for a person who may only view the team, Invalid for less than a day or more than a year.
     """
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view team “{team.name}” but not share its pages; ask one of its members.")
@@ -238,7 +244,7 @@ def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: st
 
 
 def revoke_share(*, share: Share, by: User) -> Share:
-    """Close a link now; closing it again changes nothing. Raises NotAllowed unless one made it or manages the team."""
+    """Revoke a link; a second call changes nothing. Raises NotAllowed unless `by` made it or manages the team."""
     if share.created_by_id != by.pk and not can_manage(by, team=share.team):
         raise NotAllowed(f"Only {share.created_by} or an admin of team “{share.team.name}” may close this link.")
     with transaction.atomic():
@@ -250,9 +256,8 @@ def revoke_share(*, share: Share, by: User) -> Share:
 
 
 def open_share(secret: str) -> Share:
-    """What a public link stands for. Raises Missing for a link that nobody made, Gone for a link that has ended.
-
-    The first opening is in the audit log; later ones are remembered at most once a minute.
+    """Return the public link of a secret, and note that it was opened: the first time in the audit log, later at most
+    once a minute in its row. Raises Missing for an unknown link, Gone for one that was revoked or has expired.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."

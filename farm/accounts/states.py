@@ -1,4 +1,4 @@
-"""Roles of people in a team (`Role`, as the API names them), what a token may do, and what a public link may show."""
+"""Roles of people in a team (`Role`), scopes of tokens, kinds of public links, and states of invitations."""
 
 from django.db import models
 
@@ -22,7 +22,7 @@ class Scope(models.TextChoices):
     GATE = "gate"
 
 
-# whatever its person may do
+# the scopes of a token that may do whatever its person may do
 ALL_OF_A_PERSON = (Scope.READ, Scope.WRITE, Scope.NODES, Scope.ADMIN)
 
 
@@ -37,7 +37,7 @@ class ShareKind(models.TextChoices):
 
 
 class InvitationState(models.TextChoices):
-    """What became of an invitation into a team. Only `open` ones are answered, and only until they expire."""
+    """States of an invitation into a team. Only open ones can be answered, and only until they expire."""
 
     OPEN = "open"
     ACCEPTED = "accepted"

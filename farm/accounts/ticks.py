@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def note_tick(*, name: str, took_s: float, **_: object) -> None:
-    """Receives `tick_ended`. A row that cannot be written is logged: the tick's work is done all the same."""
+    """Receive `tick_ended`, and write when the tick ended. Where the row cannot be written, log that and go on."""
     values = {"ended_at": timezone.now(), "took_s": took_s}
     try:
         if not Tick.objects.filter(name=name).update(**values):
@@ -23,6 +23,6 @@ def note_tick(*, name: str, took_s: float, **_: object) -> None:
 
 
 def tick_ages_s() -> dict[str, float]:
-    """Seconds since each tick that has ever ended on this farm did, by name."""
+    """Return how many seconds ago each tick last ended, by its name."""
     now = timezone.now()
     return {tick.name: max(0.0, (now - tick.ended_at).total_seconds()) for tick in Tick.objects.order_by("name")}

@@ -1,4 +1,4 @@
-"""Browsers' sessions that are over. Apart from how people sign in, whose modules take 7 MB of memory."""
+"""Browser sessions that have expired. This is apart from the modules of sign-in, which take 7 MB of memory."""
 
 from typing import Final
 
@@ -8,8 +8,8 @@ from django.utils import timezone
 CLEARED_AT_ONCE: Final = 1_000
 
 
-def clear_ended() -> int:
-    """Deletes sessions that are over, some at a time; answers how many."""
+def delete_ended_sessions() -> int:
+    """Delete sessions that have expired, CLEARED_AT_ONCE at most; returns how many."""
     ended = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
     keys = list(ended.values_list("pk", flat=True)[:CLEARED_AT_ONCE])
     return Session.objects.filter(pk__in=keys).delete()[0] if keys else 0

@@ -83,7 +83,6 @@ def is_gate_token(token: Token) -> bool:
 
 
 def find_gate_token(request: HttpRequest) -> Token | None:
-    """Return the request's token where it may only gate, else None."""
     token: Token | None = getattr(request, "token", None)
     return token if token is not None and is_gate_token(token) else None
 

@@ -146,7 +146,7 @@ def remove_member(request: HttpRequest, team_id: int, username: str) -> Status[N
 def make_link(request: HttpRequest, username: str) -> Status[LinkOut]:
     """Make a sign-in link for somebody who is locked out; administrators of the farm may."""
     user = person(request)
-    link = services.renew_link(user=selectors.person_named(username, user=user), by=user)
+    link = services.make_link_for(user=selectors.person_named(username, user=user), by=user)
     return Status(201, LinkOut(sign_in_link=link))
 
 

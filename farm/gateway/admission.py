@@ -1,11 +1,10 @@
-"""Who comes in at the gateway, decided from the headers alone, before a byte of a body is kept.
+"""Authentication and rate limits at the gateway, decided from the headers alone, before a body is read.
 
-A secret that opened the farm within the last minute is known here by its digest, so that a heartbeat costs no question
-to the database beyond the one that Django asks when it answers. An unknown one costs a question, which whoever shows it
-pays from the bucket of their address, and gets back when it is a node's. So strangers use up their own patience and
-not the nodes'; a node that is known pays from buckets of its own, one for what keeps its block, one for the rest. So
-does a machine that waits for its approval: those of one site would else keep its working nodes out.
-"""
+A secret that was valid within the last minute is remembered here by its digest, so that a heartbeat needs no query
+beyond Django's own. An unknown secret needs a query, which is charged to the bucket of its address, and refunded where
+the secret is a node's. So strangers use up their own limits and not those of nodes. A known node has buckets of its
+own, one for requests that keep its block, one for all others. A machine that waits for approval has one too, because
+otherwise such machines of a site would keep the site's working nodes out."""
 
 import time
 from collections import OrderedDict
@@ -24,32 +23,33 @@ from farm.gateway.priority_queue import Priority
 BEARER = "bearer "
 UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
 HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
-# a revoked secret may hand in as much longer, and is refused by Django all the same
+# for so long a revoked secret passes here; Django refuses it all the same
 KNOWN_S = 60.0
 MAX_KNOWN = 20_000
 # failures of one address, and of all together
 STRANGER = Rate(max_tokens=60, per_s=1)
 STRANGERS = Rate(max_tokens=600, per_s=30)
-# questions of a machine that proved its key and waits for its approval; it asks twice a minute
+# requests of a machine that proved its key and waits for its approval; it asks twice a minute
 WAITING = Rate(max_tokens=10, per_s=0.2)
 # requests of one node: what keeps its block, and the rest, in which 64 KiB of a message count as one more
 LEASES = Rate(max_tokens=60, per_s=10)
 OTHERS = Rate(max_tokens=300, per_s=20)
 BYTES_A_TOKEN = 65_536
-# at once
+# requests that may be open at the same time
 MAX_OF_NODE: Mapping[Way, int] = {Way.CALL: 8, Way.UPLOAD: 1, Way.FILE: 4}
 MAX_OF_STRANGERS, MAX_OF_STRANGER = 32, 8
 
 
 class UnknownNodeError(Refusal):
-    """Whoever asks shows no secret of a node."""
+    """The refusal of a request without a valid secret of a node."""
 
     status = 401
     default_code = "unknown_node"
 
 
 class Admission:
-    """Who is let in at one gateway process. For its event loop alone; `ask` asks the database in a thread."""
+    """The rate limits and known secrets of one gateway process. Use it in the event loop alone; `ask` calls a function
+    in a thread that may query the database."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -59,15 +59,16 @@ class Admission:
         self._leases, self._others = Buckets(LEASES, clock=clock), Buckets(OTHERS, clock=clock)
         self._inside: dict[Hashable, int] = {}
 
-    async def node(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
-        """The number of the node that asks. Raises UnknownNodeError, and TooMany for a stranger who asks too often."""
-        secret = secret_of(scope)
-        known = self.known(secret)
-        return known if known is not None else (await self.ask_node(scope, secret, ask)).pk
+    async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
+        """Return the number of the node that sent the request. Raises UnknownNodeError for a secret of no node, TooMany
+        for an address that sends too many of these."""
+        secret = read_node_secret(scope)
+        known = self.find_known(secret)
+        return known if known is not None else (await self.fetch_node(scope, secret, ask)).pk
 
-    async def ask_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
-        """The row of the node that asks. Raises as `node`."""
-        is_known = self.known(secret) is not None
+    async def fetch_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
+        """Return the row of the node that sent the request, always by a query. Raises as `identify`."""
+        is_known = self.find_known(secret) is not None
         if not is_known:
             self.charge_stranger(scope)
         node = await ask(find_node_of_secret, secret) if secret else None
@@ -75,16 +76,16 @@ class Admission:
             self.forget(secret)
             raise UnknownNodeError(UNKNOWN_NODE, hint=HINT)
         if not is_known:
-            self.give_back(scope)
+            self.refund_stranger(scope)
         self.remember(secret, node.pk)
         return node
 
-    def known(self, secret: str) -> int | None:
+    def find_known(self, secret: str) -> int | None:
         found = self._known.get(hash_secret(secret))
         return found[0] if found is not None and found[1] > self._clock() else None
 
     def remember(self, secret: str, node: int) -> None:
-        """This secret has just opened the farm."""
+        """Remember for KNOWN_S that this secret is the node's."""
         digest = hash_secret(secret)
         self._known[digest] = (node, self._clock() + KNOWN_S)
         self._known.move_to_end(digest)
@@ -95,9 +96,9 @@ class Admission:
         self._known.pop(hash_secret(secret), None)
 
     def charge_stranger(self, scope: Scope) -> None:
-        """A stranger pays for a question. Raises TooMany."""
-        address = address_of(scope)
-        # whoever has used up their own patience takes nothing of everybody's
+        """Charge the request to its address and to all strangers together. Raises TooMany."""
+        address = make_address_key(scope)
+        # an address that is over its own limit takes nothing from the common one
         wait_s = self._stranger.take(address) or self._strangers.take(None)
         if wait_s:
             raise TooMany(
@@ -106,36 +107,36 @@ class Admission:
                 hint="Wait, then ask again; nodes that the farm knows are not held up.",
             )
 
-    def give_back(self, scope: Scope) -> None:
-        """What a stranger paid: it was a node, or became one."""
-        self._stranger.charge(address_of(scope), -1.0)
+    def refund_stranger(self, scope: Scope) -> None:
+        """Refund what `charge_stranger` took, because the stranger was a node or became one."""
+        self._stranger.charge(make_address_key(scope), -1.0)
         self._strangers.charge(None, -1.0)
 
-    def excuse(self, scope: Scope, node: int) -> None:
-        """A machine that waits for its approval pays for itself; where it asks too often, as a stranger."""
+    def charge_waiting_node(self, scope: Scope, node: int) -> None:
+        """Charge a machine that waits for its approval instead of its address, unless it asks too often."""
         if not self._waiting.take(node):
-            self.give_back(scope)
+            self.refund_stranger(scope)
 
-    def count(self, endpoint: Endpoint, node: int) -> None:
-        """A node pays for a request. Raises TooMany."""
+    def charge_request(self, endpoint: Endpoint, node: int) -> None:
+        """Charge a request to its node. Raises TooMany."""
         wait_s = self._buckets(endpoint).take(node)
         if wait_s:
             raise TooMany("This node asks too often.", retry_s=wait_s, hint="Wait, then send the same again.")
 
-    def charge(self, endpoint: Endpoint, node: int, *, bytes_read: int) -> None:
+    def charge_bytes(self, endpoint: Endpoint, node: int, *, bytes_read: int) -> None:
         self._buckets(endpoint).charge(node, bytes_read / BYTES_A_TOKEN)
 
     @contextmanager
-    def inside(self, endpoint: Endpoint, node: int) -> Iterator[None]:
-        """One of the requests that a node may have open at once. Raises TooMany."""
+    def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
+        """Count as one of the requests that a node may have open at once. Raises TooMany."""
         with self._place((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
-    def inside_as_stranger(self, scope: Scope) -> Iterator[None]:
-        """One of the requests that an address, and all strangers together, may have open at once. Raises TooMany."""
+    def hold_stranger_place(self, scope: Scope) -> Iterator[None]:
+        """Count as one of the open requests of an address, and of all strangers. Raises TooMany."""
         with (
-            self._place(address_of(scope), max_open=MAX_OF_STRANGER),
+            self._place(make_address_key(scope), max_open=MAX_OF_STRANGER),
             self._place("all strangers", max_open=MAX_OF_STRANGERS),
         ):
             yield
@@ -156,11 +157,11 @@ class Admission:
         return self._leases if endpoint.priority is Priority.LEASE else self._others
 
 
-def secret_of(scope: Scope) -> str:
+def read_node_secret(scope: Scope) -> str:
     text = read_header(scope, b"authorization")
     return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
 
 
-def address_of(scope: Scope) -> str:
-    """Where a request comes from; of IPv6 the site."""
+def make_address_key(scope: Scope) -> str:
+    """Return the client's address, for IPv6 its network, by which rate limits are kept."""
     return make_rate_limit_key((scope.get("client") or ("",))[0])

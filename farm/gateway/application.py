@@ -1,10 +1,9 @@
-"""The nodes' gateway: who asks is decided first, then how much they may send, and only then is a body read.
+"""The nodes' gateway: it identifies the node first, then checks how much it may send, and only then reads a body.
 
-A plain ASGI application in front of Django: `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
-is answered here, because a waiting node should cost a coroutine and nothing else; the broker stays private (see
-farm.gateway.dispatch for who gets what). Other addresses of nodes go to Django in a thread (farm.gateway.calls), files
-of the store by Django's own way; what is no node's address is not here.
-"""
+A plain ASGI application in front of Django. `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
+is answered here, because a waiting node should cost a coroutine and nothing else (farm.gateway.dispatch decides which
+node gets which block). Other addresses of nodes go to Django in a thread (farm.gateway.calls), files of the store to
+Django's own ASGI handler. Addresses that are not for nodes are not served."""
 
 import asyncio
 import logging
@@ -22,10 +21,10 @@ from farm.base.refusals import Away, Missing, Refusal, TooMany
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.models import Node
 from farm.fleet.services import log_refusal
-from farm.gateway.admission import Admission, secret_of
+from farm.gateway.admission import Admission, read_node_secret
 from farm.gateway.calls import Answer, CallHandler, ThreadHandler, UploadHandler
 from farm.gateway.dispatch import Exchange
-from farm.gateway.endpoints import PREFIX, Endpoint, Way, endpoints_at
+from farm.gateway.endpoints import PREFIX, Endpoint, Way, find_endpoints
 from farm.registry.storage import incoming_dir
 from farm.runs.services import held_attempt
 
@@ -41,14 +40,14 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class LongPolls:
-    """LongPolls of one gateway process. For its event loop alone."""
+    """The open long polls of one gateway process. Use it in the event loop alone."""
 
     def __init__(self) -> None:
         self._open: dict[int, list[asyncio.Future[None]]] = {}
 
     @contextmanager
     def open(self, node: int) -> Iterator[asyncio.Future[None]]:
-        """A poll of a node; ends when newer ones have taken its place."""
+        """Register a poll of a node. The future that this yields is done once MAX_OF_NODE newer ones are open."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         polls = self._open.setdefault(node, [])
         polls.append(mine)
@@ -64,24 +63,24 @@ class LongPolls:
 
 
 class WrongMethodError(Refusal):
-    """The address is there, for another method."""
+    """The refusal of a method that an address does not take."""
 
     status = 405
     default_code = "method_not_allowed"
 
 
 class Visit:
-    """One request on its way through: what it asks for, and which node asks; None until that is known."""
+    """A request with its endpoint and its secret. `node`: the number of its node, None until that is known."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, *, endpoint: Endpoint) -> None:
         self.scope, self.receive, self.send = scope, receive, send
         self.endpoint = endpoint
-        self.secret = secret_of(scope)
+        self.secret = read_node_secret(scope)
         self.node: int | None = None
 
 
 class Gateway:
-    """ASGI: lets nodes in, and answers them. `django` streams files."""
+    """The ASGI application. `django`: Django's own handler, which streams files; `handler`: answers all other calls."""
 
     def __init__(self, django: Application, handler: ThreadHandler) -> None:
         self._django = django
@@ -106,40 +105,40 @@ class Gateway:
                 return
 
     async def _serve(self, visit: Visit) -> None:
-        """Lets in whoever may come in, and has the request answered in its way."""
+        """Identify the sender, charge the request, and answer it in the way of its endpoint."""
         endpoint = visit.endpoint
         if endpoint.way is Way.POLL:
             await self._poll(visit)
         elif endpoint.is_open:
-            await self._let_stranger(visit)
+            await self._answer_stranger(visit)
         else:
-            visit.node = await self._admission.node(visit.scope, self._exchange.ask)
-            self._admission.count(endpoint, visit.node)
-            await self._let_in(visit, visit.node)
+            visit.node = await self._admission.identify(visit.scope, self._exchange.ask_database)
+            self._admission.charge_request(endpoint, visit.node)
+            await self._answer_node(visit, visit.node)
 
-    async def _let_stranger(self, visit: Visit) -> None:
-        """A request of a machine without a secret, which pays for it unless it is a node, or waits to become one."""
+    async def _answer_stranger(self, visit: Visit) -> None:
+        """Answer a machine without a secret, and refund its address where it is a node or waits to become one."""
         self._admission.charge_stranger(visit.scope)
         check_length(visit.scope, max_bytes=visit.endpoint.max_bytes)
-        with self._admission.inside_as_stranger(visit.scope):
+        with self._admission.hold_stranger_place(visit.scope):
             body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
             answer = await self._calls.answer(visit.scope, body, visit.endpoint.priority)
             waiting = _waiting_node(body, answer)
             if waiting is not None:
-                self._admission.excuse(visit.scope, waiting)
+                self._admission.charge_waiting_node(visit.scope, waiting)
             elif answer[0] < 400:
-                self._admission.give_back(visit.scope)
+                self._admission.refund_stranger(visit.scope)
             await _send_answer(visit.send, answer)
 
-    async def _let_in(self, visit: Visit, node: int) -> None:
-        """A request of a node; what the gateway itself refuses is noted as what Django refuses is."""
+    async def _answer_node(self, visit: Visit, node: int) -> None:
+        """Answer a node. A refusal of the gateway itself is logged like one of Django's."""
         try:
             check_length(visit.scope, max_bytes=visit.endpoint.max_bytes)
-            with self._admission.inside(visit.endpoint, node):
+            with self._admission.hold_place(visit.endpoint, node):
                 status = await self._ways[visit.endpoint.way](visit)
         except Refusal as refusal:
             if not isinstance(refusal, TooMany):
-                await self._exchange.ask(_note, visit, refusal)
+                await self._exchange.ask_database(_note, visit, refusal)
             raise
         if status == 401:
             self._admission.forget(visit.secret)
@@ -149,12 +148,12 @@ class Gateway:
     async def _answer_call(self, visit: Visit) -> int:
         body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
         if visit.node is not None:
-            self._admission.charge(visit.endpoint, visit.node, bytes_read=len(body))
+            self._admission.charge_bytes(visit.endpoint, visit.node, bytes_read=len(body))
         return await _send_answer(visit.send, await self._calls.answer(visit.scope, body, visit.endpoint.priority))
 
     async def _take_in(self, visit: Visit) -> int:
         endpoint, folder = visit.endpoint, str(incoming_dir())
-        await self._exchange.ask(_must_hold, visit)
+        await self._exchange.ask_database(_must_hold, visit)
         body = await spool_body(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
         with body.file:
             return await _send_answer(visit.send, await self._uploads.answer(visit.scope, body.file))
@@ -172,8 +171,8 @@ class Gateway:
         return seen
 
     async def _poll(self, visit: Visit) -> None:
-        node = await self._admission.ask_node(visit.scope, visit.secret, self._exchange.ask)
-        self._admission.count(visit.endpoint, node.pk)
+        node = await self._admission.fetch_node(visit.scope, visit.secret, self._exchange.ask_database)
+        self._admission.charge_request(visit.endpoint, node.pk)
         with self._polls.open(node.pk) as newer:
             gone = _first(_gone(visit.receive), newer)
             try:
@@ -188,13 +187,13 @@ class Gateway:
 
     @property
     def _exchange(self) -> Exchange:
-        """Made with the first request, inside the server's event loop."""
+        """Return the exchange, made with the first request because it needs the server's event loop."""
         if self._made is None:
             self._made = Exchange()
         return self._made
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """The server's start and end."""
+        """Handle the start and the end of the server."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
@@ -208,8 +207,8 @@ class Gateway:
 
 
 def _endpoint(scope: Scope) -> Endpoint:
-    """What is at the request's address. Raises Missing, WrongMethodError."""
-    there = endpoints_at(scope["path"])
+    """Return the endpoint of a request. Raises Missing or WrongMethodError."""
+    there = find_endpoints(scope["path"])
     if not there:
         raise Missing(SERVED_HERE)
     found = next((endpoint for endpoint in there if endpoint.method == scope["method"]), None)
@@ -221,7 +220,8 @@ def _endpoint(scope: Scope) -> Endpoint:
 
 
 def _waiting_node(body: bytes, answer: Answer) -> int | None:
-    """The number of the node that has just proved its key and waits for approval: no other is answered `pending`."""
+    """Return the number of the node that has just proved its key and waits for approval, which is answered `pending`;
+    None for any other answer."""
     status, _, content = answer
     try:
         if status != 403 or Problem.model_validate_json(content).code != PENDING:
@@ -233,7 +233,7 @@ def _waiting_node(body: bytes, answer: Answer) -> int | None:
 
 
 def _wait_of(scope: Scope) -> float:
-    """Seconds to wait, between 0 and MAX_WAIT_S; the default for anything that is no number."""
+    """Parse the seconds to wait, between 0 and MAX_WAIT_S; the default for anything that is not a number."""
     asked = parse_qs(scope["query_string"].decode("latin-1")).get("wait", [""])[0]
     try:
         seconds = float(asked)
@@ -248,7 +248,7 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _first(event: Awaitable[None], other: asyncio.Future[None]) -> None:
-    """Ends when one of the two does."""
+    """Wait until one of the two is done, and cancel both."""
     ends: set[asyncio.Future[None]] = {asyncio.ensure_future(event), other}
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -258,7 +258,7 @@ async def _first(event: Awaitable[None], other: asyncio.Future[None]) -> None:
 
 
 async def _send_answer(send: Send, answer: Answer) -> int:
-    """Sends Django's answer; gives its status."""
+    """Send an answer of Django and return its status."""
     status, headers, content = answer
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
@@ -266,7 +266,7 @@ async def _send_answer(send: Send, answer: Answer) -> int:
 
 
 def _must_hold(visit: Visit) -> None:
-    """Raises Conflict or NotAllowed where the node does not hold the block of a file, before any of it is read."""
+    """Raise Conflict or NotAllowed where the node does not hold the block of an upload, before its body is read."""
     block_id = visit.scope["path"].removeprefix(PREFIX).split("/")[1]
     attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
     if attempt.isascii() and attempt.isdigit():  # else Django says what is wrong with it
@@ -275,7 +275,7 @@ def _must_hold(visit: Visit) -> None:
 
 
 def _note(visit: Visit, refusal: Refusal) -> None:
-    """In the audit log, as what Django refuses."""
+    """Write a refusal of the gateway to the audit log."""
     log_refusal(
         node=None,
         secret=visit.secret,

@@ -1,10 +1,9 @@
-"""Requests of nodes, answered by one call of Django in a thread that stays; brief ones, read whole, in turn.
+"""Requests of nodes, each answered by a single call of Django in a thread that keeps its database connection.
 
-Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
-that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
-What a node waits for before it measures, and what keeps its block, goes before the reports of others, and these before
-what nodes say of themselves; machines without a secret come last. Files are put aside while they come, and have threads
-of their own.
+Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and switches
+between that thread and the event loop for every middleware: on a busy machine each switch waits. Small requests are
+answered one after another by priority: claims and heartbeats first, then reports, then all else, and machines without a
+secret last. Uploads are stored while they arrive, and have threads of their own.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
 def keep_database_connection() -> None:
-    """Lets the thread that calls this keep its database connections between requests; see Django's CONN_MAX_AGE."""
+    """Make the calling thread keep its database connections between requests; see Django's CONN_MAX_AGE."""
     for alias in connections:
         known = connections[alias].settings_dict
         options: dict[str, object] = {"CONN_MAX_AGE": CONNECTION_AGE_S, "CONN_HEALTH_CHECKS": True}
@@ -47,13 +46,13 @@ def keep_database_connection() -> None:
 
 
 def _make_ready() -> None:
-    """Before the first request: the statistics that a report may need take a second to import."""
     keep_database_connection()
+    # the statistics that a report needs take a second to import
     import_module("scipy.special")
 
 
 class ThreadHandler(BaseHandler):
-    """Django in a thread: a request with its body in, a whole answer out. `urlconf`: the module of its addresses."""
+    """Django for a thread without an event loop, which answers with whole bodies. `urlconf`: the module of its URLs."""
 
     def __init__(self, urlconf: str | None = None) -> None:
         super().__init__()
@@ -61,7 +60,7 @@ class ThreadHandler(BaseHandler):
         self.load_middleware()
 
     def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
-        """What Django answers. Call it in a thread that has no event loop."""
+        """Return Django's answer. Call this in a thread that has no event loop."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         response = self._response(scope, body)
@@ -85,16 +84,16 @@ class ThreadHandler(BaseHandler):
 
 
 class CallHandler:
-    """Django for requests whose body and answer are small: one thread, in turn."""
+    """Answers requests whose body and answer are small, one after another by priority in a single thread."""
 
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
         self._queue: PriorityQueue[Answer] = PriorityQueue("gateway-calls", _make_ready)
 
     async def answer(self, scope: Scope, body: bytes, priority: Priority) -> Answer:
-        """What Django answers when the request's turn comes."""
+        """Queue a request and return Django's answer once its turn has come."""
         return await asyncio.wrap_future(
-            self._queue.take(priority, partial(self._django.answer, scope, io.BytesIO(body)))
+            self._queue.submit(priority, partial(self._django.answer, scope, io.BytesIO(body)))
         )
 
     def stop(self) -> None:
@@ -102,7 +101,7 @@ class CallHandler:
 
 
 class UploadHandler:
-    """Django for files that nodes send: a few threads of their own, since each is written and hashed once more."""
+    """Answers uploads of nodes in a few threads of their own, because each file is written and hashed once more."""
 
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django

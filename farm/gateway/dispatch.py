@@ -1,10 +1,10 @@
-"""Messages of the broker to waiting nodes: who waits for what, and who gets it.
+"""Hands the broker's messages to waiting nodes.
 
-One task hears the bell (farm.runs.broker) and looks through the rung queue for the nodes that wait for it; a node that
-begins to wait has its own queues looked through, and so has one whose own queue is rung: it may have been given others
-while it waited, as a node is that has just proven what it can do. A message goes to the first node that may claim its
-block, in one question to the database, with the name of another block where that goes first there; it goes back to the
-end of its queue when none may, and is dropped when its block is no longer to be had.
+One task listens for notices of filled queues (farm.runs.broker), and then serves the nodes that wait for that queue. A
+node that begins to wait has its own queues served, and so has a node whose own queue is named, because it may have been
+given other queues while it waited. A message goes to the first node that may claim its block, found by one query. Where
+another block has to go first on that node, the message names that one. A message that no waiting node may claim goes
+back to the end of its queue, and one whose block can no longer be claimed is dropped.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 # threads that ask the database: more would take the interpreter from the one that answers what nodes post
 DATABASE_THREADS = 2
-# messages looked through at one ring, and waiting nodes asked about at once: few first, since nearly always the first
-# of them may claim the block, and a question about all of a large fleet's takes as long as the claim itself
+# messages read at one notice, and waiting nodes in one query: few first, since nearly always the first of them may
+# claim the block, and a query about all nodes of a large fleet takes as long as the claim itself
 LOOK_THROUGH = 32
 ASKED_FIRST = 4
 ASKED_AT_ONCE = 64
-# a block that a node was told of is named to nobody else for so long: it is still to be claimed
+# for so long a block that was offered to a node is offered to no other, so that the node can claim it
 NAMED_FOR_S = 2.0
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 5.0
@@ -56,7 +56,8 @@ class BlockMessage(NamedTuple):
 
 
 def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
-    """What a message is about, as kombu's Redis transport writes it, and the message itself; None for anything else."""
+    """Parse a message of kombu's Redis transport: return its block and attempt, None where it is not about a block, and
+    the message itself, empty where it cannot be parsed."""
     try:
         message = json.loads(text)
         arguments = json.loads(base64.b64decode(message["body"], validate=True))[1]
@@ -68,7 +69,7 @@ def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
 
 
 def replace_block(message: dict[str, object], about: BlockMessage) -> dict[str, object]:
-    """The message with another block in it."""
+    """Return a copy of the message that names another block."""
     arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
     body = json.dumps([arguments, about._asdict(), embedded])
     return {**message, "body": base64.b64encode(body.encode()).decode()}
@@ -79,12 +80,12 @@ class Waiter:
 
     def __init__(self, node: Node) -> None:
         self.offer: asyncio.Future[Offer] = asyncio.get_running_loop().create_future()
-        self.take_up(node)
+        self.wait_as(node)
 
-    def take_up(self, node: Node) -> None:
-        """Waits for what the node may consume by now."""
+    def wait_as(self, node: Node) -> None:
+        """Wait for the queues that the node may consume now."""
         self.node = node
-        # its own queue also while it may take no block, so that a ring reaches it
+        # its own queue also while it may take no block, so that a notice reaches it
         self.queues = node.queues or (name_node_queue(str(node.pk)),)
 
 
@@ -100,12 +101,12 @@ class Exchange:
         )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
         self._serving: set[asyncio.Task[None]] = set()
-        # what nodes were told of, when, and of which machine they are
+        # the blocks offered lately: when, and the machine of the node
         self._named: dict[BlockMessage, tuple[float, str]] = {}
         self._listener = asyncio.create_task(self._listen())
 
     async def stop(self) -> None:
-        """Lets go of the broker; open polls end empty-handed."""
+        """Close the connection to the broker; open polls end without an offer."""
         self._listener.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._listener
@@ -114,8 +115,8 @@ class Exchange:
         await self._redis.aclose()
         self._threads.shutdown(wait=False)
 
-    async def ask(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Asks the database in a thread that keeps its connection."""
+    async def ask_database(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function in a thread that keeps its database connection, and return its result."""
 
         def asked() -> R:
             close_old_connections()
@@ -127,7 +128,7 @@ class Exchange:
         return await asyncio.get_running_loop().run_in_executor(self._threads, asked)
 
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
-        """The next message that this node can use; None after `wait_s` seconds, or when whoever asked is gone."""
+        """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done."""
         waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
         try:
             await self._begin(waiter)
@@ -138,7 +139,7 @@ class Exchange:
             self._forget(waiter)
 
     async def _begin(self, waiter: Waiter) -> None:
-        """Looks through the queues that hold something, one after the other, until the node has its message."""
+        """Register a waiter and serve its queues that are not empty, until it has its message."""
         for queue in waiter.queues:
             self._waiting.setdefault(queue, {})[waiter] = None
         try:
@@ -161,29 +162,29 @@ class Exchange:
                 self._waiting.pop(queue, None)
 
     async def _renew(self, waiters: list[Waiter]) -> None:
-        """Lets nodes wait for the queues that they may consume by now."""
+        """Let nodes wait for the queues that they may consume now."""
         for waiter in waiters:
-            node = await self.ask(find_connected_node, waiter.node.pk)
+            node = await self.ask_database(find_connected_node, waiter.node.pk)
             # it may have got its message, or hung up, meanwhile
             if node is not None and waiter in self._waiting.get(waiter.queues[0], {}):
                 self._forget(waiter)
-                waiter.take_up(node)
+                waiter.wait_as(node)
                 await self._begin(waiter)
 
     async def _listen(self) -> None:
-        """Hears the bell for as long as the process lives; a broker that is away costs time."""
+        """Listen for notices as long as the process lives, and reconnect where the broker goes away."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:
                 async with self._redis.pubsub(ignore_subscribe_messages=True) as subscription:
                     await subscription.subscribe(broker.QUEUE_CHANNEL)
                     pause_s = FIRST_PAUSE_S
-                    # what was rung while nobody listened
+                    # queues that were filled before this process listened
                     self._serve_soon(list(self._waiting))
                     async for message in subscription.listen():
                         self._hear(message["data"].decode())
             except (RedisError, OSError) as problem:
-                log.warning("The bell is not heard (%s); listening again in %.1f s.", problem, pause_s)
+                log.warning("The broker's notices do not arrive (%s); listening again in %.1f s.", problem, pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(MAX_PAUSE_S, 2 * pause_s)
 
@@ -204,7 +205,7 @@ class Exchange:
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, queue: str) -> None:
-        """Looks through a queue for those who wait for it. One at a time a queue, so that none is looked at twice."""
+        """Serve the nodes that wait for a queue. A lock for each queue keeps two tasks from reading it at once."""
         try:
             async with self._locks.setdefault(queue, asyncio.Lock()):
                 await self._look_through(queue)
@@ -225,22 +226,23 @@ class Exchange:
                     unclaimed.append(text)
         finally:
             if unclaimed:
-                # to the end: the next ring's message is not behind those that nobody here may claim
+                # to the end, so that the next message does not wait behind those that nobody here may claim
                 await self._redis.lpush(queue, *unclaimed)
 
     async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
-        """Gives the message to the first node that may claim its block; whether it has to go back instead."""
+        """Offer the message to the first node that may claim its block. Returns whether it has to go back instead."""
         found, message = parse_message(text)
         if found is None:
-            log.warning("A message in %s is not a found and is dropped.", queue)
+            log.warning("A message in %s is not about a block and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
         for asked in split_into_portions(waiters):
             named = self._lately_named()
             if found in named:
                 return False
-            nodes, passed_over = [waiter.node.pk for waiter in asked], {int(each.block): named[each] for each in named}
-            taker, is_alive = await self.ask(first_taker, *found, nodes, passed_over=passed_over)
+            nodes = [waiter.node.pk for waiter in asked]
+            passed_over = {int(each.block): device for each, device in named.items()}
+            taker, is_alive = await self.ask_database(first_taker, *found, nodes, passed_over=passed_over)
             if not is_alive:
                 return False
             if taker is None:
@@ -256,14 +258,14 @@ class Exchange:
         return True
 
     def _lately_named(self) -> dict[BlockMessage, str]:
-        """What nodes were told of just now, with the machine of each."""
+        """Return the blocks that were offered within NAMED_FOR_S, with the machine of each."""
         now = time.monotonic()
         self._named = {block: named for block, named in self._named.items() if now - named[0] < NAMED_FOR_S}
         return {block: device for block, (_, device) in self._named.items()}
 
 
 def split_into_portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:
-    """In which portions waiting nodes are asked about."""
+    """Split waiting nodes into portions, one for each query: ASKED_FIRST of them, then ASKED_AT_ONCE each."""
     if waiters:
         yield waiters[:ASKED_FIRST]
     for start in range(ASKED_FIRST, len(waiters), ASKED_AT_ONCE):

@@ -1,6 +1,6 @@
-"""The node's addresses as the gateway knows them, before Django: who may ask, how much they may send, and in what time.
+"""The addresses for nodes as the gateway knows them before Django: who may ask, how much they may send, in what time.
 
-Everything else at the gateway is answered 404: pages, uploads of people and the admin's rooms are the web process's.
+Everything else is answered 404 at the gateway: pages, uploads of people and Django's admin are the web process's.
 """
 
 import re
@@ -31,7 +31,8 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One address. `is_open`: for machines without a secret."""
+    """An address with its method. `max_bytes` and `body_s`: limits of the body and of the time it may take. `is_open`:
+    for machines without a secret."""
 
     name: str
     method: str
@@ -49,7 +50,7 @@ class Endpoint:
 
 
 def _open(name: str, *, max_bytes: int) -> Endpoint:
-    """An address for machines without a secret."""
+    """Make an endpoint for machines without a secret."""
     return Endpoint(
         name, "POST", name, Way.CALL, max_bytes=max_bytes, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True
     )
@@ -83,5 +84,5 @@ ENDPOINTS = (
 )
 
 
-def endpoints_at(path: str) -> list[Endpoint]:
+def find_endpoints(path: str) -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.pattern.fullmatch(path)]

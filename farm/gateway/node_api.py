@@ -21,7 +21,7 @@ from farm.contract.version import CONTRACT_VERSION, name_node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.gateway.admission import HINT, UNKNOWN_NODE
-from farm.gateway.endpoints import SMALL_BYTES, endpoints_at
+from farm.gateway.endpoints import SMALL_BYTES, find_endpoints
 from farm.gateway.node_auth import NodeAuth, NodeRequest
 from farm.gateway.stored_files import StoredFile
 from farm.gateway.tab import for_browsers
@@ -66,13 +66,13 @@ def enrol(request: HttpRequest) -> Status[messages.Enrolled]:
 
 @node_api.post("/secret", auth=None, response=messages.SecretGrant)
 def secret(request: HttpRequest) -> messages.SecretGrant:
-    """A new secret for whoever holds the node's key."""
+    """Grant a new secret to a node that proves its key."""
     return fleet.grant_secret(_read(request, messages.SecretRequest))
 
 
 @node_api.post("/hello", response=messages.Welcome)
 def hello(request: HttpRequest) -> messages.Welcome:
-    """What the node is and can do. Its long poll, opened before, goes on with the queues that come of it."""
+    """Take in what the node is and can do. Its open long poll continues with the queues that follow from that."""
     node = _node(request)
     queues, doing = node.queues, node.doing
     host = request.headers.get(messages.HOST_HEADER, "")
@@ -87,14 +87,14 @@ def hello(request: HttpRequest) -> messages.Welcome:
 
 @node_api.get("/standing", response=messages.Welcome)
 def standing(request: HttpRequest) -> messages.Welcome:
-    """What the farm would answer to a hello now, without one."""
+    """Answer what a hello would answer now, and change nothing."""
     node = _node(request)
     return fleet.make_welcome(node, contract_version=node.contract_version if node.seen_at else CONTRACT_VERSION)
 
 
 @node_api.post("/blocks/{block}/claim", response=Lease)
 def claim(request: HttpRequest, block: str) -> Lease:
-    """Take a block."""
+    """Claim a block: answers its lease."""
     asked = _read(request, messages.ClaimRequest)
     return services.claim_block(
         node=_node(request), block_id=block, attempt=asked.attempt, understands=_understood(request)
@@ -103,7 +103,7 @@ def claim(request: HttpRequest, block: str) -> Lease:
 
 @node_api.post("/blocks/{block}/heartbeat", response=messages.HeartbeatReply)
 def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
-    """Keep a block."""
+    """Keep the lease of a block."""
     beat = _read(request, messages.HeartbeatRequest)
     return services.heartbeat(
         node=_node(request), block_id=block, attempt=beat.attempt, token=_token(request), doing=beat.doing
@@ -112,7 +112,7 @@ def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
 
 @node_api.post("/blocks/{block}/reports", response=Reply)
 def report(request: HttpRequest, block: str) -> Reply:
-    """Say something about a block."""
+    """Take in a report about a block, and answer whether to go on."""
     post = _read(request, messages.ReportPost, max_bytes=messages.MAX_REPORT_BYTES)
     return services.accept_report(
         node=_node(request), block_id=block, attempt=post.attempt, token=_token(request), report=post.report
@@ -144,7 +144,7 @@ def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messag
 
 @node_api.put("/blocks/{block}/compiled/{int:arm}", response=messages.TraceStored)
 def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> messages.TraceStored:
-    """Store a model that holds what a provider compiled of an arm's: the body is the .onnx, which is read by nobody."""
+    """Store what a provider compiled of an arm's model: the body is the .onnx, which the farm does not read."""
     sha256 = services.accept_compiled(
         node=_node(request), block_id=block, attempt=attempt, token=_token(request), arm=arm, chunks=_chunks(request)
     )
@@ -153,7 +153,7 @@ def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> me
 
 @node_api.get("/files/{sha256}")
 def file(request: HttpRequest, sha256: str) -> StoredFile:
-    """A file of the block that this node holds."""
+    """Answer a file of the block that this node holds. Raises Conflict where its attempt is over."""
     held = services.held_by_token(node=_node(request), token=_token(request))
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
@@ -162,8 +162,8 @@ def file(request: HttpRequest, sha256: str) -> StoredFile:
 
 
 def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
-    """In the audit log, by the name of the address: what else stands in it is chosen by whoever asks."""
-    names = [endpoint.name for endpoint in endpoints_at(request.path)]
+    """Write a refusal to the audit log by the endpoint's name: the rest of the address is the sender's own text."""
+    names = [endpoint.name for endpoint in find_endpoints(request.path)]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     fleet.log_refusal(
         node=getattr(request, "node", None),
@@ -189,7 +189,7 @@ def _understood(request: HttpRequest) -> frozenset[str]:
 
 
 def _read(request: HttpRequest, message: type[Message], *, max_bytes: int = SMALL_BYTES) -> Message:
-    """The body as a message. Raises TooLarge, before it is read where its length is told, and Unprocessable."""
+    """Parse the body as a message. Raises TooLarge, before reading where a length is given, and Unprocessable."""
     length = request.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) > max_bytes:
         raise TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")

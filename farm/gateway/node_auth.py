@@ -12,13 +12,13 @@ from farm.gateway.admission import UNKNOWN_NODE
 
 
 class NodeRequest(HttpRequest):
-    """A request that a node's secret let in."""
+    """A request that was authenticated by a node's secret."""
 
     node: Node
 
 
 class NodeAuth(HttpBearer):
-    """A node's bearer secret, `ofn_…`."""
+    """Authentication by a node's bearer secret, `ofn_…`. Raises AuthenticationError for a secret of no node."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Node:
         node = find_node_of_secret(token)

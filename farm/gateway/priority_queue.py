@@ -1,4 +1,4 @@
-"""One thread that answers calls in turn, those of the highest priority first.
+"""A thread that runs calls one after another, those of the highest priority first.
 
 Several threads that ask a database through one interpreter slow each other down: each query gives the interpreter away
 and waits up to a switch interval to have it again, and SQLite lets writers of one process wait in steps that grow to a
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Priority(IntEnum):
-    """The lower number is answered first; among equals the first that came."""
+    """The lower number runs first; among equals the one that came first."""
 
     LEASE = 0
     REPORT = 1
@@ -28,7 +28,8 @@ class Priority(IntEnum):
 
 
 class PriorityQueue(Generic[T]):
-    """The thread and what waits for it. `prepare` is called in the thread before anything else."""
+    """The thread and the calls that wait for it. `prepare` is called in the thread before anything else. `stop` ends
+    the thread once the calls that wait have run."""
 
     def __init__(self, name: str, prepare: Callable[[], None]) -> None:
         self._prepare = prepare
@@ -37,8 +38,8 @@ class PriorityQueue(Generic[T]):
         self._waiting = queue.PriorityQueue()
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
-    def take(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
-        """Has the call answered when its turn comes."""
+    def submit(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
+        """Queue a call. The future has its result, or the exception that it raised, once its turn has come."""
         answer: Future[T] = Future()
         self._waiting.put((priority, next(self._numbers), call, answer))
         return answer
@@ -59,7 +60,7 @@ class PriorityQueue(Generic[T]):
 def _fulfil(answer: Future[T], call: Callable[[], T]) -> None:
     try:
         value = call()
-    except BaseException as problem:  # whoever waits for the answer is told, as by an executor of the library
+    except BaseException as problem:  # the future carries it to the caller, as a library's executor does
         answer.set_exception(problem)
     else:
         answer.set_result(value)

@@ -1,4 +1,4 @@
-"""Files of the store on their way to nodes: read piece by piece, while whoever asked takes them."""
+"""Files of the store as answers to nodes, read piece by piece while the node takes them."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -65,14 +65,14 @@ for_browsers = Router()
 
 @for_browsers.get("/tab/{name}", auth=None, include_in_schema=False)
 def module(request: HttpRequest, name: str) -> HttpResponse:
-    """The page that makes a browser a node, index.html, its frame, or a module or the stylesheet of it."""
-    body, kind, headers = load_tab_file(name)
+    """Answer a file of the page that makes a browser a node: index.html, its frame, a module or the stylesheet."""
+    body, kind, headers = load_page_file(name)
     return HttpResponse(body, content_type=kind, headers=headers)
 
 
 @for_browsers.get("/runtimes/{version}", response=WebRuntime)
 def runtime(request: HttpRequest, version: str) -> WebRuntime:
-    """What a browser loads of a release of ONNX Runtime Web; the farm fetches it where it has not yet."""
+    """List the files of a release of ONNX Runtime Web. The farm fetches a release that it does not have yet."""
     node = cast(NodeRequest, request).node
     row = services.find_or_order_web_runtime(version, team=team_that_asks_for(f"{DISTRIBUTION}=={version}", node=node))
     return WebRuntime(version=row.version, is_ready=bool(row.files), files=row.files)
@@ -80,12 +80,12 @@ def runtime(request: HttpRequest, version: str) -> WebRuntime:
 
 @for_browsers.get("/runtime-files/{sha256}")
 def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
-    """A file of such a release."""
+    """Answer a file of a release of ONNX Runtime Web."""
     return StoredFile(services.find_web_runtime_file(sha256).open("rb"), content_type="application/octet-stream")
 
 
-def load_tab_file(name: str) -> tuple[bytes, str, dict[str, str]]:
-    """A file of the page: its bytes, their type, and its headers. Raises Missing for any other name."""
+def load_page_file(name: str) -> tuple[bytes, str, dict[str, str]]:
+    """Return a file of the page: its bytes, its content type, and its headers. Raises Missing for any other name."""
     if name == "frame.html":
         script = (TAB / "frame.js").read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,4 +1,5 @@
-"""contract.js: what the browser's modules agree on with the farm, made of farm/contract and farm/rules as it is served.
+"""contract.js: constants and types that the browser's modules share with the farm, made of farm/contract and
+farm/rules.
 
 python -m farm.gateway.tab_contract    # prints it, for TypeScript (deploy/check-tab)
 """
@@ -23,7 +24,7 @@ FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 
 @functools.cache
 def render_contract_module() -> str:
-    """The text of the module."""
+    """Write contract.js: constants, and a TypeScript typedef for each message."""
     lines = [f"export const {name} = {json.dumps(value)};" for name, value in _constants().items()]
     failing = sorted(code for code in ReasonCode if Reason(code=code, text="x").status in FAILED)
     return "\n".join(
@@ -58,8 +59,8 @@ def _constants() -> dict[str, object]:
 
 
 def _engines() -> dict[str, dict[str, object]]:
-    """By the provider's name. What WebGPU and WebNN do not take runs as WebAssembly; browsers give both to secure
-    contexts alone (worker/tab/frame.js)."""
+    """Return what the page needs to know of each provider, by its name. What WebGPU and WebNN do not take runs as
+    WebAssembly; browsers offer both in secure contexts alone (worker/tab/frame.js)."""
     wasm = web.PROVIDER.name
     engines: dict[str, dict[str, object]] = {
         wasm: {"short": web.PROVIDER.short, "files": web.FILES, "requested": [wasm], "isSecure": False}
@@ -71,7 +72,7 @@ def _engines() -> dict[str, dict[str, object]]:
 
 
 def _schemas() -> dict[str, dict[str, Any]]:
-    """The JSON schema of each message, and of each that it is made of, by its name."""
+    """Return the JSON schema of each message and of each part of it, by name."""
     found: dict[str, dict[str, Any]] = {}
     for message in MESSAGES:
         schema = message.model_json_schema(mode="serialization")
@@ -80,7 +81,7 @@ def _schemas() -> dict[str, dict[str, Any]]:
 
 
 def render_typescript_type(schema: dict[str, Any]) -> str:
-    """A JSON schema as TypeScript writes it."""
+    """Write a JSON schema as a TypeScript type; `any` where it has no simple one."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

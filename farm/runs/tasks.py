@@ -6,7 +6,7 @@ from typing import Final
 
 from celery import shared_task
 
-from farm.accounts.visits import clear_ended
+from farm.accounts.visits import delete_ended_sessions
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 from farm.fleet.services import (
@@ -49,7 +49,7 @@ def tick() -> None:
 def retain() -> None:
     """What the teams' retention rules name goes, once a day for each; a long pass goes on a minute later. So do
     browsers' sessions that are over."""
-    clear_ended()
+    delete_ended_sessions()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)
 

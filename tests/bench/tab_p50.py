@@ -132,7 +132,7 @@ def _handler(files: dict[str, bytes]) -> type[BaseHTTPRequestHandler]:
             body = known.get(name)
             made = Path(name).name
             if made == "frame.html" or (made == "contract.js" and body is None):
-                body, kind, headers = tab.load_tab_file(made)
+                body, kind, headers = tab.load_page_file(made)
             self.send_response(404 if body is None else 200)
             for header, value in {**headers, "Content-Type": kind}.items():
                 self.send_header(header, value)

@@ -19,9 +19,9 @@ from farm.gateway.admission import (
     WAITING,
     Admission,
     UnknownNodeError,
-    address_of,
+    make_address_key,
 )
-from farm.gateway.endpoints import ENDPOINTS, Endpoint, endpoints_at
+from farm.gateway.endpoints import ENDPOINTS, Endpoint, find_endpoints
 from farm.gateway.priority_queue import Priority
 from onnxfarm.testing import Clock
 from tests.coroutines import awaited
@@ -46,7 +46,7 @@ class Farm:
 
 
 def enter(admission: Admission, farm: Farm, **asked: Any) -> int:
-    return awaited(admission.node(scope(**asked), farm.ask))
+    return awaited(admission.identify(scope(**asked), farm.ask))
 
 
 def test_a_node_s_hundredth_heartbeat_asks_the_database_nothing_at_the_door() -> None:
@@ -123,7 +123,7 @@ def test_a_machine_that_waits_for_approval_without_a_pause_is_held_up_as_a_stran
     admission = Admission(Clock())
     for _ in range(int(STRANGER.max_tokens + WAITING.max_tokens)):
         admission.charge_stranger(scope())
-        admission.excuse(scope(), 7)
+        admission.charge_waiting_node(scope(), 7)
     with pytest.raises(TooMany):
         admission.charge_stranger(scope())
 
@@ -132,23 +132,23 @@ def test_a_node_that_never_stops_is_told_when_to_come_again() -> None:
     clock = Clock()
     admission = Admission(clock)
     for _ in range(int(OTHERS.max_tokens)):
-        admission.count(BY_NAME["hello"], 7)
+        admission.charge_request(BY_NAME["hello"], 7)
     with pytest.raises(TooMany, match="too often") as held_up:
-        admission.count(BY_NAME["hello"], 7)
+        admission.charge_request(BY_NAME["hello"], 7)
     assert held_up.value.retry_s == 1
-    admission.count(BY_NAME["hello"], 8)
+    admission.charge_request(BY_NAME["hello"], 8)
     clock.now += 1
-    admission.count(BY_NAME["hello"], 7)
+    admission.charge_request(BY_NAME["hello"], 7)
 
 
 def test_a_flood_of_long_reports_does_not_cost_a_node_its_own_lease() -> None:
     admission = Admission(Clock())
     for _ in range(40):
-        admission.charge(BY_NAME["reports"], 7, bytes_read=1_000_000)
+        admission.charge_bytes(BY_NAME["reports"], 7, bytes_read=1_000_000)
     with pytest.raises(TooMany) as held_up:
-        admission.count(BY_NAME["reports"], 7)
+        admission.charge_request(BY_NAME["reports"], 7)
     assert held_up.value.retry_s > 10
-    admission.count(BY_NAME["heartbeat"], 7)
+    admission.charge_request(BY_NAME["heartbeat"], 7)
 
 
 def test_a_node_opens_a_few_requests_at_once() -> None:
@@ -156,18 +156,18 @@ def test_a_node_opens_a_few_requests_at_once() -> None:
     most = MAX_OF_NODE[upload.way]
     with ExitStack() as held:
         for _ in range(most):
-            held.enter_context(admission.inside(upload, 7))
-        with pytest.raises(TooMany, match="open already"), admission.inside(upload, 7):
+            held.enter_context(admission.hold_place(upload, 7))
+        with pytest.raises(TooMany, match="open already"), admission.hold_place(upload, 7):
             pass
-        with admission.inside(upload, 8):
+        with admission.hold_place(upload, 8):
             pass
-    with admission.inside(upload, 7):
+    with admission.hold_place(upload, 7):
         pass
 
 
 def test_a_node_holds_one_of_the_few_threads_for_files() -> None:
     admission = Admission()
-    with admission.inside(BY_NAME["traces"], 7), pytest.raises(TooMany), admission.inside(BY_NAME["parts"], 7):
+    with admission.hold_place(BY_NAME["traces"], 7), pytest.raises(TooMany), admission.hold_place(BY_NAME["parts"], 7):
         pass
 
 
@@ -175,13 +175,13 @@ def test_a_stranger_who_sends_slowly_from_one_address_leaves_places_for_others()
     admission = Admission()
     with ExitStack() as held:
         for _ in range(MAX_OF_STRANGER):
-            held.enter_context(admission.inside_as_stranger(scope()))
+            held.enter_context(admission.hold_stranger_place(scope()))
         for _ in range(1000):
-            with pytest.raises(TooMany, match="open already"), admission.inside_as_stranger(scope()):
+            with pytest.raises(TooMany, match="open already"), admission.hold_stranger_place(scope()):
                 pass
-        with admission.inside_as_stranger(scope(client="198.51.100.1")):
+        with admission.hold_stranger_place(scope(client="198.51.100.1")):
             pass
-    with admission.inside_as_stranger(scope()):
+    with admission.hold_stranger_place(scope()):
         pass
 
 
@@ -189,8 +189,8 @@ def test_strangers_of_many_addresses_open_a_few_requests_at_once_together() -> N
     admission = Admission()
     with ExitStack() as held:
         for number in range(MAX_OF_STRANGERS):
-            held.enter_context(admission.inside_as_stranger(scope(client=f"203.0.113.{number}")))
-        with pytest.raises(TooMany), admission.inside_as_stranger(scope(client="198.51.100.1")):
+            held.enter_context(admission.hold_stranger_place(scope(client=f"203.0.113.{number}")))
+        with pytest.raises(TooMany), admission.hold_stranger_place(scope(client="198.51.100.1")):
             pass
         # who found no place holds none of its address
         assert all(count == 1 for count in admission._inside.values() if count != MAX_OF_STRANGERS)
@@ -212,7 +212,7 @@ def test_a_stranger_has_less_time_for_a_body_than_a_node() -> None:
     ],
 )
 def test_strangers_are_told_apart_by_address_or_site(host: str, known_as: str) -> None:
-    assert address_of(scope(client=host)) == known_as
+    assert make_address_key(scope(client=host)) == known_as
 
 
 def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
@@ -228,7 +228,7 @@ def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
     known = {
         (one.method, name)
         for method, name in said
-        for one in endpoints_at("/api/node/v1/" + name)
+        for one in find_endpoints("/api/node/v1/" + name)
         if one.method == method
     }
     assert known == said

@@ -21,7 +21,7 @@ class Held:
         )
         self._go = threading.Event()
         began = threading.Event()
-        self._first = self.queue.take(Priority.OTHER, lambda: self._hold(began))
+        self._first = self.queue.submit(Priority.OTHER, lambda: self._hold(began))
         assert began.wait(SOON_S)
 
     def let_go(self) -> None:
@@ -51,7 +51,7 @@ def test_leases_go_before_what_came_earlier_and_equals_keep_their_order(held: He
 
     def call(word: str) -> Future[str]:
         priority = Priority.LEASE if word.startswith("lease") else Priority.OTHER
-        return held.queue.take(priority, lambda: say(word))
+        return held.queue.submit(priority, lambda: say(word))
 
     answers = [call(word) for word in ("report 1", "report 2", "lease 1", "report 3", "lease 2")]
     held.let_go()
@@ -60,7 +60,7 @@ def test_leases_go_before_what_came_earlier_and_equals_keep_their_order(held: He
 
 
 def test_everything_is_answered_in_one_prepared_thread(held: Held) -> None:
-    names = [held.queue.take(Priority.OTHER, lambda: threading.current_thread().name) for _ in range(3)]
+    names = [held.queue.submit(Priority.OTHER, lambda: threading.current_thread().name) for _ in range(3)]
     held.let_go()
     assert {name.result(SOON_S) for name in names} == {"turns-test"}
     assert held.prepared_in == ["turns-test"]
@@ -70,7 +70,7 @@ def test_a_mistake_is_the_callers_to_hear_and_the_next_is_answered(held: Held) -
     def break_down() -> str:
         raise LookupError("no such thing")
 
-    broken, next_one = held.queue.take(Priority.OTHER, break_down), held.queue.take(Priority.OTHER, lambda: "fine")
+    broken, next_one = held.queue.submit(Priority.OTHER, break_down), held.queue.submit(Priority.OTHER, lambda: "fine")
     held.let_go()
     with pytest.raises(LookupError, match="no such thing"):
         broken.result(SOON_S)
@@ -84,14 +84,14 @@ def test_what_nobody_waits_for_any_more_is_not_called(held: Held) -> None:
         said.append("late")
         return "late"
 
-    assert held.queue.take(Priority.OTHER, say).cancel()
+    assert held.queue.submit(Priority.OTHER, say).cancel()
     held.let_go()
-    assert held.queue.take(Priority.OTHER, lambda: "after").result(SOON_S) == "after"
+    assert held.queue.submit(Priority.OTHER, lambda: "after").result(SOON_S) == "after"
     assert not said
 
 
 def test_what_waits_is_answered_before_the_thread_ends(held: Held) -> None:
-    last = held.queue.take(Priority.OTHER, lambda: "last")
+    last = held.queue.submit(Priority.OTHER, lambda: "last")
     held.queue.stop()
     held.let_go()
     assert last.result(SOON_S) == "last"

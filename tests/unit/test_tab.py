@@ -15,7 +15,7 @@ from farm.gateway.tab_contract import render_typescript_type
 from farm.rules.runtimes import providers, web
 
 MODULES = sorted(path for path in tab.TAB.glob("*.js") if path.name != "contract.js")
-CONTRACT = tab.load_tab_file("contract.js")[0].decode()
+CONTRACT = tab.load_page_file("contract.js")[0].decode()
 
 
 def constant(name: str) -> object:
@@ -61,7 +61,7 @@ def test_a_message_is_written_as_a_type(schema: dict[str, object], written: str)
 def test_a_module_imports_only_what_the_farm_serves_beside_it(path: Path) -> None:
     for name in re.findall(r'^import .* from "([^"]+)";', path.read_text("utf-8"), re.MULTILINE):
         assert name.startswith("./")
-        assert tab.load_tab_file(name.removeprefix("./"))[0], name
+        assert tab.load_page_file(name.removeprefix("./"))[0], name
 
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:
@@ -70,7 +70,7 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
 
 
 def test_the_frame_of_a_release_has_no_origin_and_no_connection_and_runs_its_own_script_alone() -> None:
-    body, kind, headers = tab.load_tab_file("frame.html")
+    body, kind, headers = tab.load_page_file("frame.html")
     policy = headers["Content-Security-Policy"]
     script = body.decode().partition("<script>")[2].rpartition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -7,7 +7,7 @@ from farm.accounts.states import ROLE_CHOICES, Role
 
 
 class GroupRole(models.Model):
-    """Whoever is in the group has this role in the team, from their next sign-in through the provider."""
+    """A rule: people in the provider's group have this role in the team from their next sign-in on."""
 
     group = models.CharField(max_length=200)
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="group_roles")

@@ -15,7 +15,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     """Which invitations may be answered."""
 
     def standing(self) -> Self:
-        """Open, not expired, and of somebody who manages the team still."""
+        """Return those that can be answered: open, not expired, by a person who still manages the team."""
         admin = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("invited_by"), role=Role.ADMIN)
         return self.filter(
             Q(invited_by__is_superuser=True) | Exists(admin),
@@ -54,7 +54,7 @@ class Invitation(models.Model):
         return self.expires_at <= timezone.now()
 
     def end(self, state: InvitationState) -> bool:
-        """open → `state`. False, with nothing changed, where it does not stand."""
+        """Move from open to `state`. Returns False, with nothing changed, where it cannot be answered any more."""
         standing = Invitation.objects.standing().filter(pk=self.pk)
         if not Invitation.objects.filter(pk__in=standing.values("pk"), state=InvitationState.OPEN).update(state=state):
             return False

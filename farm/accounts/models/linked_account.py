@@ -5,10 +5,10 @@ from django.utils import timezone
 
 
 class LinkedAccount(models.Model):
-    """`provider` tells issuers apart, `uid` is the provider's lasting name of the person.
+    """The link of a user to a person of an identity provider. `provider`: a key of the issuer; `uid`: the subject.
 
-    Table and columns are django-allauth's, which the release before had: its processes read and write the same rows
-    while a farm is upgraded. The last three columns mean nothing any more.
+    Table and columns are django-allauth's, which the release before used: its processes read and write the same rows
+    while a farm is upgraded. The last three columns are not used any more.
     """
 
     id = models.AutoField(primary_key=True)

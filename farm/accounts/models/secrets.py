@@ -1,4 +1,4 @@
-"""What lets a person in without a password: tokens for programs, one-time links for browsers.
+"""Secrets that authenticate a person without a password: tokens for programs, one-time links for browsers.
 
 Only SHA-256 digests are stored; 256 random bits need no slow hash.
 """
@@ -37,8 +37,8 @@ class Token(models.Model):
 
     @property
     def rests(self) -> bool:
-        """Whether it opens nothing until its person signs in through the identity provider again, which vouches for
-        them: somebody who has left never does."""
+        """Whether it is refused until its person signs in through the identity provider again, as they have not done
+        for `token_days`. So tokens of people who have left stop working."""
         provider, vouched = settings.OPENID, self.user.vouched_at
         if provider is None or vouched is None:
             return False

@@ -17,16 +17,16 @@ DEFAULT_QUOTA_BYTES = 200 * 1024**3
 
 
 class TeamQuerySet(models.QuerySet["Team"]):
-    """Which teams a person belongs to."""
+    """Which teams a person may see, write in and manage."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
-        """Teams the user is a member of; all of them for an administrator of the installation."""
+        """Return the teams that the user is a member of; all of them for an administrator of the installation."""
         if not user.is_authenticated:
             return self.none()
         return self if user.is_superuser else self.filter(memberships__user=user)
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:
-        """Teams in which the user may upload and run."""
+        """Return the teams in which the user may upload and run."""
         if not user.is_authenticated:
             return self.none()
         if user.is_superuser:
@@ -34,13 +34,13 @@ class TeamQuerySet(models.QuerySet["Team"]):
         return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
 
     def chosen_by(self, user: "User | AnonymousUser") -> Self:
-        """Teams in which the user may upload and run, having come in to do so."""
+        """Return the teams that the user joined or chose in order to upload and run."""
         if not user.is_authenticated:
             return self.none()
         return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES, memberships__is_chosen=True)
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
-        """Teams whose members, nodes and settings the user may change."""
+        """Return the teams whose members, nodes and settings the user may change."""
         if not user.is_authenticated:
             return self.none()
         return self if user.is_superuser else self.filter(memberships__user=user, memberships__role=Role.ADMIN)
@@ -69,8 +69,8 @@ class Team(models.Model):
 class Membership(models.Model):
     """A person's role in a team.
 
-    `is_chosen`: they came in, or said later, to write here. Who came to look, or by a group, and was made a writer by
-    others names the team where they write.
+    `is_chosen`: the person joined in order to write here, or chose the team later. A person who joined to view, or by a
+    group, and was made a writer by others has to name the team when they upload or run.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")

@@ -1,4 +1,4 @@
-"""Claims of an identity provider as the farm reads them: who somebody is, and the groups they are in."""
+"""Reads the claims of an identity provider: who a person is, and the groups they are in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MAX_GROUP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person as the provider tells of them. `groups`: None where it said nothing about groups."""
+    """A person as the provider describes them. `groups`: None where it said nothing about groups."""
 
     subject: str
     name: str
@@ -22,7 +22,8 @@ class Identity:
 
 
 def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: str) -> Identity:
-    """Raises Invalid for claims that name nobody, or groups that are no list of names."""
+    """Read who signed in. `groups_claim`: the claim with the groups, a dotted path allowed. Raises Invalid for claims
+    without a valid subject, or with groups that are not a list of names."""
     subject = claims.get("sub")
     if not is_subject(subject):
         raise Invalid(
@@ -36,7 +37,7 @@ def is_subject(value: object) -> TypeGuard[str]:
 
 
 def _name(claims: Mapping[str, object], subject: str) -> str:
-    """A name that may stand on pages: letters, digits and @ . + - _ alone."""
+    """Return a name for pages: letters, digits and @ . + - _ alone."""
     mail = claims.get("email")
     before = mail.partition("@")[0] if isinstance(mail, str) else ""
     for candidate in (claims.get("preferred_username"), before, claims.get("name"), subject):
@@ -50,7 +51,7 @@ def _name(claims: Mapping[str, object], subject: str) -> str:
 
 
 def _groups(claims: Mapping[str, object], claim: str, provider: str) -> frozenset[str] | None:
-    """Every group's name, as the provider writes it; names that are too long name no rule and are left out."""
+    """Return the groups' names as the provider writes them; names too long for any rule are left out."""
     value: object = claims
     # a dot leads into an object, as Keycloak's realm_access.roles; a claim that is named with its dots comes first
     for part in [claim] if claim in claims else claim.split("."):

@@ -17,8 +17,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from farm.accounts.openid.claims import is_subject
-from farm.accounts.openid.issuer import IssuerSession, away, configuration
-from farm.accounts.openid.provider import registration
+from farm.accounts.openid.issuer import IssuerSession, fetch_configuration, make_away_refusal
+from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import CALLBACK, STATE_TTL_S, Registration
 from farm.base.refusals import Away, Invalid, NotAllowed
 
@@ -26,7 +26,7 @@ from farm.base.refusals import Away, Invalid, NotAllowed
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_S: Final = 60
 MAX_ID_TOKEN: Final = 1 << 18
-# of the session: sign-ins that were begun in this browser, by their state; in several windows at once
+# key in the session: sign-ins that were begun in this browser, by their state, as several windows may begin one each
 BEGUN: Final = "openid_begun"
 MAX_BEGUN: Final = 10
 Claims = dict[str, Any]
@@ -36,10 +36,11 @@ class UnprovenError(Exception):
     """An answer of the provider that does not prove who signed in."""
 
 
-def address_to_sign_in(request: HttpRequest, *, wanted: str) -> str:
-    """Where the browser goes to sign in; `wanted` is the page that it comes back to. Raises a Refusal."""
-    mine = registration()
-    address = configuration(mine)["authorization_endpoint"]
+def begin_sign_in(request: HttpRequest, *, wanted: str) -> str:
+    """Begin a sign-in, noted in the session, and return the provider's URL for the browser. `wanted`: the page to show
+    afterwards. Raises Away or Invalid where the provider cannot be used."""
+    mine = get_registration()
+    address = fetch_configuration(mine)["authorization_endpoint"]
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
     begun = dict(list(request.session.get(BEGUN, {}).items())[1 - MAX_BEGUN :])
     attempt = {"nonce": nonce, "verifier": verifier, "wanted": wanted, "at": time.time()}
@@ -58,9 +59,13 @@ def address_to_sign_in(request: HttpRequest, *, wanted: str) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
 
-def who_came_back(request: HttpRequest) -> tuple[Claims, str, str]:
-    """Claims, ID token and wanted page of whoever comes back from the provider. Raises a Refusal, in one sentence."""
-    mine = registration()
+def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
+    """Read the provider's callback, and return the claims, the ID token and the wanted page of the person.
+
+    Raises NotAllowed for a stale sign-in or one without consent, Away where the provider does not answer, Invalid where
+    its answer does not prove who signed in.
+    """
+    mine = get_registration()
     begun = _take_begun(request)
     code = _code_of(request, mine)
     try:
@@ -68,7 +73,7 @@ def who_came_back(request: HttpRequest) -> tuple[Claims, str, str]:
             exchange = _Exchange(session, mine)
             claims, id_token = exchange.redeem(code, verifier=begun["verifier"], nonce=begun["nonce"])
     except (requests.ConnectionError, requests.Timeout) as problem:
-        raise away(mine.name) from problem
+        raise make_away_refusal(mine.name) from problem
     except requests.HTTPError as problem:
         raise Away(f"{mine.name} answered {problem}, so nobody was signed in.", hint="Try again.") from problem
     except (requests.RequestException, UnprovenError) as problem:
@@ -81,12 +86,13 @@ def who_came_back(request: HttpRequest) -> tuple[Claims, str, str]:
 
 
 def _take_begun(request: HttpRequest) -> dict[str, Any]:
-    """The sign-in that this browser began by the state that it comes back with, which works once. Raises NotAllowed."""
+    """Take the sign-in that this browser began out of the session, by its state. Raises NotAllowed where there is none
+    or where it is too old."""
     begun = request.session.get(BEGUN, {})
     found: dict[str, Any] | None = begun.pop(request.GET.get("state", ""), None)
     if found is not None:
         request.session[BEGUN] = begun
-        # at once: the rest takes a while, and the same address may be opened meanwhile
+        # saved at once: the rest takes a while, and the same URL may be opened meanwhile
         request.session.save()
     if found is None or time.time() - found["at"] > STATE_TTL_S:
         raise NotAllowed(
@@ -98,7 +104,7 @@ def _take_begun(request: HttpRequest) -> dict[str, Any]:
 
 
 def _code_of(request: HttpRequest, mine: Registration) -> str:
-    """Raises a Refusal where the provider sends an error in place of a code."""
+    """Return the code. Raises NotAllowed or Invalid where the provider sent an error in its place."""
     error, code = request.GET.get("error"), request.GET.get("code")
     if error is None and code:
         return code
@@ -113,14 +119,14 @@ def _code_of(request: HttpRequest, mine: Registration) -> str:
 
 
 class _Exchange:
-    """What the farm and the provider say to each other behind the browser. Raises RequestException, UnprovenError."""
+    """The requests from the farm to the provider. They raise RequestException and UnprovenError."""
 
     def __init__(self, session: IssuerSession, mine: Registration) -> None:
         self._session, self._mine = session, mine
-        self._provider = configuration(mine)
+        self._provider = fetch_configuration(mine)
 
     def redeem(self, code: str, *, verifier: str, nonce: str) -> tuple[Claims, str]:
-        """Claims and ID token of whoever the code stands for."""
+        """Exchange a code for the person's claims and the ID token."""
         tokens = self._tokens(code, verifier=verifier)
         id_token, access_token = tokens.get("id_token"), tokens.get("access_token")
         if not isinstance(id_token, str) or len(id_token) > MAX_ID_TOKEN or not isinstance(access_token, str):
@@ -165,7 +171,7 @@ class _Exchange:
         return found
 
     def _key(self, name: object) -> jwt.PyJWK:
-        """The provider's key of that name; its only one, where the token names none."""
+        """Return the provider's key of that name, or its only key where the token names none."""
         known = jwt.PyJWKSet.from_dict(self._get(self._provider["jwks_uri"])).keys
         found = [key for key in known if key.key_id == name and key.public_key_use in (None, "sig")]
         if name is None:
@@ -175,7 +181,7 @@ class _Exchange:
         return found[0]
 
     def _user_info(self, access_token: str, *, subject: object) -> Claims:
-        """What the provider says of the person beside the ID token; nothing where it has no address for that."""
+        """Return the provider's further claims of the person; empty where it has no endpoint for them."""
         address = self._provider.get("userinfo_endpoint")
         if not address:
             return {}

@@ -1,7 +1,7 @@
-"""Asking the identity provider: nobody else, in a short time, and no more of an answer than is wanted.
+"""Requests to the identity provider, to no other host, with limits on time and size.
 
-The provider says of itself where its parts are (OpenID Connect Discovery 1.0, section 4). That document has to name the
-issuer that the farm was told, and addresses of that issuer's host or of hosts that the farm's administrator named.
+The provider's own document names its endpoints (OpenID Connect Discovery 1.0, section 4). It has to name the configured
+issuer, and addresses on that issuer's host or on hosts that the farm's administrator listed.
 """
 
 import io
@@ -29,7 +29,8 @@ SETTING: Final = "ONNXFARM_OIDC_HOSTS"
 
 
 class IssuerSession(requests.Session):
-    """Requests to the issuer alone: no redirect is followed, no proxy or password of the environment is used."""
+    """A session for the issuer alone: it follows no redirect, uses no proxy or password of the environment, and raises
+    InvalidURL for other hosts."""
 
     def __init__(self, registration: Registration) -> None:
         super().__init__()
@@ -48,19 +49,20 @@ class IssuerSession(requests.Session):
         return answer
 
 
-def configuration(registration: Registration) -> dict[str, Any]:
-    """The provider's own document, checked. Raises Away where it does not come, Invalid where it cannot be used."""
+def fetch_configuration(registration: Registration) -> dict[str, Any]:
+    """Fetch and check the provider's own document, which is cached for CACHED_S. Raises Away where the provider does
+    not answer, Invalid where the document or the farm's registration cannot be used."""
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")
     key = f"openid:{registration.issuer}"
     if (cached := cache.get(key)) is not None:
         if not cached:
-            raise away(registration.name)
+            raise make_away_refusal(registration.name)
         return dict(cached)
     try:
-        found = _fetched(registration)
+        found = _fetch(registration)
     except Away:
-        # a page that anybody may open waits for no provider that was away a moment ago
+        # so that the sign-in page, which anybody may open, does not wait for a provider that was away a moment ago
         cache.set(key, {}, FAILURE_CACHED_S)
         raise
     _check(found, registration)
@@ -68,14 +70,14 @@ def configuration(registration: Registration) -> dict[str, Any]:
     return found
 
 
-def away(name: str) -> Away:
-    """What is said of a provider that does not answer."""
+def make_away_refusal(name: str) -> Away:
+    """Make the refusal for a provider that does not answer."""
     return Away(
         f"{name} does not answer, so nobody was signed in.", hint="Try again in a minute, or ask an administrator."
     )
 
 
-def _fetched(registration: Registration) -> dict[str, Any]:
+def _fetch(registration: Registration) -> dict[str, Any]:
     try:
         with IssuerSession(registration) as session:
             answer = session.get(registration.issuer.rstrip("/") + WELL_KNOWN)
@@ -88,14 +90,14 @@ def _fetched(registration: Registration) -> dict[str, Any]:
     except requests.exceptions.JSONDecodeError:
         found = None
     except requests.RequestException as problem:
-        raise away(registration.name) from problem
+        raise make_away_refusal(registration.name) from problem
     if not isinstance(found, dict):
         raise Invalid(f"{registration.name} sent no configuration that this farm can read.")
     return found
 
 
 def _check(found: Mapping[str, Any], registration: Registration) -> None:
-    """Raises Invalid for a document of another issuer, or one that leads elsewhere."""
+    """Raise Invalid for a document of another issuer, or with addresses on other hosts."""
     name, issuer = registration.name, found.get("issuer")
     if issuer != registration.issuer:
         raise Invalid(
@@ -116,7 +118,7 @@ def _check(found: Mapping[str, Any], registration: Registration) -> None:
 
 
 def _body(answer: requests.Response) -> bytes:
-    """What was sent. Raises RequestException for too much of it, or too slow."""
+    """Read the body. Raises RequestException where it is too long or too slow."""
     until = time.monotonic() + DEADLINE_S
     body = bytearray()
     try:

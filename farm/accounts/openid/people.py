@@ -1,7 +1,7 @@
-"""People who come by the identity provider: their account, and the rights that their groups give them.
+"""Accounts of people who sign in through the identity provider, and the rights that their groups give them.
 
-An account belongs to the provider's own lasting name of a person (issuer and subject), and to nothing else: neither a
-user name nor an e-mail address makes somebody the owner of an account that is there already.
+An account belongs to the issuer and subject of a person, and to nothing else: neither a user name nor an e-mail address
+makes a person the owner of an account that exists already.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from itertools import count
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from farm.accounts.memberships import no_new_default
+from farm.accounts.memberships import keep_default_team
 from farm.accounts.models import GroupRole, LinkedAccount, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
@@ -20,20 +20,20 @@ from farm.accounts.services import create_user, record
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
-# the strongest last
+# roles, the strongest last
 STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
 
 
 def issuer_key(issuer: str) -> str:
-    """What an account's provider is called in its row: another issuer's subjects are other people."""
+    """Return the key of an issuer in LinkedAccount rows, because subjects of another issuer are other people."""
     return "openid-" + hashlib.sha256(issuer.encode()).hexdigest()[:32]
 
 
-def take_in(identity: Identity, *, registration: Registration) -> tuple[User, bool]:
-    """The account of whoever signed in at the provider, made on their first time, with the rights of their groups.
+def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[User, bool]:
+    """Return the account of a person who signed in at the provider, created the first time, and whether it is new.
+    Their roles are set to what their groups say.
 
-    Answers whether it is new. Raises NotAllowed for a closed account, Invalid where rights depend on groups and the
-    provider said nothing about any.
+    Raises NotAllowed for a closed account, Invalid where rights depend on groups and the provider sent none.
     """
     try:
         with transaction.atomic():
@@ -44,19 +44,18 @@ def take_in(identity: Identity, *, registration: Registration) -> tuple[User, bo
             user.refresh_from_db()
             record(verb="signed in by provider", subject=user.username, actor=user, facts={"subject": identity.subject})
     except IntegrityError:
-        # the same person's first sign-in in another window was faster
+        # the same person signed in for the first time in another window, which was faster
         if not LinkedAccount.objects.filter(provider=issuer_key(registration.issuer), uid=identity.subject).exists():
             raise
-        return take_in(identity, registration=registration)
+        return sign_in_person(identity, registration=registration)
     return user, is_new
 
 
-def connect(*, user: User, subject: str, registration: Registration) -> User | None:
-    """From now on the provider's person of that subject is this user; the account that they had is closed.
+def connect_account(*, user: User, subject: str, registration: Registration) -> User | None:
+    """Make a person of the provider, by their subject, sign in as this user from now on.
 
-    For administrators on the farm's own machine. Answers the account that was closed. Raises Conflict for a user who
-    is another person of the provider already.
-    """
+    Returns the account that the person had before, which is closed; None where they had none. Raises Conflict for a
+    user who is connected with another person of the provider."""
     key = issuer_key(registration.issuer)
     with transaction.atomic():
         mine = LinkedAccount.objects.filter(provider=key, user=user).first()
@@ -74,7 +73,8 @@ def connect(*, user: User, subject: str, registration: Registration) -> User | N
 
 
 def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
-    """Whoever is in the group gets the role at their next sign-in; the same group and team again: the new role."""
+    """Give the people of a group a role in a team, from their next sign-in on; replaces the group's role there. Raises
+    NotAllowed unless `by` administers the installation, Invalid for a wrong group or role."""
     _must_administer(by)
     if not 0 < len(group) <= 200 or not group.isprintable():
         raise Invalid("A group's name has 1 to 200 printable characters, as the provider writes it.", code="bad_name")
@@ -87,7 +87,8 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """The group means nothing any more; what it gave goes at each person's next sign-in. Raises Missing."""
+    """Delete a rule about a group; the role that it gave ends at each person's next sign-in. Raises NotAllowed unless
+    `by` administers the installation, Missing where there is no such rule."""
     _must_administer(by)
     found = GroupRole.objects.select_related("team").filter(pk=mapping_id).first()
     if found is None:
@@ -118,11 +119,11 @@ def _account_of(identity: Identity, registration: Registration) -> tuple[User, b
 
 
 def _give_rights(user: User, groups: frozenset[str] | None, registration: Registration, *, is_new: bool) -> None:
-    """Makes the person's roles what their groups say, in every team that a group is mapped to."""
+    """Set the person's roles to what their groups say, in every team that has a rule."""
     rules = list(GroupRole.objects.select_related("team"))
     if groups is None:
         if rules or registration.admin_group:
-            raise _no_groups(registration)
+            raise _make_no_groups_refusal(registration)
         return
     if registration.admin_group:
         _set_administrator(user, registration.admin_group in groups)
@@ -131,13 +132,13 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
         if rule.group in groups:
             wanted[rule.team_id] = max(wanted.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
     ruled = {rule.team_id: rule.team for rule in rules}
-    with no_new_default(user) if not is_new else nullcontext():
-        _take_out(user, ruled.keys(), stays=wanted.keys())
+    with keep_default_team(user) if not is_new else nullcontext():
+        _remove_from_teams(user, ruled.keys(), stays=wanted.keys())
         for team_id, role in wanted.items():
             _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
 
 
-def _no_groups(registration: Registration) -> Invalid:
+def _make_no_groups_refusal(registration: Registration) -> Invalid:
     return Invalid(
         f"{registration.name} sent no “{registration.groups_claim}”, by which this farm knows what you may do, so "
         f"nobody was signed in.",
@@ -146,8 +147,9 @@ def _no_groups(registration: Registration) -> Invalid:
     )
 
 
-def _take_out(user: User, ruled: Collection[int], *, stays: Collection[int]) -> None:
-    """Out of every team that groups decide about, or once put the person into, where none of theirs is mapped."""
+def _remove_from_teams(user: User, ruled: Collection[int], *, stays: Collection[int]) -> None:
+    """Remove the person from every team that has rules, or that a group once put them into, unless a group of theirs
+    gives them a role there (`stays`)."""
     for membership in user.memberships.select_related("team").select_for_update(of=("self",)):
         if membership.team_id not in stays and (membership.from_groups or membership.team_id in ruled):
             membership.delete()
@@ -155,7 +157,8 @@ def _take_out(user: User, ruled: Collection[int], *, stays: Collection[int]) -> 
 
 
 def _set_role(user: User, team: Team, role: Role, *, is_chosen: bool) -> None:
-    """`is_chosen`: of a membership that is new; what groups change later moves nobody's default."""
+    """Set a role that a group gives. `is_chosen` is for a new membership alone: a later change by groups must not move
+    the person's default team."""
     known = Membership.objects.filter(user=user, team=team).first()
     if known is not None and known.role == role and known.from_groups:
         return

@@ -1,19 +1,20 @@
-"""What the farm knows of its identity provider from its configuration. No Django here: the settings use it."""
+"""The farm's registration with its identity provider, from the configuration. No Django here: the settings use it."""
 
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 CALLBACK: Final = "/sign-in/openid/back/"
-# a sign-in that was begun is over by then
+# how long a sign-in may take from its beginning to the provider's callback
 STATE_TTL_S: Final = 600
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How the farm is registered with its identity provider. `hosts`: where the issuer's own document may lead besides
-    the issuer's host."""
+    """The farm's registration with its identity provider. `hosts`: further hosts that the issuer's own document may
+    name. `session_h`: hours that a session lasts; `token_days`: days that tokens work after their person last signed
+    in."""
 
     issuer: str
     client_id: str
@@ -29,7 +30,7 @@ class Registration:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the configuration, in a sentence; empty where nothing is."""
+        """Say in a sentence what is wrong with the configuration; empty where nothing is."""
         if not self.client_id or not self.secret:
             return "ONNXFARM_OIDC_CLIENT_ID or its secret is missing: register the farm with the identity provider."
         try:
@@ -45,7 +46,7 @@ class Registration:
         return ""
 
     def may_lead_to(self, url: object) -> bool:
-        """Whether the farm may ask this address, or send a browser there: the issuer's, or a named host's by HTTPS."""
+        """Whether the farm may use this URL and send browsers there: on the issuer's host, or on `hosts` by HTTPS."""
         if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
             return False
         try:

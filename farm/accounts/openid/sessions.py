@@ -1,6 +1,6 @@
-"""The browser's session of somebody who came by the identity provider, from its beginning to its end.
+"""Browser sessions of people who sign in through the identity provider.
 
-The conversation with the provider is imported where it is held: its libraries take 6 MB of each process, and most farms
+The requests to the provider are imported where they are made: their libraries take 6 MB of each process, and most farms
 have no provider.
 """
 
@@ -16,8 +16,8 @@ from django.http import HttpRequest
 
 from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
-from farm.accounts.openid.people import take_in
-from farm.accounts.openid.provider import registration
+from farm.accounts.openid.people import sign_in_person
+from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import STATE_TTL_S
 from farm.base.asgi import make_rate_limit_key
 from farm.base.rate_limits import Buckets, Rate
@@ -25,43 +25,45 @@ from farm.base.refusals import Refusal, TooMany
 
 log = logging.getLogger(__name__)
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
-# of the session: the provider's name and the ID token, by which the provider knows whom to sign out
+# keys in the session: the provider's name, and the ID token that tells the provider whom to sign out
 NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
-# beyond it a header of this farm's or the provider's proxy would be too long
+# a longer ID token would make a header too long for this farm's or the provider's proxy
 MAX_HINT: Final = 4_000
-# returns of one address that the provider does not vouch for; behind a proxy that is not believed all have one address
+# failed callbacks from one address; behind a proxy that is not trusted all people have the same address
 FAILURES: Final = Rate(max_tokens=30, per_s=0.5)
 
 visitors = Buckets(FAILURES)
 
 
-def begin(request: HttpRequest, *, wanted: str) -> str:
-    """Where the browser goes to sign in; `wanted` is the page that it comes back to. Raises a Refusal.
+def begin_session(request: HttpRequest, *, wanted: str) -> str:
+    """Begin a sign-in and return the provider's URL for the browser. `wanted`: the page to show afterwards. Raises
+    Missing where the farm has no provider, Away or Invalid where the provider cannot be used.
 
-    The session of a visitor who only begins ends with what it is for: anybody may begin one.
+    A visitor's session lasts only as long as the sign-in may take, because anybody may begin one.
     """
-    registration()
-    from farm.accounts.openid.exchange import address_to_sign_in
+    get_registration()
+    from farm.accounts.openid.exchange import begin_sign_in
 
     if not request.user.is_authenticated:
         request.session.set_expiry(STATE_TTL_S)
-    return address_to_sign_in(request, wanted=wanted)
+    return begin_sign_in(request, wanted=wanted)
 
 
-def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
-    """Signs in whoever comes back from the provider: the user, the page they wanted, and whether their account is new.
+def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
+    """Sign in the person of the provider's callback, and return the user, the page they wanted, and whether their
+    account is new.
 
-    Raises a Refusal in one sentence; then nobody is signed in.
+    Raises a Refusal of one sentence where nobody is signed in, TooMany after many failures from one address.
     """
-    mine = registration()
-    from farm.accounts.openid.exchange import who_came_back
+    mine = get_registration()
+    from farm.accounts.openid.exchange import redeem_callback
 
     try:
-        with _exchange(request):
-            claims, id_token, wanted = who_came_back(request)
+        with _charge_address(request):
+            claims, id_token, wanted = redeem_callback(request)
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
-        user, is_new = take_in(identity, registration=mine)
+        user, is_new = sign_in_person(identity, registration=mine)
     except Refusal as refusal:
         log.warning("sign-in through %s refused: %s (%s)", mine.name, refusal.detail, refusal.code)
         raise
@@ -72,8 +74,8 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
 
 
 @contextmanager
-def _exchange(request: HttpRequest) -> Iterator[None]:
-    """A token of the visitor's address, given back for a good code. Raises TooMany."""
+def _charge_address(request: HttpRequest) -> Iterator[None]:
+    """Charge the visitor's address, and refund it where nothing is raised inside. Raises TooMany."""
     address = make_rate_limit_key(str(request.META.get("REMOTE_ADDR", "")))
     wait_s = visitors.take(address)
     if wait_s:
@@ -82,20 +84,20 @@ def _exchange(request: HttpRequest) -> Iterator[None]:
     visitors.charge(address, -1.0)
 
 
-def provider_of(request: HttpRequest) -> str:
+def provider_name(request: HttpRequest) -> str:
     return str(request.session.get(NAME, ""))
 
 
-def address_to_sign_out(request: HttpRequest) -> str:
-    """Where the provider signs the browser out too (RP-Initiated Logout 1.0); empty where it cannot or does not
-    answer, or the session came by a link."""
+def make_sign_out_url(request: HttpRequest) -> str:
+    """Make the URL at which the provider signs the browser out too (RP-Initiated Logout 1.0). Empty where the provider
+    cannot do that or does not answer, or where the person signed in by a link."""
     token = request.session.get(ID_TOKEN)
     if token is None or settings.OPENID is None:
         return ""
-    from farm.accounts.openid.issuer import configuration
+    from farm.accounts.openid.issuer import fetch_configuration
 
     try:
-        address = configuration(settings.OPENID).get("end_session_endpoint")
+        address = fetch_configuration(settings.OPENID).get("end_session_endpoint")
     except Refusal as refusal:
         log.warning("signed out here alone: %s", refusal)
         return ""

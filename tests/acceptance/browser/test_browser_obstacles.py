@@ -32,7 +32,7 @@ def test_what_a_browser_lacks_is_one_sentence_and_no_form_is_shown(
     browser: Browser, origin: str, headers: dict[str, str], script: str, sentence: str
 ) -> None:
     def served(route: Route) -> None:
-        body, kind, _ = tab.load_tab_file(PurePosixPath(urlsplit(route.request.url).path).name)
+        body, kind, _ = tab.load_page_file(PurePosixPath(urlsplit(route.request.url).path).name)
         route.fulfill(body=body, headers={**headers, "Content-Type": kind})
 
     context = browser.new_context(viewport=PHONE, ignore_https_errors=True)

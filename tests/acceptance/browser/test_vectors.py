@@ -49,7 +49,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """The modules of the tab, in a page of their own; no farm."""
 
     def served(route: Route) -> None:
-        body, kind, headers = tab.load_tab_file(PurePosixPath(urlsplit(route.request.url).path).name)
+        body, kind, headers = tab.load_page_file(PurePosixPath(urlsplit(route.request.url).path).name)
         route.fulfill(body=body, headers={**headers, "Content-Type": kind})
 
     context = browser.new_context(ignore_https_errors=True)

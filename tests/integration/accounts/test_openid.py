@@ -22,7 +22,7 @@ from farm.accounts.openid.registration import STATE_TTL_S, Registration
 from farm.accounts.selectors import team_to_write, valid_token
 from farm.accounts.services import close_account, issue_token, make_sign_in_link
 from farm.accounts.states import Role
-from farm.accounts.visits import clear_ended
+from farm.accounts.visits import delete_ended_sessions
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
@@ -262,11 +262,11 @@ def test_consent_that_was_denied_and_other_errors_are_told_in_a_sentence(client:
 def test_a_visitor_who_only_begins_leaves_no_row_for_long(client: Client, issuer: Issuer, owner: User) -> None:
     sent_to(client)
     assert Session.objects.get().expire_date < timezone.now() + timedelta(minutes=11)
-    assert clear_ended() == 0
+    assert delete_ended_sessions() == 0
     client.post(make_sign_in_link(owner).removeprefix("http://testserver"))
     assert Session.objects.get().expire_date > timezone.now() + timedelta(days=10)
     Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
-    assert clear_ended() == 1
+    assert delete_ended_sessions() == 1
     assert not Session.objects.exists()
 
 

@@ -30,7 +30,7 @@ def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(team: Te
         invited = memberships.invite(team=team, name=name, by=owner)
         assert (invited.user.username, invited.link) == (name, None)
     with pytest.raises(NotAllowed, match="Only an administrator"):
-        services.renew_link(user=stranger, by=owner)
+        services.make_link_for(user=stranger, by=owner)
 
 
 def test_the_same_name_in_capitals_is_the_same_person(team: Team, owner: User, stranger: User) -> None:
@@ -98,7 +98,7 @@ def test_a_closed_account_opens_nothing_until_an_administrator_invites_it_again(
         memberships.invite(team=team, name=member.username, by=owner)
     member.refresh_from_db()
     with pytest.raises(Conflict, match="is closed"):
-        services.renew_link(user=member, by=administrator)
+        services.make_link_for(user=member, by=administrator)
     invited = memberships.invite(team=team, name=member.username, by=administrator, role=Role.ADMIN)
     assert (invited.user, invited.role, invited.invitation) == (member, Role.MEMBER, None)
     with pytest.raises(NotAllowed):

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.accounts.models import User
-from farm.accounts.openid.people import connect
+from farm.accounts.openid.people import connect_account
 from farm.base.refusals import Refusal
 
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no user “{options['name']}”.")
         try:
-            closed = connect(user=user, subject=options["subject"], registration=settings.OPENID)
+            closed = connect_account(user=user, subject=options["subject"], registration=settings.OPENID)
         except Refusal as refusal:
             raise CommandError(str(refusal)) from refusal
         self.stdout.write(f"“{options['subject']}” of {settings.OPENID.name} signs in as {user.username} from now on.")
