@@ -35,6 +35,7 @@ class FarmCollector(Collector):
     """One pass over the farm's tables."""
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the farm's figures as they are now."""
         yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
         found = current_confinement()
         value = {"level": found.level, "unsandboxed": "accepted" if found.is_accepted else "refused"}

@@ -9,7 +9,7 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 class AnswerMiddleware:
-    """Middleware whose subclass makes the final answer in `change_response`.
+    """Middleware whose subclass takes an answer in `change_response` and returns the one to send.
 
     Django's own MiddlewareMixin uses a thread for that in an async process, which would slow every request down.
     """

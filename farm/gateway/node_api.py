@@ -45,13 +45,13 @@ node_api.add_router("", for_browsers)
 
 
 @node_api.exception_handler(AuthenticationError)
-def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
+def answer_unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
     _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
     return errors.make_problem_response(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
 
 
 @node_api.exception_handler(Refusal)
-def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
+def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
     _note(request, status=raised.status, code=raised.code, detail=raised.detail)
     return errors.answer_refusal(request, raised)
 

@@ -53,6 +53,8 @@ def last_run(race: Find) -> Run | None:
 
 
 def summarise_races(first: Find) -> RaceSummary:
+    """Return the races of a search with its sentence: of a single race its own, of several a common one once all have
+    an answer, else an empty one."""
     races = list_races(first)
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):

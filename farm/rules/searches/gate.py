@@ -64,6 +64,8 @@ class Gate(Confirmation[GateOutcome]):
     confirm: bool = True
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
+        """Return the matrix of the cells that failed by what may be noise; None where there are none, where `confirm`
+        is off, or where the machine itself failed."""
         doubtful = noisy_failures(self.checks.judge(first.document, self.sides))
         if not self.confirm or not doubtful or _infra(first.document):
             return None
@@ -77,6 +79,7 @@ class Gate(Confirmation[GateOutcome]):
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
     def needs_another_block(self, again: Measured) -> bool:
+        """Whether the second block leaves a failure undecided, and not because the machine failed."""
         left = self._confirmed([again.document])
         is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in left.findings)
         return is_open and not _infra(again.document)

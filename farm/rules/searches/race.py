@@ -110,6 +110,7 @@ class Race(Search[Measured, Outcome]):
     # what is measured next
 
     def next(self) -> Experiment | None:
+        """Return the block to measure next, the same until its outcome is recorded; None once the race is over."""
         if self._pending is None and not self.is_final:
             self._pending = self._next_short_block() or self._final_block()
         return self._pending
@@ -157,6 +158,7 @@ class Race(Search[Measured, Outcome]):
     # what was measured
 
     def record(self, outcome: Measured) -> None:
+        """Note what the pending block measured, and drop the settings that are out by it."""
         asked = self.next()
         standing = Standing.from_document(outcome.document, self.goal)
         self.blocks.append(standing)
@@ -236,6 +238,7 @@ class Race(Search[Measured, Outcome]):
         return [*ordered, *(each for each in some if each not in known)]
 
     def answer(self) -> Outcome:
+        """Return the answer of the final block, or before it the best settings so far."""
         proven, unproven = self._split_proven()
         apart = {each.digest: self._explain_unproven(each) for each in unproven}
         if self.is_final:

@@ -33,6 +33,7 @@ class SinceWhen(Search[Step, Answer]):
         self.bisection = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
 
     def next(self) -> Experiment | None:
+        """Return the good release beside the next one to probe; None once the answer is known."""
         version = self.bisection.next()
         if version is None:
             return None
@@ -40,6 +41,7 @@ class SinceWhen(Search[Step, Answer]):
         return Experiment(matrix, f"{self.good} beside {version}", asked={"probe": version})
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
+        """Judge the probed release, which is skipped where nothing was measured."""
         probe = self._release(str(asked["probe"]))
         if measured is None:
             return make_step(probe, Outcome.SKIPPED, LOST)
@@ -49,6 +51,8 @@ class SinceWhen(Search[Step, Answer]):
         return outcome["outcome"] == Outcome.SKIPPED and outcome["ratio"] is not None
 
     def record(self, outcome: Step) -> None:
+        """Note a step. Raises SearchProblem where releases were published since the search began, or where the bad
+        release is not bad."""
         if outcome["version"] != self.bisection.next():
             raise SearchProblem(
                 f"New releases of {self.good.distribution} were published in the meantime; start the bisection again."
@@ -57,6 +61,7 @@ class SinceWhen(Search[Step, Answer]):
         self.steps.append(outcome)
 
     def answer(self) -> Answer:
+        """Return the first bad release in a sentence, and as plain values with its ratio to the good one."""
         found = self.bisection.answer()
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
         turn = next((step for step in self.steps if step["version"] == found.first_bad), None)

@@ -84,6 +84,7 @@ class Standing:
 
     @classmethod
     def from_document(cls, document: Document, goal: Goal) -> "Standing":
+        """Read a block's standing off its document, without pairs that say nothing because the machine was busy."""
         done = [cell for cell in document.cells if cell.twin_of is None and cell.status is CellStatus.DONE]
         shares = [facts.busy_share or 0.0 for facts in document.blocks]
         is_busy = max(shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))

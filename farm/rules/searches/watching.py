@@ -69,6 +69,7 @@ class Watching(Confirmation[RoundAnswer]):
     judgements: list[Judgement] = field(default_factory=list)
 
     def record(self, outcome: Measured) -> None:
+        """Note a block and judge it by the rule."""
         super().record(outcome)
         self.judgements.append(self._judge(outcome))
         if self.found is None:
@@ -86,6 +87,7 @@ class Watching(Confirmation[RoundAnswer]):
         return _with_infra(judgement, f"What {names} measured does not count: the node is under review.")
 
     def is_undecided(self, outcome: Measured) -> bool:
+        """Whether the block measured last leaves something undecided that more rounds may decide."""
         if len(self.judgements) == 1:
             return bool(self.judgements[0].undecided)
         return bool(watch_rounds.confirmed(self.found or (), self.judgements[1])[-1])
@@ -104,6 +106,7 @@ class Watching(Confirmation[RoundAnswer]):
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 
     def answer(self) -> RoundAnswer:
+        """Return what the round came to by its first block and, where there is one, the fresh block."""
         judgement, document, found = self.judgements[0], self.measured[0].document, self.found or ()
         if len(self.judgements) == 1:
             return RoundAnswer(judgement, found, document=document)

@@ -39,6 +39,7 @@ class WorkAround(Search[Step, Answer]):
     steps: list[Step] = field(default_factory=list)
 
     def next(self) -> Experiment | None:
+        """Return a block of candidates beside both releases; None after MAX_STEPS, or where no candidate is left."""
         matrix, point, room = self.place()
         candidates = self._candidates(point, max_candidates=room) if len(self.steps) < MAX_STEPS else []
         if not candidates:
@@ -60,6 +61,7 @@ class WorkAround(Search[Step, Answer]):
         return [trial for step in self.steps for trial in parse_trials(step)]
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
+        """Read the trials of a block; there are none where nothing was measured."""
         candidates = CANDIDATES.validate_python(asked["candidates"])
         found: list[Trial] = []
         if measured is not None:
@@ -70,6 +72,8 @@ class WorkAround(Search[Step, Answer]):
         self.steps.append(outcome)
 
     def answer(self) -> Answer:
+        """Return the best work-around in a sentence, and as plain values with its code; `is_found` says whether there
+        is one."""
         best = switches.best_trial(self.trials)
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
         tried = sum(len(step["tried"]) for step in self.steps)
