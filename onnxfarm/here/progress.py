@@ -86,13 +86,15 @@ class Estimate:
 
     def _ahead(self) -> time_left.BlockProgress:
         now, block = self._clock(), self._blocks[self._number - 1]
+        checked = min(1.0, self._checks / (CHECKS * len(block.arms)))
+        checked_at = now if self._began is None or checked < 1 else self._began + self._checked_s
         return replace(
             time_left.BlockProgress.from_plan(block, rounds=len(self._rounds)),
-            checked=min(1.0, self._checks / (CHECKS * len(block.arms))),
+            checked=checked,
             checked_s=self._checked_s,
             begun_s=None if self._began is None else now - self._began,
             rounds_s=[after - before for before, after in pairwise(self._rounds)],
-            since_s=now - self._rounds[-1] if self._rounds else 0.0,
+            since_s=now - (self._rounds[-1] if self._rounds else checked_at),
         )
 
 

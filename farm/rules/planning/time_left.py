@@ -30,7 +30,7 @@ class BlockProgress:
     measured again; `promised_s`: by when it ends, counted as `begun_s` is, unless it lacks some of the `least` rounds,
     which end at `limit_s`. `begun_s`: since its first check, None: not begun. `checked`: the share of its checks and
     first traces that is done, after `checked_s`. `rounds_s`: what its latest rounds took, one after another; `since_s`:
-    since the last of them.
+    since the last of them, or before rounds since the last check or trace.
     """
 
     planned_s: float
@@ -195,5 +195,16 @@ def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
     promised_s = max(
         PROMISE_FACTOR * ahead.planned_s, min(slowed * (ahead.once_s + ahead.least * ahead.round_s), ahead.limit_s)
     )
-    left_s = min(left_s, promised_s - begun_s) if begun_s else left_s
+    left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _standing_seconds_left(ahead))
     return left_s if left_s > 0 else None
+
+
+def _standing_seconds_left(ahead: BlockProgress) -> float:
+    """What is left where rounds take as long as what is under way, which takes longer than a round was planned."""
+    if not 0 < ahead.round_s < ahead.since_s:
+        return 0.0
+    begun_s = ahead.begun_s or 0.0
+    done = ahead.rounds + 1
+    least_s = min((ahead.least - done) * ahead.since_s, ahead.limit_s - begun_s)
+    missing = ahead.expected_rounds - done
+    return min(missing * ahead.since_s, max(ahead.promised_s - begun_s, least_s)) + ahead.after_s

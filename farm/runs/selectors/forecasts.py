@@ -254,17 +254,19 @@ class Forecast:
         reports = Report.objects.filter(
             attempt__block__in=[row.pk for row in self._leased],
             attempt__state=AttemptState.LEASED,
-            kind__in=("check", "round"),
+            kind__in=("check", "trace", "round"),
         ).order_by("pk")
         moments = group_by(reports.values_list("attempt__block", "kind", "received_at"), lambda report: report[0])
         return {
-            row.pk: self._ahead(row, seen[0][2], [received_at for _, kind, received_at in seen if kind == "round"])
+            row.pk: self._ahead(row, [(kind, received_at) for _, kind, received_at in seen])
             for row in self._leased
             if (seen := moments.get(row.pk))
         }
 
-    def _ahead(self, row: _Row, begun_at: datetime, rounds_at: Sequence[datetime]) -> BlockProgress:
+    def _ahead(self, row: _Row, seen: Sequence[tuple[str, datetime]]) -> BlockProgress:
         """Rounds that an earlier order measured are no part of this one, nor those of an attempt that was lost."""
+        rounds_at = [received_at for kind, received_at in seen if kind == "round"]
+        begun_at, last_at = seen[0][1], rounds_at[-1] if rounds_at else seen[-1][1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
         most, after_s = row.max_rounds - row.first_round, 0.0
         ends = [most]
@@ -284,7 +286,7 @@ class Forecast:
             after_s=after_s,
             begun_s=(self.now - begun_at).total_seconds(),
             rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise(rounds_at)],
-            since_s=(self.now - rounds_at[-1]).total_seconds() if rounds_at else 0.0,
+            since_s=(self.now - last_at).total_seconds(),
         )
 
     def _pace_of(self, row: _Row, device: str = "") -> float:

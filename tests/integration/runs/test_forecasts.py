@@ -9,14 +9,15 @@ from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
-from farm.runs.models import Attempt, Block, Run
+from farm.runs.models import Attempt, Block, Report, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.queues import queues, takers
 from farm.runs.selectors.runs import moment_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
-from tests.integration.runs.making import claim, measure
+from tests.integration.runs.making import claim, measure, post
 from tests.integration.runs.test_queue_order import HOST, neighbours, run_of
+from tests.unit.rules.making import make_check
 
 __all__ = ["neighbours"]
 pytestmark = pytest.mark.django_db
@@ -60,6 +61,22 @@ def test_what_is_measured_now_is_ahead_less_what_it_has_had(node: Node, version:
     Block.objects.filter(pk=first.pk).update(leased_at=timezone.now() - timedelta(minutes=30))
     assert minutes_of(last) == (3.0, 5.0)
     assert minutes_of(first) == (0.0, 3.0)
+
+
+def test_a_first_round_that_stands_since_the_checks_lengthens_what_is_left(
+    node: Node, version: Version, member: User
+) -> None:
+    """3 min were left at 0 of 24 rounds, of which the first had taken 2 min 20 s."""
+    (block,) = queued(version, member, 4.0)
+    lease = claim(node, block)
+    for arm in range(2):
+        post(node, lease, make_check(arm))
+    begun_at, checked_at = (timezone.now() - timedelta(seconds=ago) for ago in (160, 140))
+    first, last = Report.objects.filter(attempt__block=block).order_by("pk")
+    for report, received_at in ((first, begun_at), (last, checked_at)):
+        Report.objects.filter(pk=report.pk).update(received_at=received_at)
+    # until the 15 minutes that the block may take are over
+    assert minutes_of(block) == (0.0, 12.3)
 
 
 def test_another_node_of_the_machine_has_its_turns_too(

@@ -48,6 +48,19 @@ def test_before_two_rounds_checks_and_traces_tell_how_long_a_launch_takes_here()
     assert seconds_left([replace(slow, limit_s=150.0)]) == 100.0
 
 
+def test_a_first_round_that_takes_long_lengthens_those_behind_it() -> None:
+    """3 min were left at 0 of 24 rounds, of which the first had taken 2 min 20 s."""
+    standing = ahead(begun_s=160.0, since_s=140.0, ends=[8, 24], least=8)
+    assert seconds_left([standing]) == 15 * 140.0
+    # seven further rounds are the least, and no more begin past what was promised, or the limit
+    assert seconds_left([replace(standing, promised_s=120.0)]) == 7 * 140.0
+    assert seconds_left([replace(standing, promised_s=120.0, limit_s=600.0)]) == 440.0
+    assert seconds_left([replace(standing, promised_s=120.0, rounds=1, after_s=60.0)]) == 6 * 140.0 + 60.0
+    # as planned as long as it takes no longer than a round, and where nobody planned how long that is
+    assert seconds_left([ahead(begun_s=24.0, since_s=4.0)]) == 36.0
+    assert seconds_left([ahead(begun_s=24.0, since_s=24.0, once_s=0.0, round_s=0.0)]) == 36.0
+
+
 def test_the_least_rounds_are_measured_past_what_was_promised_until_the_limit() -> None:
     late = ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0), promised_s=120.0, ends=[8, 24], least=8)
     assert seconds_left([late]) == 150.0
