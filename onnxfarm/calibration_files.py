@@ -14,7 +14,10 @@ CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or 
 
 
 def list_sets(folder: Path) -> list[list[Path]]:
-    """The inputs of every set of test data in the folder, or of the one set that it is. Raises Usage without any."""
+    """Lists the input files of every set of test data in the folder, or of the one set that the folder itself is.
+
+    Raises Usage where a set has none.
+    """
     numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _SET.fullmatch(path.name))]
     sets = [_inputs(path) for _, path in sorted(numbered)] if numbered else [_inputs(folder)]
     if not all(sets):
@@ -22,8 +25,8 @@ def list_sets(folder: Path) -> list[list[Path]]:
     return sets
 
 
-def names_and_files(path: Path) -> list[tuple[str, Path]]:
-    """The files with the names under which they are uploaded."""
+def list_named_files(path: Path) -> list[tuple[str, Path]]:
+    """Lists (name, path) of a file, or of each file in a folder of test data; `name` is that of its upload."""
     if not path.is_dir():
         return [(path.name, path)]
     return [
@@ -31,8 +34,8 @@ def names_and_files(path: Path) -> list[tuple[str, Path]]:
     ]
 
 
-def warn_of_few_samples(samples: int) -> str:
-    """What is to be said of so many samples; empty when they are enough."""
+def make_sample_warning(samples: int) -> str:
+    """Makes the sentence that warns of few calibration samples; empty when they are enough."""
     if samples < FEW:
         return f"Warning: {samples} calibration samples are few: take at least {FEW}, better {ENOUGH}."
     return "" if samples >= ENOUGH else f"{samples} calibration samples: {ENOUGH} or more give steadier ranges."

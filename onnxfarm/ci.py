@@ -50,7 +50,11 @@ class CancelledError(BaseException):
 
 
 def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
-    """The exit code of the gate, whatever became of its answer's comment. `words`: UNCHANGED or none."""
+    """Runs the gate of a pipeline and publishes its answer; returns the gate's exit code, published or not.
+
+    `kind` is "github" or "gitlab", and `environment` what the pipeline sets. With UNCHANGED in `words` nothing is
+    measured: it returns PASSED, once it has published why there is nothing to measure, or else FAILED.
+    """
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
     if UNCHANGED in words:
@@ -78,7 +82,7 @@ def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]
         elif answer.code not in CANCELLED:
             _comment(forge, _mark(model, environment), answer)
     with _passing_refusals():
-        forge.publish(answer, model)
+        forge.publish_answer(answer, model)
 
 
 @contextlib.contextmanager
@@ -113,7 +117,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         )
     with tempfile.TemporaryDirectory(prefix="onnxfarm-ci-") as folder:
         comment = Path(folder) / "comment.md"
-        before, after = forge.quiet()
+        before, after = forge.make_fences()
         command = [sys.executable, "-m", "onnxfarm.main", "gate", *words, f"--comment={comment}"]
         line = ""
         print(before, flush=True)
@@ -137,7 +141,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
             finally:
                 print(after, flush=True)
         text = redact_tokens(comment.read_text(), environment) if comment.exists() else ""
-    code = gate_process.exit_code(child.returncode, is_judged=bool(text))
+    code = gate_process.compute_exit_code(child.returncode, is_judged=bool(text))
     if text and code not in CANCELLED and not gate_process.is_broken(code):
         from farm.rules.changes.gate_comment import BESIDE
 
@@ -147,7 +151,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """In less time than a runner leaves."""
+    """Ends the gate within ENDING_S, less time than a runner leaves."""
     child.terminate()
     try:
         child.wait(ENDING_S)
@@ -156,7 +160,7 @@ def _end(child: "subprocess.Popen[str]") -> None:
 
 
 def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
-    """Where the gate wrote no comment; `line`, its last, says why."""
+    """Makes the answer of a gate that wrote no comment; `line`, the last that it printed, says why."""
     line = gate_process.explain_end(code, line)
     text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
@@ -209,7 +213,7 @@ def _prepare(model: str, against: str) -> None:
 
 
 def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """The commit whose model, of the same path, is compared with; empty where something else is compared."""
+    """Returns the commit whose model of the same path is compared with; empty where something else is compared."""
     against = environment.get("GATE_AGAINST") or f"{GIT}{_base(forge)}"
     is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
     if is_of_runtimes and not environment.get("GATE_AGAINST"):
@@ -247,7 +251,7 @@ def _has(commit: str, model: str) -> bool:
 
 
 def _explain_unmeasured(model: str, commit: str) -> str:
-    """Why there is nothing to measure; empty where there is, or nobody can tell."""
+    """Says why there is nothing to measure; empty where there is, or nobody can tell."""
     if not commit or _fetch(commit):
         return ""
     is_here, is_there = _has("HEAD", model), _has(commit, model)
@@ -299,14 +303,14 @@ def _git(*words: str) -> int:
 
 
 def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the gate is started with: of secrets a farm's token alone, which goes to that farm."""
+    """Returns the environment for the gate's process, without any token but that of the farm that measures."""
     kept = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
     farms = environment.get("GATE_SERVER_TOKEN")
     return {**kept, "ONNXFARM_TOKEN": farms} if farms else kept
 
 
 def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
-    """Text in which no token stands, whoever wrote it there: a farm's refusal is its own."""
+    """Replaces every token of the environment in a text by ***, as a farm's answer may hold anything."""
     tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
     for token in tokens:
         text = text.replace(token, "***")
@@ -315,9 +319,9 @@ def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
 
 def _comment(forge: Forge, mark: str, answer: Answer) -> None:
     """One comment a gate: the first answer writes it, later ones replace its text."""
-    path = next((path for path, body in forge.comments() if body.startswith(mark)), "")
+    path = next((path for path, body in forge.list_comments() if body.startswith(mark)), "")
     if path or answer.is_news:
-        forge.write(f"{mark}\n{answer.comment}", path)
+        forge.write_comment(f"{mark}\n{answer.comment}", path)
 
 
 def _mark(model: str, environment: Mapping[str, str]) -> str:

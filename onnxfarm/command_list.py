@@ -11,7 +11,10 @@ Command = Callable[..., None] | typer.Typer
 
 @dataclass(frozen=True)
 class Entry:
-    """`source`: the module below onnxfarm.commands, and its function, or `app` where it is a typer app of its own."""
+    """A command. `line` is its help in the list of commands.
+
+    `source` is MODULE:NAME, a module below onnxfarm.commands and its function, or `app` for a typer app of its own.
+    """
 
     line: str
     source: str

@@ -18,7 +18,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
-    """Raises Infrastructure where the disk of the folder is full, or has less room than is known to be needed."""
+    """Raises Infrastructure where the folder's disk has less room than is needed, or becomes full inside the `with`.
+
+    `way_out` ends the sentence of the error.
+    """
     if shutil.disk_usage(folder).free < needed_bytes:
         raise Infrastructure(_sentence(folder, needed_bytes, way_out))
     try:

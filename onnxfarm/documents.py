@@ -8,18 +8,18 @@ from pathlib import Path
 from farm.contract.texts import replace_control_characters
 from onnxfarm.problems import Usage
 
-LARGEST_FILE_BYTES = 256 * 1024 * 1024
+MAX_FILE_BYTES = 256 * 1024 * 1024
 # The rules take samples in any unit of time; these are far outside all of them.
-SMALLEST_SAMPLE = 1e-100
-LARGEST_SAMPLE = 1e100
-LONGEST_SHOWN = 40
+MIN_SAMPLE = 1e-100
+MAX_SAMPLE = 1e100
+MAX_SHOWN_CHARACTERS = 40
 
 
 def read_text(path: Path) -> str:
-    """The file's text; Usage when it is missing, unreadable, too large or not UTF-8."""
+    """Reads a file's text. Raises Usage when it is missing, unreadable, too large or not UTF-8."""
     try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise Usage(f"{path} is larger than {LARGEST_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise Usage(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
         return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
         raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, object]:
-    """The JSON object in a file; Usage when it holds anything else."""
+    """Reads the JSON object in a file. Raises Usage when it holds anything else."""
     text = read_text(path)
     try:
         document = json.loads(replace_control_characters(text.encode()))
@@ -41,14 +41,17 @@ def read_object(path: Path) -> Mapping[str, object]:
 
 
 def parse_samples(values: object, *, where: str) -> list[float]:
-    """A list of positive numbers; Usage names the first that is not one."""
+    """Checks a list of positive numbers, and returns them as floats. Raises Usage that names the first that is none.
+
+    `where` names the list in errors.
+    """
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shown(values)} where a list of samples is needed.")
     return [_sample(value, place, where=where) for place, value in enumerate(values)]
 
 
 def dump_json_line(value: object) -> str:
-    """One line of JSON; a number that JSON cannot hold, which a given file may have had, becomes null."""
+    """Writes a value as one line of JSON; a number that JSON cannot hold, such as infinity, becomes null."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 
 
@@ -61,11 +64,11 @@ def _finite(value: object) -> object:
 
 
 def _sample(value: object, place: int, *, where: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and SMALLEST_SAMPLE <= value <= LARGEST_SAMPLE:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and MIN_SAMPLE <= value <= MAX_SAMPLE:
         return float(value)
     raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
 
 
 def _shown(value: object) -> str:
     text = "missing (null)" if value is None else json.dumps(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"

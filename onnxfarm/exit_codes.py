@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
-    """Raise GateFailed unless the cells ended as exit code 0 promises; with `strict`, refused ones count too."""
+    """Raises GateFailed unless every planned cell is done; with `strict`, also where a cell was refused."""
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = [cell for cell in document.cells if cell.twin_of is None]
     # an A/A copy is no cell of its own: where it does not end well, its cell has not
@@ -36,7 +36,10 @@ def judge_cells(document: Document, *, strict: bool) -> None:
 
 
 def judge_cells_here(document: Document, *, strict: bool) -> None:
-    """The same of cells measured on this machine; raise Infrastructure where it could install no runtime at all."""
+    """Judges cells measured on this machine as `judge_cells` does.
+
+    Raises GateFailed, and Infrastructure where this machine could install no runtime at all.
+    """
     codes = {cell.reason.code if cell.reason else None for cell in document.cells if cell.status != CellStatus.DONE}
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
@@ -47,7 +50,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
 
 
 def judge_plan(plan: "Plan") -> None:
-    """Raises Usage where a farm would not take it, and GateFailed where nothing of it can be measured."""
+    """Raises Usage where a farm would not take the plan, and GateFailed where nothing of it can be measured."""
     if plan.problem:
         raise Usage(plan.problem)
     if not plan.blocks:
@@ -55,7 +58,7 @@ def judge_plan(plan: "Plan") -> None:
 
 
 def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:
-    """The same of a farm's run that has ended; raise GateFailed where somebody cancelled it before its end."""
+    """Judges the cells of a farm's run that has ended. Raises GateFailed, also where somebody cancelled the run."""
     judge_cells(document, strict=strict)
     if run.outcome == "cancelled":
         raise GateFailed(f"Run {run.id} was cancelled before its end.")

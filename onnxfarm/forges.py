@@ -42,7 +42,10 @@ class Api:
     headers: Mapping[str, str]
 
     def ask(self, method: str, path: str, content: object = None) -> Any:
-        """The answer. Raises RefusedError, whose text has no header and nothing of what was sent."""
+        """Sends a request, and returns the answer's JSON. `content` is its body, as plain values.
+
+        Raises RefusedError, whose text has no header and nothing of what was sent.
+        """
         body = None if content is None else json.dumps(content).encode()
         headers = {**self.headers, "Content-Type": "application/json", "User-Agent": "onnxfarm"}
         request = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers, method=method)
@@ -54,8 +57,8 @@ class Api:
         except (OSError, ValueError, HTTPException) as problem:
             raise RefusedError(0, f"{method} {path} was not answered ({type(problem).__name__})") from None
 
-    def pages(self, path: str) -> Iterator[Mapping[str, Any]]:
-        """Every entry of a list."""
+    def list_entries(self, path: str) -> Iterator[Mapping[str, Any]]:
+        """Yields every entry of a list, page by page. Raises RefusedError."""
         for page in range(1, MAX_PAGES + 1):
             entries = self.ask("GET", f"{path}?per_page={PER_PAGE}&page={page}")
             yield from entries
@@ -65,8 +68,10 @@ class Api:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a gate came to: its exit code, in a line, and as a comment. `is_news`: worth a new one.
-    `is_open`: passed, and somebody should look all the same."""
+    """What a gate came to: its exit code, in a line, and as a comment. `is_news`: a new comment is written for it.
+
+    `is_open`: it passed, and somebody should look all the same.
+    """
 
     code: int
     line: str
@@ -82,8 +87,11 @@ class Answer:
 
 
 class Forge(Protocol):
-    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for; `tip`: the
-    newest commit of a pull request itself, which its merge has as second parent; each empty where there is none."""
+    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for.
+
+    `tip`: the newest commit of a pull request itself, which its merge has as second parent. Each is empty where there
+    is none.
+    """
 
     base: str
     branch: str
@@ -92,17 +100,17 @@ class Forge(Protocol):
     # why nothing can be commented on here; empty where something can
     mute: str
 
-    def quiet(self) -> tuple[str, str]:
-        """Lines around what a program prints, between which nothing in it commands the pipeline."""
+    def make_fences(self) -> tuple[str, str]:
+        """Makes two lines to print around a program's output, between which nothing in it commands the pipeline."""
 
-    def comments(self) -> Iterator[tuple[str, str]]:
-        """Path and text of every comment that this pipeline itself wrote. Of one that is mute nobody asks."""
+    def list_comments(self) -> Iterator[tuple[str, str]]:
+        """Yields (path, text) of every comment that this pipeline itself wrote; not called where `mute` is set."""
 
-    def write(self, body: str, path: str) -> None:
-        """Write a comment, or another text for the one of that path. Raises RefusedError."""
+    def write_comment(self, body: str, path: str) -> None:
+        """Writes a new comment, or another text for the one of `path` where that is not empty. Raises RefusedError."""
 
-    def publish(self, answer: Answer, model: str) -> None:
-        """Whatever else says the answer here. Raises RefusedError."""
+    def publish_answer(self, answer: Answer, model: str) -> None:
+        """Tells the answer in the forge's other ways: a line, outputs of the step, a check. Raises RefusedError."""
 
 
 class GitHub:
@@ -124,20 +132,20 @@ class GitHub:
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         self._api = Api(environment.get("GITHUB_API_URL", "https://api.github.com"), headers)
 
-    def quiet(self) -> tuple[str, str]:
+    def make_fences(self) -> tuple[str, str]:
         word = secrets.token_hex(16)
         return f"::stop-commands::{word}", f"::{word}::"
 
-    def comments(self) -> Iterator[tuple[str, str]]:
-        for comment in self._api.pages(f"{self._issue}/comments"):
+    def list_comments(self) -> Iterator[tuple[str, str]]:
+        for comment in self._api.list_entries(f"{self._issue}/comments"):
             # a person may have written the same mark, and could change what is written there
             if (comment.get("user") or {}).get("type") == "Bot":
                 yield f"{self._repository}/issues/comments/{comment['id']}", comment.get("body") or ""
 
-    def write(self, body: str, path: str) -> None:
+    def write_comment(self, body: str, path: str) -> None:
         self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
 
-    def publish(self, answer: Answer, model: str) -> None:
+    def publish_answer(self, answer: Answer, model: str) -> None:
         if self._output:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
@@ -168,19 +176,19 @@ class GitLab:
         self.mute = "" if self._notes else f"No note was written: {missing}."
         self._api = Api(environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4"), {"PRIVATE-TOKEN": token})
 
-    def quiet(self) -> tuple[str, str]:
+    def make_fences(self) -> tuple[str, str]:
         return "", ""
 
-    def comments(self) -> Iterator[tuple[str, str]]:
+    def list_comments(self) -> Iterator[tuple[str, str]]:
         own = self._api.ask("GET", "/user")["id"]
-        for note in self._api.pages(self._notes):
+        for note in self._api.list_entries(self._notes):
             if note["author"]["id"] == own:
                 yield f"{self._notes}/{note['id']}", note["body"]
 
-    def write(self, body: str, path: str) -> None:
+    def write_comment(self, body: str, path: str) -> None:
         self._api.ask("PUT" if path else "POST", path or self._notes, {"body": body})
 
-    def publish(self, answer: Answer, model: str) -> None:
+    def publish_answer(self, answer: Answer, model: str) -> None:
         print(f"{model}: {answer.line}", flush=True)
 
 

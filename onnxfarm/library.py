@@ -84,7 +84,7 @@ def compare(  # noqa: PLR0913  what the command takes
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
-    """The results of a run, by its number on a farm, or in a file that `bench --json` or `results --json` wrote.
+    """Reads the results of a run, by its number on a farm, or in a file of `bench --json` or `results --json`.
 
     `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`.
     """

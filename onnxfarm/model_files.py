@@ -11,9 +11,9 @@ from farm.rules.runtimes.genai import CONFIG
 from onnxfarm.problems import Usage
 
 # a folder with more files than this is not searched
-MOST_SIBLINGS = 500
+MAX_SIBLINGS = 500
 # and of a folder that stands for a model, no more are taken
-MOST_FILES = 64
+MAX_FILES = 64
 # what holds no external data
 _NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 # what exporters leave beside a model for people
@@ -24,7 +24,7 @@ FOLDERS_TOO = "--calibration"
 
 
 def list_model_files(model: Path) -> list[Path]:
-    """The model and the files beside it that it names; a .zip stands for itself, a folder for all that is in it.
+    """Lists the model and the files beside it that it names; a .zip alone, or all that is in a folder.
 
     Raises Usage for anything else.
     """
@@ -40,21 +40,21 @@ def list_model_files(model: Path) -> list[Path]:
 
 
 def _of_folder(folder: Path) -> list[Path]:
-    """A folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
+    """Lists the files of a folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     models = [path for path in files if path.suffix.lower() == ".onnx"]
     if not (folder / CONFIG).is_file():
         raise Usage(f"{folder} is a folder without {CONFIG}: give an .onnx, or a folder that onnxruntime-genai reads.")
     if len(models) != 1:
         raise Usage(f"{folder} holds {len(models)} .onnx files: only a decoder in one .onnx is generated with yet.")
-    if len(files) > MOST_FILES:
-        raise Usage(f"{folder} holds {len(files)} files, where {MOST_FILES} are taken: leave others out.")
+    if len(files) > MAX_FILES:
+        raise Usage(f"{folder} holds {len(files)} files, where {MAX_FILES} are taken: leave others out.")
     others = [path for path in files if path != models[0] and path.suffix.lower() not in _LEFT_OUT]
     return [models[0], *others]
 
 
-def folder_name(model: Path) -> str:
-    """What a folder is called, as far as a model may be; empty for a file that has a name of its own.
+def derive_model_name(model: Path) -> str:
+    """Makes a model's name out of its folder's; empty for a file that has a name of its own.
 
     Exporters call every model `model.onnx`, in a folder that says which, with another called `onnx` between or none.
     """
@@ -66,7 +66,7 @@ def folder_name(model: Path) -> str:
 
 
 def find_program(source: Path) -> Path:
-    """The framework's program at this path. Raises Usage for anything else."""
+    """Returns the path if it is a framework's program. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
             f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
@@ -75,7 +75,7 @@ def find_program(source: Path) -> Path:
 
 
 def check_files_exist(given: Mapping[str, Path | None]) -> None:
-    """Raises Usage for a file beside the model that is not there; `given`: by the option that names it."""
+    """Raises Usage for a file that is not there or is a folder; `given`: paths by the option that names them."""
     for option, path in given.items():
         if path is not None and not path.exists():
             raise Usage(f"{option} {path} is not a file: give the path of an .npz.")
@@ -84,15 +84,18 @@ def check_files_exist(given: Mapping[str, Path | None]) -> None:
 
 
 def _named_siblings(model: Path) -> list[Path]:
-    """Files in the model's folder whose names stand in it, as the locations of external data do."""
+    """Lists the files in the model's folder whose names stand in it, as the locations of external data do."""
     siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
     return [model.parent / name for name in list_external_data(model, siblings)]
 
 
 def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
-    """Those of its siblings' names that stand in the model, as the locations of external data do; none of too many."""
+    """Lists those names of `siblings` that stand in the model, as the locations of external data do.
+
+    More than MAX_SIBLINGS are not searched.
+    """
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
-    if not names or len(names) > MOST_SIBLINGS or model.stat().st_size == 0:
+    if not names or len(names) > MAX_SIBLINGS or model.stat().st_size == 0:
         return []
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return [name for name in names if _names(content, os.fsencode(name))]

@@ -102,7 +102,7 @@ class Commands(typer.Typer):
 
 @contextmanager
 def require_extra(extra: str) -> Iterator[None]:
-    """Names the extra to install when a module that the client alone does not carry is missing."""
+    """Raises Infrastructure that names the extra to install where a module is missing inside the `with`."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -112,7 +112,7 @@ def require_extra(extra: str) -> Iterator[None]:
 
 
 def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
-    """How this release, whose `code` lies there, is installed with an extra, in words: onnxfarm is on no index."""
+    """Says how this release is installed with an extra, as onnxfarm is on no index. `code`: where the release lies."""
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
     link = _link()
@@ -124,7 +124,7 @@ def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> st
 
 
 def _link() -> str:
-    """Where this release was installed from, as pip and uv note it (PEP 610): a wheel or a checkout. Else empty."""
+    """Returns the address of the wheel or checkout that was installed, as pip and uv note it (PEP 610); else empty."""
     try:
         noted = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -72,7 +72,7 @@ class OnnxGate:
             )
             answer = comment.read_text() if comment.exists() else ""
             found = json.loads(document.read_text()) if document.exists() else {}
-        code = gate_process.exit_code(done.returncode, is_judged=bool(answer))
+        code = gate_process.compute_exit_code(done.returncode, is_judged=bool(answer))
         if not answer or gate_process.is_broken(code):
             answer = gate_process.explain_end(code, done.stderr.strip().rpartition("\n")[2])
         self._report(answer, done.stderr, found)

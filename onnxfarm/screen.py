@@ -52,8 +52,8 @@ from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns
 NAMED_OPERATORS = 3
 # of all comparisons, so many that have a verdict of their own
 CALLED_OPERATORS = 12
-NAMED_INPUTS = NAMED_CELLS = MOST_WAYS = 8
-MOST_COMPARISONS = 40
+NAMED_INPUTS = NAMED_CELLS = MAX_WAYS = 8
+MAX_COMPARISONS = 40
 MAX_DIFFERENCES = 10
 NARROW = 100
 # of a wider terminal, what the columns of figures take, and that of the other call
@@ -77,7 +77,7 @@ COLUMNS = tuple(
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a document for people; numbers end where their interval starts, what was refused has no row."""
+    """Prints a bench document for people. `address`: of the run's page, the last line; empty: none."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
@@ -228,11 +228,11 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
         more = len(cell.inputs) - NAMED_INPUTS
         if said:
             ways.setdefault(said + (f", {more} more" if more > 0 else ""), []).append(cell.id)
-    for said, ids in list(ways.items())[:MOST_WAYS]:
+    for said, ids in list(ways.items())[:MAX_WAYS]:
         who = f" of {', '.join(ids)}" if len(ways) > 1 else ""
         console.print(Text(f"inputs{who}: {said}", style="dim"), soft_wrap=True)
-    if len(ways) > MOST_WAYS:
-        console.print(Text(f"{len(ways) - MOST_WAYS} more sizes: onnxfarm results --json", style="dim"))
+    if len(ways) > MAX_WAYS:
+        console.print(Text(f"{len(ways) - MAX_WAYS} more sizes: onnxfarm results --json", style="dim"))
 
 
 def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
@@ -295,7 +295,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     }
     told = {head: of for head, of in beside.items() if any(map(of, ordered))}
     table = _table("compared", "decoding" if "prefill" in told else "verdict")
-    lines = [line_of(comparison, cells) for comparison in ordered[:MOST_COMPARISONS]]
+    lines = [line_of(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
@@ -319,8 +319,8 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
     notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.untimed(comparison))
-    if len(ordered) > MOST_COMPARISONS:
-        notes.append(f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json")
+    if len(ordered) > MAX_COMPARISONS:
+        notes.append(f"{len(ordered) - MAX_COMPARISONS} more: onnxfarm results --json")
     table.caption = "; ".join(notes) or None
     return table
 

@@ -36,8 +36,8 @@ Judging = str | OwnJudge
 
 
 @dataclass(frozen=True)
-class Given:
-    """Of a gate: what is measured, and until when: `deadline` is of `time.monotonic`, None: no hurry."""
+class GateRequest:
+    """What a gate measures, and until when: `deadline` is of `time.monotonic`, None: it may take any time."""
 
     subject: Subject
     deadline: float | None

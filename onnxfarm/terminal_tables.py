@@ -16,7 +16,10 @@ FOLDED, GAP = 24, 2
 
 
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
-    """What columns under these heads say that have one value in all rows, and the table without them."""
+    """Takes columns out of a table whose cells all say the same. Returns what they say, and the table without them.
+
+    Only columns under `heads` are taken out.
+    """
     texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
     # wrong outputs are marked in every row
     same = {
@@ -29,8 +32,11 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
 
 
 def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
-    """The table in parts that are no wider than the terminal: what finds no place beside the first column of figures
-    and those under the heads of `kept` stands in a part of its own, behind the first column again."""
+    """Splits a table into parts that are no wider than the terminal.
+
+    The first part has the columns up to the first figures, and those under the heads of `kept`. Columns that find no
+    place in it stand in further parts, each behind the first column again.
+    """
     first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
     below = [column for column in table.columns[first + 1 :] if column.header not in kept]
     parts = [[column for column in table.columns if column not in below]]

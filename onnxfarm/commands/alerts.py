@@ -32,7 +32,7 @@ def list_alerts(
     if which not in LISTS:
         raise Usage(f"--list {which!r} is not one of {', '.join(LISTS)}.")
     with Client(find_account(server)) as client:
-        found = client.rows(operations.ALERTS, params={"list": which})
+        found = client.list_rows(operations.ALERTS, params={"list": which})
 
     def cells(alert: AlertOut) -> tuple[str, ...]:
         return str(alert.id), _state(alert), alert.release, alert.model, alert.node, alert.sentence

@@ -11,7 +11,7 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_axes, with_settings
+from onnxfarm.commands.bench_options import add_axis_options, apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prompts_alone
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here import release_index
@@ -53,7 +53,7 @@ class Extras(NamedTuple):
     rounds: int | None = None
 
 
-@with_axes
+@add_axis_options
 @exit_with_problem()
 def bench(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
@@ -100,7 +100,7 @@ def bench(  # noqa: PLR0913  every option of the command
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = read_matrix(matrix, given, packages=allow_package)
     settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
-    declared = with_settings(declared, inputs=parse_fills(input_), **settings)
+    declared = apply_settings(declared, inputs=parse_fills(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     judging = options.parse_judging(recipe, judge, evaluation)
@@ -128,13 +128,13 @@ def _measured(
         bench.template.timings_dir = extras.timings_dir
         bench.template.allowed = declared.allowed
         if extras.calibration is not None:
-            bench.calibrate(extras.calibration)
+            bench.set_calibration(extras.calibration)
         if extras.evaluation is not None:
-            bench.label(extras.evaluation, extras.recipe)
+            bench.set_evaluation(extras.evaluation, extras.recipe)
         # stopped by Ctrl-C, what was measured is kept
-        plan = bench.plan(bench.from_defaults(declared))
+        plan = bench.plan(bench.add_default_shapes(declared))
         if (rounds := extras.rounds) is not None:
-            plan = workbench.reshape_plan(plan, lambda block: workbench.with_rounds(block, rounds))
+            plan = workbench.reshape_plan(plan, lambda block: workbench.limit_rounds(block, rounds))
         document = bench.template.measure(plan)
         is_stopped = bench.template.is_cancelled()
     if extras.is_diverging and not is_stopped:

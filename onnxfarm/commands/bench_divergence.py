@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.matrices import matrix as matrices
 from farm.rules.presenting import parities
 from onnxfarm.commands import diverge
-from onnxfarm.here.divergence import Asked
+from onnxfarm.here.divergence import DivergenceRequest
 
 # each takes some thirty short processes
 MAX_PAIRS = 3
@@ -18,14 +18,15 @@ MAX_PAIRS = 3
 def add_divergent_nodes(
     document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console
 ) -> Document:
-    """The document with the first divergent node of each change between runtimes; at most MAX_PAIRS are looked into.
+    """Searches the first divergent node of each change of outputs between runtimes, and adds it to the document.
 
-    Raises Usage and Infrastructure as `diverge` does.
+    At most MAX_PAIRS changes are searched, by processes on this machine. Raises Usage and Infrastructure as `diverge`
+    does.
     """
     named: dict[tuple[str, str], EngineParity] = {}
     for old, new, pair in parities.runtime_changes(document)[:MAX_PAIRS]:
         if pair.command:
-            found = diverge.run(
+            found = diverge.search_first_divergence(
                 _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console
             )
             node = found.found.node if found.found is not None else ""
@@ -37,10 +38,10 @@ def add_divergent_nodes(
     return document.model_copy(update={"cells": cells})
 
 
-def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> Asked:
+def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> DivergenceRequest:
     threads = str(new.threads)
     # seeded inputs are those of the cells: the same seed, batch and shapes
-    return Asked(
+    return DivergenceRequest(
         model=model,
         candidate=matrices.from_options(
             None, runtime=str(new.runtime), provider=new.provider, precision=new.precision, threads=threads

@@ -22,8 +22,8 @@ from onnxfarm.problems import Usage
 PLACE = "axes"
 
 
-def with_axes(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for each axis in the place of its parameter `axes`, which gets their texts by name."""
+def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorates a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
     own = [axis for axis in OWN_AXES if axis.help]
 
     @functools.wraps(command)
@@ -50,7 +50,7 @@ def _signature(command: Callable[..., None], own: Sequence[MatrixAxis]) -> inspe
 
 
 def parse_ort_option(text: str) -> Runtime:
-    """The runtime that --ort names. Raises Usage."""
+    """Parses the runtime that --ort names. Raises Usage."""
     try:
         return parse_runtime(text)
     except RuntimeProblem as problem:
@@ -60,9 +60,10 @@ def parse_ort_option(text: str) -> Runtime:
 def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
-    """The matrix of a file, of - (stdin) or of JSON text, with the axes of the options put over it. Raises Usage.
+    """Reads the matrix of a file, of - (stdin) or of JSON text (`text`), and puts the axes of the options over it.
 
-    `packages`: names beyond the known distributions that its runtimes may have.
+    `packages`: names beyond the known distributions that its runtimes may have. Raises Usage for a matrix that cannot
+    be read.
     """
     try:
         allowed = read_names(",".join(packages or ()))
@@ -72,9 +73,14 @@ def read_matrix(
         raise Usage(str(problem)) from problem
 
 
-def read_runtimeless_matrix(text: str | None, axes: Mapping[str, object], *, asker: str, by: str) -> matrices.Matrix:
-    """The matrix as `matrix_of` reads it, for a command that sets the runtimes itself. Raises Usage where it has some,
-    or where nothing of it could be compared. `asker`, `by`: who sets them, with which options."""
+def read_matrix_without_runtimes(
+    text: str | None, axes: Mapping[str, object], *, asker: str, by: str
+) -> matrices.Matrix:
+    """Reads a matrix as `read_matrix` does, for a command that sets the runtimes itself.
+
+    `asker` and `by` name that command and its options in the error. Raises Usage where the matrix has runtimes, or
+    where nothing of it could be compared.
+    """
     declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
         raise Usage(f"{asker} sets the runtimes by {by}: leave `runtime` out of the matrix.")
@@ -83,10 +89,13 @@ def read_runtimeless_matrix(text: str | None, axes: Mapping[str, object], *, ask
     return declared
 
 
-def with_settings(
+def apply_settings(
     declared: matrices.Matrix, *, inputs: Mapping[str, str] | None = None, **settings: object
 ) -> matrices.Matrix:
-    """The matrix with these settings, those that are None left as they are. Raises Usage."""
+    """Returns the matrix with these settings in place of its own; one that is None is left as it is.
+
+    `inputs` are added to the matrix's own, by name. Raises Usage for a setting that cannot be read.
+    """
     given = {name: value for name, value in settings.items() if value is not None}
     if inputs:
         # one at a time: those that the matrix says of other inputs stay
@@ -98,7 +107,7 @@ def with_settings(
 
 
 def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
-    """The outputs of --tolerance NAME=ATOL[,RTOL], for a matrix to read. Raises Usage."""
+    """Parses --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
     if not given:
         return None
     found: dict[str, dict[str, str]] = {}

@@ -21,7 +21,7 @@ from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.searches import sought
 from onnxfarm.commands import options
-from onnxfarm.commands.bench_options import read_runtimeless_matrix
+from onnxfarm.commands.bench_options import read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import resolve_runtimes
@@ -88,7 +88,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     )
     metrics = sought.names_of_metrics(kind)
     axes = {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
-    declared = read_runtimeless_matrix(
+    declared = read_matrix_without_runtimes(
         matrix,
         {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget}
         | {"memory-limit-mb": memory_limit_mb},

@@ -9,7 +9,7 @@ from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
-from onnxfarm.remote.runs import run_status
+from onnxfarm.remote.runs import format_status
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")]
 
@@ -18,7 +18,7 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's numbe
 def cancel(run: RunArgument, server: ServerOption = None) -> None:
     """Stop a run; the rounds that were measured stay."""
     answer = ask_farm(server, operations.CANCEL_RUN, run=run).shape
-    print(f"Run {run}: {run_status(answer)}.", file=sys.stderr)
+    print(f"Run {run}: {format_status(answer)}.", file=sys.stderr)
 
 
 @exit_with_problem()
@@ -33,4 +33,4 @@ def more(
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
     asked = {"rounds": rounds} | ({"blocks": block} if block else {})
     answer = ask_farm(server, operations.MORE_ROUNDS, json=asked, run=run).shape
-    print(f"Run {run}: {run_status(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)
+    print(f"Run {run}: {format_status(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -59,7 +59,10 @@ def changepoints(
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
-    """The series of a CSV text, and the time of each row where the file has one. Raises Usage for anything else."""
+    """Parses CSV text. Returns the series of its columns, and the times of its rows, empty where it has none.
+
+    `where` names the file in errors. Raises Usage for text that is no CSV of numbers in time order.
+    """
     if text.lstrip()[:1] in ("{", "["):
         raise Usage(f"{where} holds JSON: level shifts are found in CSV, rows of time,value in time order.")
     try:

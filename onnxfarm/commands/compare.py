@@ -18,7 +18,7 @@ from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.compare_models import Wanted, measure_both
+from onnxfarm.commands.compare_models import ComparisonSettings, measure_both
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import parse_samples, read_object
@@ -39,7 +39,7 @@ MAX_CONFOUNDERS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bench:
-    """What a comparison needs of a bench document. `silent` cells were not measured: (cell, why)."""
+    """What a comparison needs of a bench document. `done`: measured cells; `silent`: others, as (cell, why not)."""
 
     machine: Mapping[str, object]
     done: list[Cell]
@@ -83,12 +83,12 @@ def compare(  # noqa: PLR0913  every option of the command
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
     judging = options.parse_judging(recipe, judge, evaluation)
-    wanted = Wanted(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
+    settings = ComparisonSettings(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
     are_files = {path.suffix.lower() == ".json" for path in (old, new)}
     if len(are_files) > 1:
         raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
     if are_files == {True}:
-        if wanted.is_anything or pre:
+        if settings.is_measuring or pre:
             raise Usage(
                 "Two files of `bench` are shown as they are: leave out the options that measure, or give models."
             )
@@ -100,7 +100,7 @@ def compare(  # noqa: PLR0913  every option of the command
         )
     axes["runtime"] = resolve_runtimes(ort, home=home or default_home(), with_prereleases=pre)
     console = make_console(stderr=as_json)
-    document = measure_both(old, new, wanted, console=make_console(stderr=True))
+    document = measure_both(old, new, settings, console=make_console(stderr=True))
     show(document, console=console)
     if as_json:
         write_document(document, STDOUT)
@@ -133,7 +133,7 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
 
 
 def read_bench(path: Path) -> Bench:
-    """A bench document's machine and cells. Raises Usage when it is another file or its cells are none."""
+    """Reads the machine and the cells of a bench document. Raises Usage when it is another or an incomplete file."""
     document = read_object(path)
     if document.get("schema") != BENCH_SCHEMA:
         raise Usage(

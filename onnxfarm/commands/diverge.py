@@ -16,7 +16,7 @@ from onnxfarm.outputs import make_console, make_folder, make_table, print_lines,
 from onnxfarm.problems import GateFailed, exit_with_problem, require_extra
 
 if TYPE_CHECKING:
-    from onnxfarm.here.divergence import Asked
+    from onnxfarm.here.divergence import DivergenceRequest
 
 AgainstOption = Annotated[
     str | None, typer.Option(help="Another runtime as the reference.", show_default="the CPU without optimisations")
@@ -56,9 +56,9 @@ def diverge(  # noqa: PLR0913  every option of the command
     be used; 3: a runtime could not be installed or run.
     """
     with require_extra("node"):
-        from onnxfarm.here.divergence import Asked
+        from onnxfarm.here.divergence import DivergenceRequest
     axes = {"runtime": ort, "provider": provider, "optimization": level, "precision": precision}
-    asked = Asked(
+    asked = DivergenceRequest(
         model=model,
         candidate=read_matrix(None, {**axes, "threads": str(threads)}),
         against=read_matrix(None, {"runtime": against, "threads": str(threads)}) if against is not None else None,
@@ -70,7 +70,7 @@ def diverge(  # noqa: PLR0913  every option of the command
         tolerances=(atol, rtol),
     )
     console = make_console(stderr=True)
-    document = run(asked, home=home or default_home(), out=out, console=console)
+    document = search_first_divergence(asked, home=home or default_home(), out=out, console=console)
     if json_file is not None:
         write_text(document.to_json() + "\n", json_file)
     _show(document, out=out, console=console)
@@ -78,8 +78,13 @@ def diverge(  # noqa: PLR0913  every option of the command
         raise GateFailed(f"The output {document.output.name} differs from {document.reference} (--strict).")
 
 
-def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
-    """Looks for it, in a folder below `home`. Raises Usage, Infrastructure."""
+def search_first_divergence(
+    asked: "DivergenceRequest", *, home: Path, out: Path | None, console: Console
+) -> DivergenceDocument:
+    """Searches the first divergent tensor on this machine, and writes the part of the model that shows it to `out`.
+
+    It works in a scratch folder below `home`, which is deleted. Raises Usage and Infrastructure.
+    """
     from onnxfarm.here import bench, divergence
     from onnxfarm.here.workbench import make_scratch_folder
 

@@ -23,15 +23,18 @@ CHECK_S = 60.0
 
 
 class Need(NamedTuple):
-    """`problem` says what is wrong, and nothing where all is well; `added`: how it is mended, in words."""
+    """Something to check. `problem` returns what is wrong, empty if nothing is; `added` is the command to mend it."""
 
     what: str
     problem: Callable[[], str]
     added: str
 
 
-def needs() -> dict[str, list[Need]]:
-    """By part. What the server and the tests look for themselves is asked of them, each in a process of its own."""
+def list_needs() -> dict[str, list[Need]]:
+    """Lists what each part (node, server, tests) needs, by part; the tests only in a checkout.
+
+    What the server and the tests look for themselves is asked of them, each in a process of its own.
+    """
     chromium = "from tests.acceptance.browser.chromium import CHROMIUM as found; found or exit('none is on PATH')"
     npm = "import shutil; shutil.which('npm') or exit('npm is not on PATH')"
     parts = {
@@ -67,7 +70,7 @@ def doctor(
 
     Exit code 0: nothing is missing; 1: something is.
     """
-    parts = needs()
+    parts = list_needs()
     if part and part not in parts:
         raise Usage(choice_sentence("part", part, parts))
     console, missing = make_console(), 0
@@ -84,11 +87,11 @@ def doctor(
 
 
 def _packages(extra: str) -> Need:
-    return Need("packages", lambda: ", ".join(lacking(_requirements(extra))), install_command(extra))
+    return Need("packages", lambda: ", ".join(list_missing(_requirements(extra))), install_command(extra))
 
 
-def lacking(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """Those of which no version, or another one, is installed."""
+def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
+    """Yields a phrase for each requirement of which no version, or a wrong one, is installed."""
     for requirement in requirements:
         try:
             found = version(requirement.name)
@@ -100,7 +103,7 @@ def lacking(requirements: Iterable[Requirement]) -> Iterator[str]:
 
 
 def _requirements(extra: str) -> Iterator[Requirement]:
-    """What an extra brings on this machine, that of the extras that it brings too."""
+    """Yields what an extra of this release requires on this machine, and what the extras in it require."""
     checkout = ROOT / "pyproject.toml"
     if checkout.exists():
         named = map(Requirement, tomllib.loads(checkout.read_text())["project"]["optional-dependencies"][extra])
@@ -134,7 +137,7 @@ def _no_search() -> str:
 
 
 def _asked(code: str) -> str:
-    """The last line of what a piece of this release's code complains of; nothing where it does not."""
+    """Runs a piece of this release's code, and returns the last line of its complaint; empty where it ends well."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
         done = subprocess.run(

@@ -65,8 +65,8 @@ def evaluate(  # noqa: PLR0913  every option of the command
     place = home or default_home()
     with workbench.open_workbench(Subject(model), home=place, console=console) as bench:
         if calibration is not None:
-            bench.calibrate(calibration)
-        bench.label(data, judging)
+            bench.set_calibration(calibration)
+        bench.set_evaluation(data, judging)
         bench.template.execute = evaluate_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():

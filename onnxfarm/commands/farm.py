@@ -16,7 +16,7 @@ from rich.console import Console
 from farm.contract.api.people import InvitationOut, InvitedOut, RetentionOut, Role, TeamWithMembersOut, TokenOut
 from onnxfarm.commands.listing import format_minute, show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.here.home import check_server, exec_module, farm_home
+from onnxfarm.here.home import check_server_installed, exec_module, find_farm_home
 from onnxfarm.outputs import make_table, write_plain
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
@@ -70,8 +70,8 @@ def restore(
 
 
 def _run(what: str, file: Path, home: Path | None) -> None:
-    check_server()
-    exec_module(PROGRAM, what, str(file), "--home", str(farm_home(home)))
+    check_server_installed()
+    exec_module(PROGRAM, what, str(file), "--home", str(find_farm_home(home)))
 
 
 @app.command()

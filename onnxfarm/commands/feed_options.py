@@ -17,7 +17,7 @@ _SEVERAL = re.compile(r"[^=,]+=[^=,]*,[^=,]+=")
 _MAX_DIGITS = 12
 
 
-def with_feed(
+def apply_feed_options(
     declared: Mapping[str, object] | None,
     *,
     shape: Sequence[str] | None,
@@ -27,11 +27,11 @@ def with_feed(
     operators: bool = False,
     pre: bool = False,
 ) -> dict[str, object] | None:
-    """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
+    """Returns a matrix in plain values with what the options say put over it.
 
-    `scenario`, `memory_limit_mb`: those of the options of these names, in place of its own.
-    `operators`, `pre`: whether the option of that name was given; without it the matrix has the say. None stays None
-    where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
+    --shape, --scenario and --memory-limit-mb replace its own values, and --input those of the same inputs. `operators`
+    and `pre`: whether the option of that name was given; without it the matrix decides. `declared` None stands for the
+    farm's default matrix, and stays None where no option was given. Raises Usage for an option that cannot be read.
     """
     sizes, made = parse_sizes(shape), parse_fills(inputs)
     if (sizes, made, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
@@ -61,7 +61,7 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
 
 
 def parse_scenarios(given: str) -> list[str]:
-    """The scenarios of --scenario. Raises Usage."""
+    """Parses --scenario into texts, one a scenario. Raises Usage."""
     try:
         return [scenarios.normalise_text(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
@@ -69,7 +69,7 @@ def parse_scenarios(given: str) -> list[str]:
 
 
 def parse_memory_limits(given: str) -> list[int]:
-    """The limits of --memory-limit-mb, in MiB. Raises Usage."""
+    """Parses --memory-limit-mb into limits in MiB. Raises Usage."""
     try:
         return [read_memory_limit(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
@@ -77,7 +77,10 @@ def parse_memory_limits(given: str) -> list[int]:
 
 
 def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
-    """The dimensions of --shape NAME=SIZE. Raises Usage."""
+    """Parses --shape NAME=SIZE into a list of one mapping, sizes by dimension; None where none was given.
+
+    Raises Usage.
+    """
     if not given:
         return None
     sizes: dict[str, int] = {}
@@ -96,7 +99,7 @@ def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
 
 
 def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
-    """How inputs are made, of --input NAME=VALUE and NAME=LOW..HIGH, for a matrix to read. Raises Usage."""
+    """Parses --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
     if not given:
         return None
     found: dict[str, str] = {}

@@ -28,7 +28,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, change_interval, counted, latency, memory, plain
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_settings
+from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import resolve_runtimes
@@ -116,7 +116,7 @@ def find(  # noqa: PLR0913  every option of the command
     axes: dict[str, object] = {"runtime": resolve_runtimes(ort, home=place) if is_here else ort, "batch": batches}
     axes |= {"shapes": parse_sizes(shape)}
     beside = read_matrix(None, axes) if any(axes.values()) else Matrix()
-    beside = with_settings(beside, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
+    beside = apply_settings(beside, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
     budgets = {
         "max_p50_ms": _amount(max_p50, "--max-p50", _TIMES, "a time, such as 5ms"),
         "max_p99_ms": _amount(max_p99, "--max-p99", _TIMES, "a time, such as 8ms"),
@@ -140,7 +140,7 @@ def find(  # noqa: PLR0913  every option of the command
 
 @dataclass(frozen=True)
 class _Asked:
-    """What competes for what. `beside`: axes and settings that all of it has."""
+    """What competes, and for what. `beside`: axes and settings that all of it has."""
 
     over: str | None
     provider: str | None
@@ -172,7 +172,7 @@ def _find_on_farm(
     json_file: Path | None,
     console: Console,
 ) -> None:
-    """Raises Usage, Infrastructure, Stopped, and GateFailed where some hardware has no answer."""
+    """Runs the search on a farm, and shows its answers. Raises GateFailed where some hardware has none, and Stopped."""
     from onnxfarm.remote import find as remote
 
     if given.save is not None or not isinstance(given.judging, str):
@@ -191,7 +191,7 @@ def _find_on_farm(
     beside |= {"evaluation": given.evaluation, "calibration": given.calibration}
     bundle = Bundle(given.subject.model, beside, {"team": team, "recipe": given.judging})
     done = remote.find_settings(bundle, order, server=server, console=console)
-    founds = remote.answers_of(done)
+    founds = remote.parse_answers(done)
     if json_file is not None:
         documents = [found.model_dump(mode="json", by_alias=True) for found in founds]
         write_plain(documents[0] if len(documents) == 1 else documents, json_file)
@@ -204,7 +204,7 @@ def _find_on_farm(
 
 
 def _found(space: Matrix, question: "Question", given: _Given, *, console: Console) -> Found:
-    """Raises Usage, Infrastructure and Stopped."""
+    """Runs the race on this machine. Raises Usage, Infrastructure and Stopped."""
     from onnxfarm.here import find as race
     from onnxfarm.here import workbench
 
@@ -214,15 +214,15 @@ def _found(space: Matrix, question: "Question", given: _Given, *, console: Conso
         given.subject, home=given.home, console=console, is_late=lambda: bench.clock() > late_at
     ) as bench:
         if given.calibration is not None:
-            bench.calibrate(given.calibration)
+            bench.set_calibration(given.calibration)
         if given.evaluation is not None:
-            bench.label(given.evaluation, given.judging)
-        saving = None if folder is None else partial(bench.save, folder=folder)
+            bench.set_evaluation(given.evaluation, given.judging)
+        saving = None if folder is None else partial(bench.save_variant, folder=folder)
         return race.run_race(bench, space, replace(question, save=saving))
 
 
 def _write_and_show(found: Found, json_file: Path | None, *, console: Console) -> None:
-    """Writes and shows it. Raises Stopped, and GateFailed where there is no answer."""
+    """Writes and shows the document. Raises Stopped, and GateFailed where there is no answer."""
     if json_file is not None:
         write_text(found.to_json() + "\n", json_file)
     show(found, console=console)
@@ -265,7 +265,7 @@ def _over(asked: _Asked) -> Matrix:
         raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
     beside = asked.beside
     space = read_matrix(asked.over, {axis: [*map(to_plain, values)] for axis, values in beside.axes.items()})
-    space = with_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
+    space = apply_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
     scenarios = {str(point.values.get("scenario", "single")) for point in expand(space).points}
     if scenarios != {"single"}:
         raise Usage(

@@ -137,11 +137,11 @@ def ledger(
     if as_json:
         write_plain(answer.plain)
         return
-    for line in ledger_lines(found.name, answer.shape, days=days):
+    for line in format_ledger(found.name, answer.shape, days=days):
         print_lines(line)
 
 
-def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
+def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
     blocks, took = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
     yield f"{name} measured {blocks} in {counted(days, 'day')}, {took} in all."
     for work in ledger.work:
@@ -341,7 +341,7 @@ def _celsius(text: str) -> float | None:
 
 
 def make_row(node: NodeOut) -> tuple[str, ...]:
-    """A node's line, under HEADS."""
+    """Makes the cells of a node's row in the list, in the order of HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
     tested = node.self_test.sentence if node.self_test else "not run yet"
     return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, tested
@@ -352,7 +352,7 @@ def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
 
 
 def _resumed(client: Client, node: NodeOut) -> NodeOut:
-    """Ends a pause and whatever else keeps it; the farm refuses it for a node that nothing keeps."""
+    """Ends a node's pause and whatever else keeps it from work; the farm refuses that for a node that nothing keeps."""
     was_paused = read_limits(node).is_paused
     if was_paused:
         node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)

@@ -31,7 +31,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
-from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, read_runtimeless_matrix, with_settings
+from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix, read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import check_installable, find_unknown_runtimes, resolve_runtimes
@@ -41,7 +41,7 @@ from onnxfarm.problems import GateFailed, Infrastructure, Usage, exit_with_probl
 from onnxfarm.remote import lookups
 from onnxfarm.remote.downloads import download_version
 from onnxfarm.screen import show
-from onnxfarm.subject import Given, Judging, Subject
+from onnxfarm.subject import GateRequest, Judging, Subject
 
 if TYPE_CHECKING:
     from farm.rules.searches.gate import Checks, GateOutcome
@@ -96,7 +96,7 @@ BenchmarkOption = Annotated[
 ]
 
 
-def write(
+def write_files(
     outcome: "GateOutcome",
     asked: gate_comment.Asked,
     *,
@@ -106,7 +106,10 @@ def write(
     benchmark_json: Path | None,
     json_file: Path | None,
 ) -> None:
-    """Write what was asked for. Raises Usage for a file that cannot be written."""
+    """Writes the answer of a gate to each file that is named, and to the summary of a step of GitHub Actions.
+
+    Raises Usage for a file that cannot be written.
+    """
     answer, document = outcome.answer, outcome.document
     told = gate_comment.as_comment(answer, document, asked)
     if summary is not None:
@@ -122,7 +125,7 @@ def write(
 
 
 def _command() -> str:
-    """This command as whoever repeats it types it."""
+    """Returns this command as somebody types it who repeats it on their own machine."""
     kept, is_value = ["onnxfarm"], False
     for word in sys.argv[1:]:
         if not is_value and word.partition("=")[0] not in LEFT_OUT:
@@ -217,9 +220,9 @@ def gate(  # noqa: PLR0913  every option of the command
     axes |= {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
-        declared = with_settings(read_matrix(matrix, axes), tolerance=parse_tolerances(tolerance))
+        declared = apply_settings(read_matrix(matrix, axes), tolerance=parse_tolerances(tolerance))
     else:
-        declared = read_runtimeless_matrix(matrix, axes, asker="A gate", by="--baseline and --candidate")
+        declared = read_matrix_without_runtimes(matrix, axes, asker="A gate", by="--baseline and --candidate")
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
@@ -230,7 +233,7 @@ def gate(  # noqa: PLR0913  every option of the command
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     asked = gate_comment.Asked(str(model) if against else new, _command(), time.monotonic() - began)
     files = {"summary": summary, "comment": comment, "junit": junit}
-    write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
+    write_files(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
     print_lines("", outcome.headline, *filter(None, [gate_comment.sight(outcome.document)]), console=console)
     if outcome.answer.infra:
@@ -285,13 +288,13 @@ def _outcome(
     confirm: bool,
     console: Console,
 ) -> "GateOutcome":
-    """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
+    """Measures both sides and judges them. Raises Usage, Infrastructure and TimedOut."""
     where.must_make_sense(declared.budget)
     with require_extra("node"):
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
-    given = Given(
+    given = GateRequest(
         where.subject, deadline, rounds=where.rounds, is_of_pipeline=where.is_of_pipeline, origin=where.origin
     )
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
@@ -302,9 +305,9 @@ def _outcome(
 
 
 def _bench(
-    where: _Where, given: Given, sides: Sequence[Runtime], *, console: Console
+    where: _Where, given: GateRequest, sides: Sequence[Runtime], *, console: Console
 ) -> AbstractContextManager["Bench[Measured]"]:
-    """The farm that was named, or this machine."""
+    """Opens the farm that was named, or this machine, to measure on."""
     if where.server is not None:
         from onnxfarm.remote import gate as remote
 
@@ -315,8 +318,11 @@ def _bench(
     return here.open_local(given, home=home, releases=find_unknown_runtimes(sides, home=home), console=console)
 
 
-def _with_base(given: Given, where: _Where, folder: Path) -> Given:
-    """With the model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
+def _with_base(given: GateRequest, where: _Where, folder: Path) -> GateRequest:
+    """Adds the model in use now to the request, with the inputs of the new one. Raises Usage.
+
+    Where both are the same, byte for byte, it says so and raises typer.Exit with 0.
+    """
     path, new = Path(where.against), list_model_files(where.subject.model)
     is_version = not path.exists() and lookups.VERSION.fullmatch(where.against) is not None
     if is_version and where.server is not None:

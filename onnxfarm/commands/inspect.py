@@ -19,7 +19,7 @@ from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.disk_space import check_free_space
-from onnxfarm.model_files import folder_name, list_model_files
+from onnxfarm.model_files import derive_model_name, list_model_files
 from onnxfarm.outputs import make_console, make_table, print_lines
 from onnxfarm.problems import Usage, exit_with_problem, require_extra
 
@@ -52,7 +52,7 @@ def inspect(
 
 
 def list_compatibility(found: "Inspection") -> list[Row]:
-    """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
+    """Lists for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
     return rules.compatibility_rows(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
 
 
@@ -65,7 +65,7 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 
 
 def inspect_model(model: Path) -> "Inspection":
-    """The inspection of a model on disk. Raises Usage with the sentence that says what is wrong with it."""
+    """Inspects a copy of a model on disk in the sandbox. Raises Usage with the sentence of what is wrong with it."""
     with require_extra("node"):
         from farm.workshop import orders
         from onnxfarm.here.progress import report_meanwhile
@@ -95,7 +95,7 @@ def inspect_model(model: Path) -> "Inspection":
 
 def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     console.print(
-        f"\n{folder_name(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False
+        f"\n{derive_model_name(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False
     )
     # folded, never cut: a dimension's name is what --shape needs
     table = make_table("", "name", "type", "shape")

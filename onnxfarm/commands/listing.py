@@ -18,7 +18,10 @@ def show_rows(
     as_json: bool,
     none: str = "",
 ) -> None:
-    """Print the rows, one a line; `none` is said where there are none."""
+    """Prints the rows as a table under `heads`, or the farm's JSON; prints `none` where there are no rows.
+
+    `cells` makes the texts of a row.
+    """
     console = make_console()
     if as_json:
         write_plain(found.plain)

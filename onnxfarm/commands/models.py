@@ -41,7 +41,7 @@ def models(
 ) -> None:
     """List the models of your teams."""
     with Client(find_account(server)) as client:
-        found = client.rows(operations.MODELS, params={"search": search})
+        found = client.list_rows(operations.MODELS, params={"search": search})
 
     def cells(model: ModelOut) -> tuple[str, ...]:
         since, labels = f"{model.created_at:%Y-%m-%d}", ", ".join(model.labels)

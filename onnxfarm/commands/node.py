@@ -125,7 +125,7 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
         write_plain(found.as_plain())
     else:
         table = Table(show_header=False, box=None, pad_edge=False)
-        for label, value in found.rows():
+        for label, value in found.list_rows():
             table.add_row(label, value)
         Console().print(table)
     if found.problem:

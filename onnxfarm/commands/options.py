@@ -140,7 +140,7 @@ TeamOption = Annotated[
 
 
 def check_rounds(rounds: int | None, budget: Budget) -> None:
-    """Raises Usage where so many rounds cannot be asked for."""
+    """Raises Usage where the budget does not allow so many rounds; None was not asked for."""
     if rounds is None:
         return
     if budget is Budget.GLANCE:
@@ -155,7 +155,10 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
 
 
 def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
-    """How outputs are judged; empty is top1. Raises Usage."""
+    """Returns how outputs are judged: the recipe, empty for top1, or the function of --judge FILE.py:FUNCTION[:lower].
+
+    Raises Usage where both are given, where either comes without labelled data, or where --judge cannot be read.
+    """
     refuse_recipe_alone(recipe, evaluation)
     if not judge:
         return recipe

@@ -14,7 +14,7 @@ from farm.rules.planning.time_left import format_about
 from farm.rules.presenting import refusals
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
-from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.commands.feed_options import apply_feed_options
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.exit_codes import judge_plan
 from onnxfarm.model_files import check_files_exist
@@ -57,7 +57,7 @@ def plan(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     check_files_exist({"--inputs": inputs, "--prompts": prompts})
-    declared = with_feed(
+    declared = apply_feed_options(
         read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb, pre=pre
     )
     aside = Console(stderr=True)
@@ -78,7 +78,7 @@ def _waiting(order: OpenPlanOut) -> str:
 
 
 def show_plan(plan: Plan, *, console: Console) -> None:
-    """Print a plan for people."""
+    """Prints a plan for people: its size, its blocks, and why points were refused."""
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     takes = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{takes}.", highlight=False)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.here.home import check_server, exec_module, farm_home
+from onnxfarm.here.home import check_server_installed, exec_module, find_farm_home
 from onnxfarm.problems import Usage, exit_with_problem
 
 # the server's program, by name: what users install never imports it
@@ -30,10 +30,10 @@ def serve(
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:
     """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
-    check_server()
+    check_server_installed()
     if (tls_cert is None) != (tls_key is None):
         raise Usage("--tls-cert and --tls-key come together: the certificate, and the key that it was made with.")
-    words = ["--home", str(farm_home(home)), "--port", str(port), *([] if node else ["--no-node"])]
+    words = ["--home", str(find_farm_home(home)), "--port", str(port), *([] if node else ["--no-node"])]
     if tls_cert is not None:
         words += ["--tls-cert", str(tls_cert), "--tls-key", str(tls_key), "--tls-port", str(tls_port)]
     exec_module(SERVER, *words)

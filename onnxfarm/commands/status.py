@@ -15,7 +15,7 @@ from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.runs import follow, make_progress, read_document, run_status
+from onnxfarm.remote.runs import follow_run, format_status, make_progress, read_document
 
 
 @exit_with_problem()
@@ -36,12 +36,12 @@ def status(
             answer, show = runs.plain, _table(runs.shape)
         else:
             if wait:
-                follow(client, run, console=Console(stderr=True))
+                follow_run(client, run, console=Console(stderr=True))
             asked = client.ask(operations.RUN, run=run)
             answer, found = asked.plain, asked.shape
             # where the sentence is not the same count
             said = dict.fromkeys((f"{make_progress(found).words}.", found.sentence))
-            show = f"Run {found.id}: {run_status(found)}, {' '.join(filter(None, said))}\n{found.url}"
+            show = f"Run {found.id}: {format_status(found)}, {' '.join(filter(None, said))}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)
@@ -57,5 +57,5 @@ def _table(runs: list[RunOut]) -> Table | str:
     table = make_table("run", "model", "state", "progress", "submitted")
     for run in runs:
         standing, created = make_progress(run).words, format_minute(run.created_at)
-        table.add_row(str(run.id), run.model, run_status(run), standing, f"{created} UTC")
+        table.add_row(str(run.id), run.model, format_status(run), standing, f"{created} UTC")
     return table

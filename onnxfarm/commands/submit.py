@@ -10,9 +10,9 @@ from rich.console import Console
 from farm.contract.api.registry import VersionOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
-from onnxfarm.calibration_files import warn_of_few_samples
+from onnxfarm.calibration_files import make_sample_warning
 from onnxfarm.commands import options
-from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.commands.feed_options import apply_feed_options
 from onnxfarm.documents import read_text
 from onnxfarm.exit_codes import judge_run
 from onnxfarm.model_files import check_files_exist
@@ -21,7 +21,7 @@ from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client, make_order
-from onnxfarm.remote.runs import follow, read_document
+from onnxfarm.remote.runs import follow_run, read_document
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
 MatrixOption = Annotated[
@@ -81,7 +81,7 @@ def submit(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     check_files_exist({f"--{role}": path for role, path in beside.items()})
-    declared = with_feed(
+    declared = apply_feed_options(
         read_matrix(matrix),
         shape=shape,
         inputs=input_,
@@ -109,13 +109,15 @@ def _say_calibration(version: VersionOut, *, console: Console) -> None:
     found = version.calibration
     if found and found.problem:
         print_lines(f"The calibration data cannot be used: {found.problem}", console=console)
-    elif found and found.samples and warn_of_few_samples(found.samples):
-        print_lines(warn_of_few_samples(found.samples), console=console)
+    elif found and found.samples and make_sample_warning(found.samples):
+        print_lines(make_sample_warning(found.samples), console=console)
 
 
 def read_matrix(given: str | None) -> dict[str, object] | None:
-    """The matrix of a file, of stdin or of JSON text, as the API takes it. Raises Usage with the sentence that names
-    the wrong key or value."""
+    """Reads the matrix of a file, of - (stdin) or of JSON text, as the API takes it; None stays None.
+
+    Raises Usage with the sentence that names the wrong key or value.
+    """
     if given is None:
         return None
     is_text = given.lstrip().startswith("{")
@@ -146,7 +148,7 @@ def _finish(
     from onnxfarm.outputs import make_console
     from onnxfarm.screen import show
 
-    run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
+    run = follow_run(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
     document = read_document(client, run_id)
     write_document(document, json_file)
     show(document, console=make_console(stderr=True), address=run.url)

@@ -85,7 +85,7 @@ def _read(path: Path) -> str:
 
 
 def _asked(
-    texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, console: Console
+    texts: dict[str, str], taken: bundle.ImportedModel, *, ort: str, home: Path, folder: Path, console: Console
 ) -> Path:
     runtime = parse_ort_option(ort)
     if not genai.is_genai(runtime):
@@ -102,7 +102,7 @@ def _asked(
         raise Infrastructure(str(problem)) from problem
 
 
-def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> replies.Prompted:
+def _accepted(taken: bundle.ImportedModel, made: Path, *, folder: Path) -> replies.Prompted:
     """What a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()

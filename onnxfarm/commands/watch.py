@@ -17,7 +17,7 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
 from onnxfarm.remote.lookups import find_watch
-from onnxfarm.remote.runs import make_progress, show_progress
+from onnxfarm.remote.runs import make_progress, open_progress
 
 app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
@@ -102,7 +102,7 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
         return str(watch.id), watch.name, watch.team, models, watch.reference, when, state
 
     with Client(find_account(server)) as client:
-        found = client.rows(operations.WATCHES)
+        found = client.list_rows(operations.WATCHES)
     none = "No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0"
     heads = ("watch", "name", "team", "models", "reference", "when", "state")
     show_rows(found, heads, cells, as_json=as_json, none=none)
@@ -181,7 +181,7 @@ def _followed(
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
     console = make_console(stderr=True)
-    with show_progress(console) as show:
+    with open_progress(console) as show:
         while True:
             answer = _rounds(client, watch_id, wanted)
             for each in answer.shape:
@@ -204,7 +204,7 @@ def _followed(
 def _rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
     """These rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
     found: list[tuple[object, RoundOut]] = []
-    for page in client.pages(operations.ROUNDS, watch=watch_id):
+    for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
         plain = cast(list[object], page.plain)
         found += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in wanted]
         if len(found) == len(wanted):

@@ -52,7 +52,7 @@ class Execute(Protocol):
 
 @dataclass(frozen=True)
 class Home:
-    """bench's own folder: runtimes and runner are kept for the next time, everything else goes when it ends."""
+    """The folder of commands that measure here; its runtimes, wheels and runners are kept from one call to the next."""
 
     folder: Path
 
@@ -71,7 +71,7 @@ class Home:
 
 @dataclass
 class Run:
-    """One call of bench."""
+    """One call of bench. `is_cancelled`: the measurement ends early once it is true."""
 
     home: Home
     scratch: Path
@@ -97,11 +97,15 @@ class Run:
     _waiting_since: float | None = field(default=None, init=False)
 
     def clock(self) -> float:
-        """Seconds, which stand still while another measurement has the machine."""
+        """Returns seconds of a clock that stands still while another measurement has the machine."""
         return (self._waiting_since or time.monotonic()) - self._waited_s
 
     def measure(self, plan: Plan) -> Document:
-        """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""
+        """Measures every block of a plan, shows the progress, and returns the bench document.
+
+        Once `is_cancelled`, the document has the blocks that were measured until then. Raises Infrastructure when
+        another program has the machine for LOCK_PATIENCE_S.
+        """
         records: list[BlockRecord] = []
         with follow_blocks(plan.blocks, console=self.console) as follower:
             for preparation in self.preparation.all:
@@ -137,10 +141,10 @@ class Run:
 
         def report(message: Report) -> Reply:
             reports.append(message)
-            follower.take(message)
+            follower.count_report(message)
             return judge.take(message)
 
-        order, refused = self.preparation.order(block, seed=self.seed)
+        order, refused = self.preparation.make_order(block, seed=self.seed)
         for check in refused:
             report(check)
         if order is not None:
@@ -149,7 +153,7 @@ class Run:
                     order, report=report, environment=self._environment(follower), is_cancelled=self.is_cancelled
                 )
         if self.timings_dir is not None:
-            write_timings(judge, self.timings_dir)
+            write_timing_files(judge, self.timings_dir)
         return BlockRecord(block=block, reports=tuple(reports), node=self._facts.hostname if self._facts else None)
 
     def _environment(self, follower: Follower) -> NodeEnvironment:
@@ -169,11 +173,11 @@ class Run:
 
     @contextlib.contextmanager
     def _machine(self, follower: Follower) -> Iterator[None]:
-        """One measurement at a time, whoever owns it. Raises Infrastructure, and Stopped while it is waited for."""
+        """Holds the machine for one measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
         self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(
-                patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.wait
+                patience_s=LOCK_PATIENCE_S, is_cancelled=self.is_cancelled, on_wait=follower.show_wait
             ):
                 self._waited_s += time.monotonic() - self._waiting_since
                 self._waiting_since = None
@@ -185,8 +189,8 @@ class Run:
             raise Infrastructure(f"{problem} Try again when it has ended.") from problem
 
 
-def write_timings(judge: BlockJudge, folder: Path) -> None:
-    """Every timing of each arm into a file named after it. Raises Infrastructure when the folder takes none."""
+def write_timing_files(judge: BlockJudge, folder: Path) -> None:
+    """Writes every timing of each arm into a CSV file named after it. Raises Infrastructure where that fails."""
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
@@ -201,7 +205,10 @@ def write_timings(judge: BlockJudge, folder: Path) -> None:
 def stop_on_signals(
     signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed: the running process is ended and what was measured is kept."""
+    """Catches signals inside the `with`, and yields a function that says whether one came.
+
+    What is measured can so end in order, and what was measured until then is kept.
+    """
     stop = threading.Event()
     # other threads cannot ask for signals, and are sent none
     signals = signals if threading.current_thread() is threading.main_thread() else ()

@@ -49,9 +49,10 @@ class StepTaken(Step):
 
 
 def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped.
+    """Lists the published versions from good to bad, in order.
 
-    The two may be releases before a release, which are not searched else unless asked for.
+    Release candidates and development builds are listed only `with_prereleases`, but for the two themselves. Raises
+    Usage where one of the two is unknown or yanked, or where both are swapped.
     """
     early = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
     known = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
@@ -70,7 +71,7 @@ def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases
 
 @dataclass
 class Question:
-    """One question, and this machine as the bench that answers it. `evidence`: what was measured of each release."""
+    """What is asked, and this machine as the bench that answers it. `evidence`: what was measured, by version."""
 
     bench: Bench
     matrix: Matrix
@@ -83,10 +84,10 @@ class Question:
     evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
-        """The document `onnxfarm.bisect/1`. Raises Usage when the question is wrong, Infrastructure.
+        """Searches for the first bad release, and returns the document `onnxfarm.bisect/1`.
 
         `change`: what the first bad release is worse in; `cells`: where that stands in what was measured of it; `ratio`
-        to the good release with its 95 % interval.
+        to the good release with its 95 % interval. Raises Usage when bad is not worse than good, and Infrastructure.
         """
         began = time.monotonic()
         whole = with_runtimes(self.matrix, [self.good, self.bad])
@@ -121,7 +122,7 @@ class Question:
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """A step: the fewest rounds first, more of them where those do not tell."""
+        """Measures a step in MIN_ROUNDS, and once more in more rounds where those leave it undecided."""
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
             measured = self._measured(experiment, max_rounds=max_rounds)
@@ -136,13 +137,13 @@ class Question:
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
         rounds = REPEATS if sought.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
         found, plan = workbench.measure_for_search(
-            self.bench, experiment.matrix, partial(workbench.compare_along, max_rounds=max_rounds, rounds=rounds)
+            self.bench, experiment.matrix, partial(workbench.select_comparisons, max_rounds=max_rounds, rounds=rounds)
         )
         self.evidence[version] = found.document, plan
         return found
 
     def _wanted(self, document: Document) -> Sought:
-        """What bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
+        """Finds what bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
@@ -154,7 +155,7 @@ class Question:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
     def _noted(self, step: Step, *, began: float) -> StepTaken:
-        """The step as it is kept, which is said."""
+        """Prints the step, and returns it with its minutes and its explanation."""
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
@@ -185,7 +186,10 @@ def _size(step: Step) -> str:
 def write_report(
     bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], path: Path, since: str = ""
 ) -> None:
-    """Write the report of two cells of a document, named as (baseline, candidate). Raises Usage, Infrastructure."""
+    """Writes a zip that reproduces a change between two cells of a document, `sides` being (baseline, candidate).
+
+    Raises Usage where the file cannot be written, and Infrastructure where neither cell was measured.
+    """
     case, order = _case(bench, plan, document, sides=sides, since=since)
     files = bench.template.files.paths
     try:
@@ -206,7 +210,7 @@ def _case(
     for block in plan.blocks:
         numbers = {arm.id: arm.arm for arm in block.arms}
         wanted = numbers.get(sides[1], numbers.get(sides[0]))
-        order, _ = bench.template.preparation.order(block, seed=bench.template.seed)
+        order, _ = bench.template.preparation.make_order(block, seed=bench.template.seed)
         mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
         if mine:
             old, new = (cells[name] for name in sides)

@@ -18,7 +18,7 @@ from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
 from onnxfarm.disk_space import WAY_OUT, check_free_space
-from onnxfarm.model_files import find_program, folder_name, list_model_files
+from onnxfarm.model_files import derive_model_name, find_program, list_model_files
 from onnxfarm.problems import Infrastructure, Usage
 
 MAX_ZIP_ENTRIES = 64
@@ -33,14 +33,14 @@ class LocalFiles:
     paths: dict[str, Path] = field(default_factory=dict)
 
     def add(self, path: Path, *, name: str | None = None) -> FileRef:
-        """Take a file in; it must stay where it is."""
+        """Adds a file by its digest, and returns it as a bundle names it; the file must stay where it is."""
         with path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
-    def bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
-        """Files of a folder as a bundle, the model first: those of these names, or all."""
+    def make_bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
+        """Adds the files of a folder, those of `names` or all, and returns them as a bundle, the model `main` first."""
         known = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
         others = [name for name in known if name != main]
         return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
@@ -50,7 +50,7 @@ class LocalFiles:
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class ImportedModel:
     """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx; `name`: what it is called.
 
     `prompts`: those that lay in its zip or folder.
@@ -63,10 +63,10 @@ class Uploaded:
     name: str
     prompts: Path | None = None
 
-    def facts(
+    def make_facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
-        """What planning must know. `sizes`: those of given inputs, where there are any."""
+        """Collects what planning must know of the model. `inputs`, `inputs_batch`, `sizes`: of given inputs, if any."""
         inspection = self.inspection
         return ModelFacts(
             name=self.name,
@@ -99,10 +99,11 @@ class Uploaded:
         )
 
 
-def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> Uploaded:
-    """Copy the model with its data into `folder` and inspect it. Raises Usage with the sentence of what is wrong.
+def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
+    """Copies the model with its data into a new `folder`, adds its files to `files`, and inspects it in the sandbox.
 
-    `source`: the framework's program that belongs to it.
+    `source`: the framework's program that belongs to it. Raises Usage with the sentence of what is wrong with it, and
+    Infrastructure where it cannot be copied.
     """
     folder.mkdir(parents=True)
     files_given = list_model_files(model)
@@ -120,12 +121,14 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
     scratch = folder.with_name(f"{folder.name}-tried")
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
-    found = files.bundle(folder, main)
-    return Uploaded(folder, main, found, inspection, name=folder_name(model) or Path(main).stem, prompts=prompts)
+    found = files.make_bundle(folder, main)
+    return ImportedModel(
+        folder, main, found, inspection, name=derive_model_name(model) or Path(main).stem, prompts=prompts
+    )
 
 
 def _taken_out(folder: Path) -> Path | None:
-    """The prompts among a model's files, laid beside their folder: they are given with a model, and no part of it."""
+    """Moves prompts among a model's files beside their folder, as they are no part of it; None where there are none."""
     found = sorted(folder.glob(f"*{PROMPTS}"))
     if len(found) > 1:
         raise Usage(f"{found[0].name} and {found[1].name} are both prompts: leave one out.")
@@ -133,7 +136,7 @@ def _taken_out(folder: Path) -> Path | None:
 
 
 def _gather(paths: list[Path], folder: Path) -> str:
-    """The name of the .onnx among the files laid into the folder."""
+    """Copies the files of a model, or those in its zip, into the folder, and returns the name of the .onnx."""
     if paths[0].suffix.lower() == ".zip":
         return _unzip(paths[0], folder)
     model, *data = paths

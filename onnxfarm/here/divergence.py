@@ -16,7 +16,7 @@ from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
-from onnxfarm.here.user_files import raise_usage_of_workshop, take_given
+from onnxfarm.here.user_files import import_inputs, raise_usage_of_workshop
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -30,7 +30,7 @@ LOOK_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class DivergenceRequest:
     """What the command was given. `tolerances`: absolute and relative; None: the precision's.
 
     `fills`: how inputs are made, by name.
@@ -58,9 +58,19 @@ class _Bench:
 
 
 def find_divergence(
-    asked: Asked, *, home: Home, scratch: Path, out: Path, say: Callable[[str], None], is_cancelled: Callable[[], bool]
+    asked: DivergenceRequest,
+    *,
+    home: Home,
+    scratch: Path,
+    out: Path,
+    say: Callable[[str], None],
+    is_cancelled: Callable[[], bool],
 ) -> DivergenceDocument:
-    """The answer, and the part that shows it in `out`. Raises Usage, Infrastructure."""
+    """Searches the first divergent tensor, and writes the part of the model that shows it to `out`.
+
+    `say` is called with what is being done. Raises Usage for a model or options that cannot be used, and Infrastructure
+    for a runtime that cannot be installed or run.
+    """
     files = bundle.LocalFiles()
     model = bundle.import_model(asked.model, folder=scratch / "model", files=files)
     spec = _spec(asked.candidate, asked, model)
@@ -95,9 +105,9 @@ def find_divergence(
             raise Infrastructure(refusals.in_words(problem.reason)) from problem
 
 
-def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
-    """The one cell that the options name. Raises Usage with the reason of one that cannot run."""
-    plan = planner.plan(matrix, model.facts(inputs=None, inputs_batch=None), seed=asked.seed)
+def _spec(matrix: Matrix, asked: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
+    """Returns the one cell that the options name. Raises Usage for several, or with the reason why it cannot run."""
+    plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=asked.seed)
     refused = [refusals.in_words(point.reason) for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
@@ -107,7 +117,7 @@ def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
     return specs[0]
 
 
-def _preset(spec: CellSpec, asked: Asked, *, uploaded: str) -> Preset:
+def _preset(spec: CellSpec, asked: DivergenceRequest, *, uploaded: str) -> Preset:
     usual = preset_for(spec.recipe.precision, uploaded)
     atol, rtol = asked.tolerances
     if atol is None and rtol is None:
@@ -117,10 +127,12 @@ def _preset(spec: CellSpec, asked: Asked, *, uploaded: str) -> Preset:
     return Preset(OWN, atol=usual.atol if atol is None else atol, rtol=usual.rtol if rtol is None else rtol)
 
 
-def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Path, files: bundle.LocalFiles) -> Path:
-    """The inputs as given, or made as asked; what is not asked is as inspection chose it, in `usual`."""
+def _inputs(
+    asked: DivergenceRequest, model: bundle.ImportedModel, usual: Workload, *, folder: Path, files: bundle.LocalFiles
+) -> Path:
+    """Copies the given inputs or makes them; what the request leaves open is as inspection chose it, in `usual`."""
     if asked.inputs is not None:
-        given = take_given(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
+        given = import_inputs(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
         assert given.inputs is not None
         return files.paths[given.inputs.sha256]
     out = folder / "inputs"
@@ -138,7 +150,7 @@ def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Pa
     return made.path
 
 
-def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | None:
+def _variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) -> Path | None:
     if spec.recipe.is_identity:
         return None
     folder.mkdir()
@@ -146,8 +158,10 @@ def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | 
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
 
 
-def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Bench, preset: Preset) -> TensorComparer:
-    """A side: its runtime installed, its own folder. Raises Infrastructure."""
+def _looker(
+    spec: CellSpec, model: bundle.ImportedModel, inputs: Path, *, bench: _Bench, preset: Preset
+) -> TensorComparer:
+    """Installs the runtime of a side and makes its folder. Raises Infrastructure."""
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:

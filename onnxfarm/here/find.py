@@ -23,8 +23,10 @@ from worker.agent.machine.facts import read_facts
 
 @dataclass(frozen=True)
 class Question:
-    """What is looked for, and in how many minutes. `path`: of the model, as the user wrote it. `save`: writes the model
-    that a cell runs, and says where."""
+    """What is looked for, and in how many minutes. `path`: that of the model, as the user wrote it.
+
+    `save`: writes the model that a cell runs, and returns its path.
+    """
 
     path: str
     goal: Goal = "latency"
@@ -34,13 +36,17 @@ class Question:
 
 
 def count_physical_cores() -> int:
-    """What ONNX Runtime takes threads for where nobody says how many."""
+    """Counts the cores for which ONNX Runtime starts a thread each where nobody says how many."""
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
 
 
 def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
-    """The document of what was found. Raises Usage for a space without two settings that run, Infrastructure."""
+    """Races the settings of a space on this machine, and returns the document of what was found.
+
+    A race that is stopped returns the best so far. Raises Usage for a space without two settings that run, and
+    Infrastructure.
+    """
     began = bench.clock()
     plan = bench.plan(space)
     contenders, refused = split_contenders(plan, space, question.goal)
@@ -64,7 +70,7 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     race = Race(space, contenders, question.goal, question.limits, room, fits, left)
     is_stopped = False
     try:
-        carry_out(race, Track(bench, left_s))
+        carry_out(race, RaceMachine(bench, left_s))
     except Stopped as stopped:
         is_stopped = left_s() > 0.0
         if stopped.measured is not None:
@@ -79,7 +85,7 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
 
 
 @dataclass
-class Track:
+class RaceMachine:
     """This machine, which measures so many rounds as an experiment asks for."""
 
     bench: Bench

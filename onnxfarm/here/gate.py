@@ -13,12 +13,14 @@ from farm.contract.cells import Runtime
 from farm.rules.searches.search import Experiment, Outcome, Search
 from onnxfarm.here import workbench
 from onnxfarm.problems import TimedOut
-from onnxfarm.subject import Given
+from onnxfarm.subject import GateRequest
 
 
 @contextlib.contextmanager
-def open_local(given: Given, *, home: Path, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
-    """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
+def open_local(
+    given: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
+) -> Iterator["LocalGate"]:
+    """Reads the model, and yields this machine to measure it. `releases`: runtimes beyond those known here."""
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
     with workbench.open_workbench(
@@ -30,22 +32,24 @@ def open_local(given: Given, *, home: Path, releases: tuple[Runtime, ...], conso
         is_late=lambda: given.is_late,
     ) as bench:
         if given.evaluation is not None:
-            bench.label(given.evaluation, given.recipe)
+            bench.set_evaluation(given.evaluation, given.recipe)
         bench.with_null_pair = given.is_of_pipeline
-        yield Local(bench, given)
+        yield LocalGate(bench, given)
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalGate:
     """This machine."""
 
     bench: workbench.Bench
-    given: Given
+    given: GateRequest
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         axis = "runtime" if self.given.beside is None else "model"
         given = self.given
-        along = partial(workbench.compare_along, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline)
+        along = partial(
+            workbench.select_comparisons, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline
+        )
         machine = workbench.Machine(self.bench, along, is_announcing=True)
         try:
             return machine.measure(experiment, search)

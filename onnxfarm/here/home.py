@@ -17,18 +17,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def default_home() -> Path:
-    """Where the commands that measure without a farm keep their runtimes."""
+    """Returns the folder where commands that measure without a farm keep their runtimes: $ONNXFARM_HOME, or a cache."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "onnxfarm"
 
 
-def farm_home(given: Path | None) -> Path:
+def find_farm_home(given: Path | None) -> Path:
     return given or Path(os.environ.get(HOME_VARIABLE) or "var")
 
 
-def check_server() -> None:
+def check_server_installed() -> None:
     """Raises Infrastructure, naming the extra, where the server is not installed."""
     with require_extra("server"):
         # looked for and not imported
@@ -37,7 +37,7 @@ def check_server() -> None:
 
 
 def exec_module(program: str, *words: str) -> NoReturn:
-    """Goes on as `python -m PROGRAM WORDS…`, in whatever folder it was started."""
+    """Replaces this process by `python -m PROGRAM WORDS…`, which finds this release from any folder."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", program, *words], os.environ | {"PYTHONPATH": path})

@@ -18,19 +18,19 @@ from farm.rules.judging.block_verdicts import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
 from farm.workshop import orders
-from onnxfarm.here.bundle import LocalFiles, Uploaded
+from onnxfarm.here.bundle import ImportedModel, LocalFiles
 
 EXPECTED = "expected"
 # variants made at the same time
-MOST_CHILDREN = 4
+MAX_CHILDREN = 4
 
 Say = Callable[[str], None]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user gave beside the model: inputs, the sizes they hold, and the outputs they should give."""
+class UserInputs:
+    """What the user gave beside the model: inputs, their batch and sizes, the outputs they should give, and prompts."""
 
     inputs: FileRef | None = None
     batch: int | None = None
@@ -41,14 +41,14 @@ class Given:
 
 @dataclass
 class Preparation:
-    """Everything a block's arms need, made by the workshop and kept by what it was made from.
+    """Makes everything that a block's arms need, each once.
 
     `references`: what outputs are compared with, in words, and `sizes`: bytes of their bundles, both by cell digest.
     """
 
-    model: Uploaded
+    model: ImportedModel
     files: LocalFiles
-    given: Given
+    given: UserInputs
     folder: Path
     say: Say
     references: dict[str, str] = field(default_factory=dict)
@@ -60,8 +60,11 @@ class Preparation:
     _made: dict[tuple[object, ...], object] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
-        """The order of a block, and a report for each arm that cannot be prepared; None when no arm can."""
+    def make_order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
+        """Makes the order of a block, and what its arms need. Returns it, and a report for each arm that cannot be had.
+
+        The order is None when no arm can be prepared.
+        """
         arms: list[ArmOrder] = []
         refused: list[CheckReport] = []
         for preparation in self.all:
@@ -94,18 +97,18 @@ class Preparation:
     def all(self) -> list["Preparation"]:
         return [self, *(self.beside.all if self.beside else ())]
 
-    def makes(self, spec: CellSpec) -> bool:
+    def is_for(self, spec: CellSpec) -> bool:
         return spec.artifact_sha256 == self.model.bundle.digest
 
     def _of(self, spec: CellSpec) -> "Preparation":
-        return next(preparation for preparation in self.all if preparation.makes(spec))
+        return next(preparation for preparation in self.all if preparation.is_for(spec))
 
     def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
         inputs = self._inputs(spec)
         reference, made_by = self._reference(inputs)
         if made_by:
             self.references[spec.digest] = made_by
-        bundle = self.variant(spec)
+        bundle = self.make_variant(spec)
         self.sizes[spec.digest] = bundle.measured_bytes
         return ArmOrder(
             arm=number,
@@ -140,7 +143,10 @@ class Preparation:
         return self._once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
     def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
-        """The expected outputs, else those of the CPU without optimisations; none where the model does not run so."""
+        """Returns the expected outputs and who made them, else makes those of the CPU without optimisations.
+
+        It is None where the model does not run so.
+        """
         if self.given.expected is not None:
             return self.given.expected, EXPECTED
 
@@ -161,17 +167,17 @@ class Preparation:
         return self._once(("reference", inputs.sha256), make)
 
     def _make_variants(self, block: PlannedBlock) -> None:
-        """Make the missing ones side by side, for nothing is measured meanwhile; each has a sandbox of its own."""
-        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.makes(arm.spec)}
-        with ThreadPoolExecutor(max_workers=min(MOST_CHILDREN, os.cpu_count() or 1)) as pool:
+        """Makes missing variants side by side, as nothing is measured meanwhile; each has a sandbox of its own."""
+        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
+        with ThreadPoolExecutor(max_workers=min(MAX_CHILDREN, os.cpu_count() or 1)) as pool:
             list(pool.map(self._tried, missing.values()))
 
     def _tried(self, spec: CellSpec) -> None:
         with contextlib.suppress(orders.WorkshopError):  # the arm says it
-            self.variant(spec)
+            self.make_variant(spec)
 
-    def variant(self, spec: CellSpec) -> Bundle:
-        """The files that a cell runs, made where they are not there yet. Raises WorkshopError."""
+    def make_variant(self, spec: CellSpec) -> Bundle:
+        """Returns the files that a cell runs, which are made where they are not there yet. Raises WorkshopError."""
         if spec.recipe.is_identity:
             return self.model.bundle
 
@@ -185,7 +191,7 @@ class Preparation:
                 out_dir=self._fresh("variant"),
                 calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
-            return self.files.bundle(made.folder, made.main, names=made.files)
+            return self.files.make_bundle(made.folder, made.main, names=made.files)
 
         return self._once(("variant", _key(spec.recipe)), make)
 
@@ -195,7 +201,7 @@ class Preparation:
         return place
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What was made from this key, or the reason why it could not be."""
+        """Returns what was made for this key, and makes it the first time. Raises the WorkshopError of that time."""
         if key not in self._made:
             try:
                 self._made[key] = make()

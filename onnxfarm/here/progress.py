@@ -45,7 +45,7 @@ class Estimate:
         self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
-        """The block with this number, from 1, is next."""
+        """Begins the block with this number, from 1; the pace of the block before it is kept."""
         if self._number:
             # nothing of it is missing, and its pace is known
             last = self._ahead()
@@ -59,16 +59,16 @@ class Estimate:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the block is being measured: what is waited, installed and prepared before is in no plan."""
+        """Whether the block is being measured; waiting, installing and preparing come before, and are in no plan."""
         return self._began is not None
 
     def note_check(self) -> None:
-        """An arm was checked, or traced for the first time."""
+        """Notes that an arm was checked, or traced for the first time."""
         if self._began is not None:
             self._checks, self._checked_s = self._checks + 1, self._clock() - self._began
 
     def note_round(self, *, is_disturbed: bool = False) -> None:
-        """A round was measured; `is_disturbed`: other programs disturbed launches of it."""
+        """Notes that a round was measured; `is_disturbed`: other programs disturbed launches of it."""
         self._rounds.append(self._clock())
         self._is_disturbed = is_disturbed
 
@@ -117,7 +117,7 @@ class Follower:
         self._said_at = clock()
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
-        """A block begins."""
+        """Shows that a block begins, with this number, from 1."""
         self._block = f"block {number} of {self._of}"
         self._estimate.start_block(number)
         self._do("preparing the inputs")
@@ -126,8 +126,8 @@ class Follower:
     def begin(self) -> None:
         self._do("")
 
-    def wait(self, sentence: str) -> None:
-        """Another measurement has the machine; who and since when. The same again is not news."""
+    def show_wait(self, sentence: str) -> None:
+        """Shows who has the machine, once a sentence."""
         text = f"{WAITING}{sentence}"
         if text == self._doing:
             return
@@ -136,7 +136,7 @@ class Follower:
         self._line(f"{self._block}: {text}")
 
     def say(self, text: str) -> None:
-        """What is being done now."""
+        """Shows what is being done now, in words; its time counts from now on."""
         self._do(text)
         is_measuring = text.startswith(MEASURING)
         if is_measuring:
@@ -145,8 +145,8 @@ class Follower:
         if not is_measuring:
             self._line(text)
 
-    def say_again(self) -> None:
-        """What is still being done and how long it takes yet; in plain lines where nothing was said for a while."""
+    def repeat_activity(self) -> None:
+        """Shows again what is still being done and how long it takes yet, if nothing was shown for a while."""
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
         if not self._doing or now - self._said_at < (WAIT_EVERY_S if is_waiting else SAY_EVERY_S):
@@ -155,8 +155,8 @@ class Follower:
         self._show(for_s)
         self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._left()}")
 
-    def take(self, report: Report) -> None:
-        """A report was made: so many processes more are done."""
+    def count_report(self, report: Report) -> None:
+        """Counts the processes of a report as done, and shows how far the block is."""
         self._done += _steps(report)
         if _is_check(report):
             self._estimate.note_check()
@@ -193,10 +193,10 @@ class Follower:
 
 @contextmanager
 def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
-    """A follower for these blocks, with a bar where there is a terminal."""
+    """Yields a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
-        with _reminding(follower.say_again):
+        with _reminding(follower.repeat_activity):
             yield follower
         return
     columns = (
@@ -208,13 +208,13 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
     )
     with Progress(*columns, console=console, transient=True) as bar:
         follower = Follower(blocks, console=console, bar=bar)
-        with _reminding(follower.say_again):
+        with _reminding(follower.repeat_activity):
             yield follower
 
 
 @contextmanager
 def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
-    """A word about what is done here, again and again while it takes long."""
+    """Prints `what` every `every_s` seconds while the `with` lasts, with how long it has taken."""
     began = said_at = time.monotonic()
 
     def say_again() -> None:
@@ -246,7 +246,7 @@ def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
 
 
 def _processes(block: PlannedBlock) -> int:
-    """A check, a trace and the least number of rounds for every arm."""
+    """Counts a check, a trace and the fewest rounds for every arm."""
     return len(block.arms) * (CHECKS + block.min_rounds)
 
 

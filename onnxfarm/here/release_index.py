@@ -36,9 +36,10 @@ NEWEST_WORD = "newest"
 
 
 def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
-    """The unknown ones among these that the index offers, and those that were given as wheels.
+    """Returns those of the runtimes that this release does not know: offered by an index, or given as wheels.
 
-    Raises Usage for what it has not, or has yanked. An index that cannot be reached has yanked nothing.
+    Builds of an own index are downloaded into the home. Raises Usage for a runtime that no index has, or that was
+    yanked, and Infrastructure for a build that cannot be downloaded. An index that is silent has yanked nothing.
     """
     found: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
@@ -60,17 +61,17 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
 
 
 def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
-    """Raises Usage when the index took the release back, with its reason and the nearest other one."""
+    """Raises Usage when the index took the release back, with the index's reason and the nearest other release."""
     if runtime.version in listing.yanked:
         yanked = {Runtime(distribution=runtime.distribution, version=name): why for name, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 
 def check_installable(document: Document) -> None:
-    """Whether every runtime of a document could be installed on this machine.
+    """Raises an error where a runtime of the document could not be installed on this machine.
 
-    Raises Usage for what the index answers without, as it has no file for this Python or platform; Infrastructure
-    where the index or the machine is to blame.
+    It is Usage where the index has no file of that runtime for this Python or platform, and Infrastructure where the
+    index or the machine is to blame.
     """
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
@@ -82,7 +83,7 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """The newest release of `onnxruntime` that the index offers for this machine; None where it does not answer."""
+    """Finds the newest release of `onnxruntime` that the index offers for this machine; None where it is silent."""
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
         offered += [version for name in read_own_indexes() for version in _page(name, NEWEST.distribution)]
@@ -92,7 +93,7 @@ def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtim
 
 
 def read_own_indexes() -> dict[str, str]:
-    """Addresses of the indexes of $ONNXFARM_INDEXES by their names. Raises Usage."""
+    """Reads the addresses of the indexes of $ONNXFARM_INDEXES, by name. Raises Usage where they cannot be read."""
     try:
         return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
     except indexes.IndexProblem as problem:
@@ -100,7 +101,7 @@ def read_own_indexes() -> dict[str, str]:
 
 
 def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
-    """The runtime, its wheel kept in the home. Raises Usage, Infrastructure."""
+    """Downloads the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
     own, name = indexes.split_index(runtime.version)
     if name not in read_own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
@@ -118,7 +119,7 @@ def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
 
 
 def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
-    """What an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
+    """Downloads what an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
     address = indexes.page_address(read_own_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
@@ -130,9 +131,10 @@ def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
 
 
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
-    """Runtimes, separated by commas, with releases in place of `newest` and of wheels. Raises Usage, Infrastructure.
+    """Replaces `newest` and the paths of wheels in runtimes, separated by commas, by their versions.
 
-    The newest of all where none is named and pre-releases count.
+    Wheels are copied into the home. None stays None, unless pre-releases count: then it is the newest release of all.
+    Raises Usage for a wheel that cannot be used, and Infrastructure where the index is silent.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_named(word.strip(), home, with_prereleases) for word in text.split(","))
@@ -154,9 +156,9 @@ def _named(word: str, home: Path, with_prereleases: bool) -> str:
 
 
 def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """Stable releases in order, or all: those known here, and what the index offers beyond them, but none it yanked.
+    """Lists the versions that are known here or newer on the index, in order, without those that it yanked.
 
-    An index that cannot be reached adds nothing.
+    They are stable releases, unless `with_prereleases`. An index that cannot be reached adds nothing.
     """
     found = load_listing(distribution, home=home)
     wanted = {version for version in found.offered if with_prereleases or not is_prerelease(version)}
@@ -168,7 +170,10 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
 
 
 def load_listing(distribution: str, *, home: Path) -> Listing:
-    """What the index said of late, as the home keeps it, else what it says now; nothing where it cannot be asked."""
+    """Returns what the index lists of a package, as stored in the home for KEPT_S seconds, or else as it answers now.
+
+    The answer is stored. It is empty where the index cannot be asked.
+    """
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         said = json.loads(place.read_text(encoding="utf-8"))
@@ -185,7 +190,7 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
 
 
 def fetch_listing(distribution: str) -> Listing:
-    """What the index has for this Python and platform; nothing when it cannot be asked."""
+    """Asks the index, through pip, what it has for this Python and platform; empty when it cannot be asked."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:

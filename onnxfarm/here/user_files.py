@@ -18,24 +18,24 @@ from farm.rules.runtimes.models import PROMPTS, PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
 from onnxfarm.calibration_files import list_sets
-from onnxfarm.here.bundle import LocalFiles, Uploaded
-from onnxfarm.here.orders import Given
+from onnxfarm.here.bundle import ImportedModel, LocalFiles
+from onnxfarm.here.orders import UserInputs
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Judging, OwnJudge
 
 MAX_JUDGE_BYTES = 1 << 20
 
 
-def take_given(
-    model: Uploaded, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
-) -> Given:
-    """Inputs and the outputs expected of them, checked, copied and kept; empty without inputs."""
+def import_inputs(
+    model: ImportedModel, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
+) -> UserInputs:
+    """Checks and copies given inputs and the outputs expected of them, and adds both to `files`; empty without any."""
     if inputs is None:
-        return Given()
+        return UserInputs()
     laid = copy_into(inputs, folder / "given-inputs")
     with raise_usage_of_workshop(inputs):
         accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_made(folder / "given"))
-    return Given(
+    return UserInputs(
         inputs=files.add(accepted.path, name="inputs.npz"),
         batch=accepted.batch,
         sizes=accepted.sizes,
@@ -43,8 +43,10 @@ def take_given(
     )
 
 
-def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, PromptFacts]:
-    """Prompts, checked, copied and kept: their file, and how many and how long they are."""
+def import_prompts(
+    model: ImportedModel, prompts: Path, *, folder: Path, files: LocalFiles
+) -> tuple[FileRef, PromptFacts]:
+    """Checks and copies prompts and adds them to `files`. Returns their file, and how many and how long they are."""
     laid = copy_into(prompts, folder / "given-prompts")
     with raise_usage_of_workshop(prompts):
         accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))
@@ -54,8 +56,8 @@ def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFi
     )
 
 
-def take_calibration(model: Uploaded, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
-    """The accepted samples and how many they are."""
+def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
+    """Checks and copies calibration data and adds them to `files`. Returns their file, and how many samples it has."""
     data, sets = None, []
     with raise_usage_of_workshop(given):
         if given.is_dir():
@@ -68,10 +70,10 @@ def take_calibration(model: Uploaded, given: Path, *, folder: Path, files: Local
     return files.add(accepted.path, name="calibration.npz"), accepted.samples
 
 
-def take_evaluation(
-    model: Uploaded, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
+def import_evaluation(
+    model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Take labelled data in, or what a judge of the user's own is given. Raises Usage for a recipe too."""
+    """Checks and copies labelled data, for a recipe or a judge of the user's own, and adds them to `files`."""
     if isinstance(recipe, OwnJudge):
         given = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
@@ -89,8 +91,11 @@ def take_evaluation(
     return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
 
 
-def add_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
-    """The matrix with a prompt behind nothing beside the one token behind a past that a decoder is measured with."""
+def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> Matrix:
+    """Adds the sizes of a prompt to a matrix, so that a decoder is measured with one beside its single token.
+
+    A matrix with shapes or scenarios of its own, or with given inputs, stays as it is.
+    """
     feed = model.inspection.feed
     is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or given.inputs is not None
     if is_asked or feed is None or not feed.prompt:
@@ -100,7 +105,7 @@ def add_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
 
 
 def read_judge_source(judge: OwnJudge) -> bytes:
-    """The user's file as it is now. Raises Usage."""
+    """Reads the file of the user's own judge. Raises Usage where it cannot be read, or is too large."""
     try:
         content = judge.path.read_bytes()
     except OSError as problem:
@@ -110,7 +115,7 @@ def read_judge_source(judge: OwnJudge) -> bytes:
     return content
 
 
-def check_against_model(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
+def check_against_model(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> None:
     """Raises Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
     known = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
@@ -135,7 +140,7 @@ def check_against_model(matrix: Matrix, given: Given, *, model: Uploaded) -> Non
         )
 
 
-def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
+def _expected(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
     laid = copy_into(path, folder / "given-expected")
     try:
         names = set(arrays.read_npz(laid))
@@ -152,7 +157,7 @@ def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -
 
 @contextmanager
 def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
-    """Raises Usage where the workshop refuses the file, or what is asked for."""
+    """Raises Usage where the workshop refuses the file, or what is asked for; `path` opens the sentence if given."""
     try:
         yield
     except orders.WorkshopError as problem:
@@ -166,7 +171,7 @@ def _made(folder: Path) -> Path:
 
 
 def copy_into(path: Path, folder: Path) -> Path:
-    """A copy under its own name, which error sentences tell."""
+    """Copies a file into a new folder, under its own name, which error sentences tell. Raises Usage."""
     try:
         folder.mkdir()
         return Path(shutil.copyfile(path, folder / path.name))

@@ -25,11 +25,10 @@ from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
-from onnxfarm.calibration_files import warn_of_few_samples
+from onnxfarm.calibration_files import make_sample_warning
 from onnxfarm.disk_space import WAY_OUT, check_free_space
-from onnxfarm.here import bench, bundle, progress, release_index
-from onnxfarm.here import user_files as bench_given
-from onnxfarm.here.orders import Given, Preparation
+from onnxfarm.here import bench, bundle, progress, release_index, user_files
+from onnxfarm.here.orders import Preparation, UserInputs
 from onnxfarm.outputs import print_lines, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
@@ -54,22 +53,22 @@ class Bench(Protocol):
     def console(self) -> Console: ...
 
     def clock(self) -> float:
-        """Seconds, which stand still while another measurement has the machine."""
+        """Returns seconds of a clock that stands still while another measurement has the machine."""
 
     def plan(self, matrix: Matrix) -> Plan:
-        """What would be measured. Raises Usage when the matrix cannot be meant."""
+        """Plans what a matrix would measure. Raises Usage when the matrix does not fit the model."""
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan, perhaps a reshaped one. Raises Stopped, and Infrastructure when the machine is taken."""
+        """Measures a plan. Raises Stopped by Ctrl-C, and Infrastructure when the machine is taken."""
 
 
 @dataclass
 class Workbench:
-    """This machine. `releases`: runtimes that exist beyond those known here."""
+    """A model on this machine, as `Bench` says. `releases`: runtimes that exist beyond those known here."""
 
     template: bench.Run
     releases: tuple[Runtime, ...] = ()
-    given: Given = field(default_factory=Given)
+    given: UserInputs = field(default_factory=UserInputs)
     # whether what is measured next carries an A/A pair
     with_null_pair: bool = False
 
@@ -85,7 +84,7 @@ class Workbench:
         return self.template.clock()
 
     def plan(self, matrix: Matrix) -> Plan:
-        bench_given.check_against_model(matrix, self.given, model=self.template.preparation.model)
+        user_files.check_against_model(matrix, self.given, model=self.template.preparation.model)
         run = self.template
         if matrix.models:
             raise Usage(
@@ -125,47 +124,47 @@ class Workbench:
             raise Usage(found.problem)
         return found
 
-    def from_defaults(self, matrix: Matrix) -> Matrix:
-        """The matrix with what a decoder is measured with where nobody says; how its users feel it is a hint."""
+    def add_default_shapes(self, matrix: Matrix) -> Matrix:
+        """Adds to a matrix the sizes that a decoder is measured with where nobody says, and prints a hint for it."""
         model = self.template.preparation.model
-        whole = bench_given.add_prompt(matrix, self.given, model=model)
+        whole = user_files.add_prompt_shapes(matrix, self.given, model=model)
         if whole is not matrix and not self.template.model.generation_problem:
             self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
         return whole
 
-    def label(self, data: Path, recipe: Judging) -> None:
-        """Judge every cell on labelled data. Raises Usage when they do not fit the model."""
+    def set_evaluation(self, data: Path, recipe: Judging) -> None:
+        """Sets the labelled data on which every cell is judged, and how. Raises Usage when they do not fit."""
         run = self.template
         if isinstance(recipe, OwnJudge):
             run.judge = JudgeFile(
-                bench_given.read_judge_source(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
+                user_files.read_judge_source(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
             )
         for number, preparation in enumerate(run.preparation.all):
-            preparation.evaluation = bench_given.take_evaluation(
+            preparation.evaluation = user_files.import_evaluation(
                 preparation.model, data, recipe=recipe, folder=_folder(run.scratch, number), files=run.files
             )
 
-    def calibrate(self, data: Path) -> None:
-        """Read the ranges of static recipes off these samples. Raises Usage when they do not fit the model."""
+    def set_calibration(self, data: Path) -> None:
+        """Sets the samples that give static recipes their ranges, and warns of few. Raises Usage for unfit ones."""
         run = self.template
         for number, preparation in enumerate(run.preparation.all):
-            samples, count = bench_given.take_calibration(
+            samples, count = user_files.import_calibration(
                 preparation.model, data, folder=_folder(run.scratch, number), files=run.files
             )
             preparation.calibration = samples
         self._note(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
-        if warn_of_few_samples(count):
-            run.console.print(warn_of_few_samples(count), highlight=False, soft_wrap=True)
+        if make_sample_warning(count):
+            run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
 
-    def save(self, spec: CellSpec, folder: Path) -> Path:
-        """Writes the model that a cell runs into a folder, and says where its main file is. Raises Usage."""
-        bundle = self.template.preparation.variant(spec)
+    def save_variant(self, spec: CellSpec, folder: Path) -> Path:
+        """Writes the model that a cell runs into a folder, and returns the path of its .onnx. Raises Usage."""
+        bundle = self.template.preparation.make_variant(spec)
         for file in bundle.files:
             write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
         return folder / bundle.main
 
     def _note(self, found: Callable[[Preparation], Mapping[str, object]]) -> None:
-        """Adds to the facts of each model what was found of it."""
+        """Adds to the facts of each model what `found` returns for it."""
         run = self.template
         models = zip((run.model, *run.beside), run.preparation.all, strict=True)
         run.model, *others = (facts.model_copy(update=found(made)) for facts, made in models)
@@ -183,7 +182,7 @@ def reshape_plan(plan: Plan, reshape: Reshape) -> Plan:
     return plan.model_copy(update={"blocks": tuple(reshape(block) for block in plan.blocks)})
 
 
-def compare_along(
+def select_comparisons(
     block: PlannedBlock,
     *,
     axis: str = "runtime",
@@ -191,7 +190,7 @@ def compare_along(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """The block with its comparisons along one axis, and its A/A pair, which go on while one of them is undecided.
+    """Returns the block with only its comparisons along one axis and its A/A pair, for `max_rounds` rounds at least.
 
     `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
     """
@@ -202,11 +201,11 @@ def compare_along(
         "max_rounds": max(block.max_rounds, max_rounds),
     }
     compared = block.model_copy(update=changes)
-    return compared if rounds is None else with_rounds(compared, rounds)
+    return compared if rounds is None else limit_rounds(compared, rounds)
 
 
-def with_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """As somebody asked: no more rounds, and time for them on a busy machine too."""
+def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
+    """Returns the block with `rounds` rounds at most, and with time for them on a busy machine too."""
     longer = max(1.0, rounds / ROUNDS[block.budget].most)
     changes = {
         "max_rounds": rounds,
@@ -227,23 +226,26 @@ def measure_once(
     evaluation: Path | None = None,
     recipe: Judging = "",
 ) -> Document:
-    """A model, or two side by side with their comparisons alone, judged on labelled data where there are some.
+    """Measures a model on this machine, or two side by side with their comparisons alone; returns the bench document.
 
-    Raises Usage, Infrastructure and Stopped.
+    Both are judged on the labelled data of `evaluation` by `recipe`. Raises Usage, Infrastructure and Stopped.
     """
     with open_workbench(subject, beside=beside, home=home, console=console) as bench:
         if evaluation is not None:
-            bench.label(evaluation, recipe)
+            bench.set_evaluation(evaluation, recipe)
         plan = bench.plan(matrix)
         if beside is not None:
-            plan = reshape_plan(plan, lambda block: compare_along(block, axis="model"))
+            plan = reshape_plan(plan, lambda block: select_comparisons(block, axis="model"))
         return bench.measure(plan)
 
 
 def measure_for_search(
     bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False
 ) -> tuple[Measured, Plan]:
-    """A matrix as a search reads it, and its plan with each of its blocks changed. `is_announced`: what it takes."""
+    """Measures a matrix, each of its blocks changed by `reshape`. Returns what a search reads, and the plan.
+
+    `is_announced`: what it will take is printed before. Raises Usage, Infrastructure and Stopped.
+    """
     plan = reshape_plan(bench.plan(matrix), reshape)
     if is_announced and (told := planner.describe_plan(plan)):
         print_lines(told, console=bench.console)
@@ -253,7 +255,7 @@ def measure_for_search(
 
 @dataclass
 class Machine:
-    """This machine as the bench of a search. `reshape`: a block with the comparisons and rounds that it needs."""
+    """This machine as the bench of a search. `reshape` gives a block the comparisons and rounds that it needs."""
 
     bench: Bench
     reshape: Reshape
@@ -276,9 +278,10 @@ def open_workbench(
     is_late: Callable[[], bool] = lambda: False,
     beside: Subject | None = None,
 ) -> Iterator[Workbench]:
-    """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure.
+    """Copies and inspects the subject, and yields a workbench for it; its scratch folder is deleted after the `with`.
 
-    `beside`: another model, measured in the same blocks and compared with the first.
+    Ctrl-C ends what is measured. `is_late`: measuring ends once it is true. `beside`: another model, measured in the
+    same blocks and compared with the first. Raises Usage and Infrastructure.
     """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
@@ -311,21 +314,21 @@ def open_workbench(
 
 
 def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
-    """The model with what is given beside it. Raises Usage, Infrastructure."""
+    """Imports the model and what is given beside it. Raises Usage, Infrastructure."""
     uploaded = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
-    given = bench_given.take_given(
+    given = user_files.import_inputs(
         uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
     )
-    facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
+    facts = uploaded.make_facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
     if (prompts := subject.prompts or uploaded.prompts) is not None:
-        kept, known = bench_given.take_prompts(uploaded, prompts, folder=folder, files=files)
+        kept, known = user_files.import_prompts(uploaded, prompts, folder=folder, files=files)
         given, facts = replace(given, prompts=kept), facts.model_copy(update={"prompts": known})
     made = folder / "made"
     return facts, Preparation(model=uploaded, files=files, given=given, folder=made, say=lambda text: None)
 
 
 def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
-    """Two models under names of their own, given the same where they take the same. Raises Usage."""
+    """Gives two models different names, and the same inputs where they take the same. Raises Usage."""
     if facts.name == other.name:
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
@@ -345,7 +348,7 @@ def _folder(scratch: Path, number: int) -> Path:
 
 @contextlib.contextmanager
 def make_scratch_folder(home: Path, prefix: str = "bench-") -> Iterator[Path]:
-    """A folder of one's own under the home. Raises Infrastructure when the home takes none.
+    """Makes a folder below the home, and deletes it after the `with`. Raises Infrastructure when it cannot be made.
 
     A home that is made here is its owner's alone; one that was there may be shared on purpose, and stays as it is.
     """

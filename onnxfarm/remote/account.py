@@ -32,7 +32,7 @@ ServerOption = Annotated[
 class Account:
     """A farm's address without a slash at its end, and the token to send there.
 
-    Raises Usage for an address that a token must not be sent to; see `checked_address`.
+    Raises Usage for an address that a token must not be sent to; see `check_address`.
     """
 
     server: str
@@ -50,7 +50,10 @@ class Farms(TypedDict, total=False):
 
 
 def find_account(server: str | None = None) -> Account:
-    """The account to use. Raises Usage when no farm is named or there is no token for it."""
+    """Returns the account of a farm: `server`, else $ONNXFARM_SERVER, else that of `onnxfarm login`.
+
+    Raises Usage when no farm is named, or when there is no token for it.
+    """
     farms = _read()
     address = server or os.environ.get(SERVER_VARIABLE) or farms.get("default")
     if not address:
@@ -68,9 +71,10 @@ def find_account(server: str | None = None) -> Account:
 
 
 def check_address(address: str) -> str:
-    """An address as it is kept. Raises Usage unless it names a host, by https://, or this machine by http://.
+    """Returns a farm's address without a slash at its end. Raises Usage for one that a token must not be sent to.
 
-    A name that leads to this machine is taken for it only if it is `localhost`: what others resolve to may change.
+    It has to be https://, or http:// to this machine. A name that leads to this machine is taken for it only if it is
+    `localhost`: what others resolve to may change.
     """
     parts = _parts(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -89,7 +93,7 @@ def check_address(address: str) -> str:
 
 
 def _shown(address: str) -> str:
-    """Without a password that somebody wrote into it, as this stands in logs."""
+    """Removes a password that somebody wrote into an address, as this stands in logs."""
     return re.sub(r"//.*@", "//…@", address)
 
 
@@ -115,8 +119,11 @@ def _is_this_machine(host: str) -> bool:
 
 
 def store_account(account: Account) -> Path:
-    """Write the account to the file, readable by nobody else, as the default farm; answers the file."""
-    path = config_file()
+    """Writes the account as the default farm into a file that nobody else can read, and returns its path.
+
+    Raises Infrastructure where it cannot be written.
+    """
+    path = find_config_file()
     farms = _read()
     tokens = {**farms.get("tokens", {}), account.server: account.token}
     try:
@@ -126,13 +133,13 @@ def store_account(account: Account) -> Path:
     return path
 
 
-def config_file() -> Path:
+def find_config_file() -> Path:
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
 
 
 def _read() -> Farms:
-    path = config_file()
+    path = find_config_file()
     try:
         farms = json.loads(path.read_text())
     except FileNotFoundError:

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.api.registry import VersionOut
 from farm.contract.api.runs import OpenPlanOut
 from farm.contract.texts import replace_control_characters
-from onnxfarm.calibration_files import names_and_files
+from onnxfarm.calibration_files import list_named_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, find_account
@@ -56,7 +56,10 @@ class Answered(Generic[Shape]):
 
 
 class Client:
-    """A connection to one farm with one token. `transport` is the seam for tests."""
+    """A connection to one farm with one token. `transport` is the seam for tests.
+
+    Each request raises Usage with the farm's words where the farm refuses it, and Infrastructure where it is away.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class Client:
     def ask(
         self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
     ) -> Answered[Shape]:
-        """The same, with its JSON as the farm wrote it."""
+        """Asks for an operation as `call` does, and returns its answer with the JSON as the farm wrote it."""
         method = operation.method
         body = {} if json is None and method == "POST" else json
         address = _address(operation, place)
@@ -104,8 +107,8 @@ class Client:
         )
         return _answered(operation.answers, response)
 
-    def save(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
-        """Writes what the farm answers to a file, piece by piece; gives its SHA-256. Raises Infrastructure."""
+    def save_file(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
+        """Writes what the farm answers to a file, and returns its SHA-256. Raises Infrastructure beyond `max_bytes`."""
         address = _address(operation, place)
 
         def fetch() -> httpx2.Response:
@@ -126,10 +129,10 @@ class Client:
         except OSError as problem:
             raise Infrastructure(f"{path} cannot be written ({problem.strerror}): is the disk full?") from problem
 
-    def pages(
+    def iterate_pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
     ) -> Iterator[Answered[list[Row]]]:
-        """Every page of a long list."""
+        """Yields every page of a long list, PAGE rows each."""
         after = 0
         while True:
             page = self.ask(operation, params={**(params or {}), "after": after, "limit": PAGE}, **place)
@@ -138,11 +141,11 @@ class Client:
             if len(page.shape) < PAGE:
                 return
 
-    def rows(
+    def list_rows(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
     ) -> Answered[list[Row]]:
-        """A long list as a whole."""
-        pages = list(self.pages(operation, params=params, **place))
+        """Asks for a long list page by page, and returns it as a whole."""
+        pages = list(self.iterate_pages(operation, params=params, **place))
         plain = [row for page in pages for row in cast(list[object], page.plain)]
         return Answered(plain, [row for page in pages for row in page.shape])
 
@@ -154,7 +157,7 @@ class Client:
         fields: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> VersionOut:
-        """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
+        """Uploads a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
 
         A folder is one of ONNX's own test data, as calibration data may be.
 
@@ -162,7 +165,7 @@ class Client:
         the same version, so a broken upload is repeated from its start; a large one goes on where it was cut.
         """
         named = [("files", path.name, path) for path in files]
-        named += [(role, name, file) for role, path in (roles or {}).items() for name, file in names_and_files(path)]
+        named += [(role, name, file) for role, path in (roles or {}).items() for name, file in list_named_files(path)]
         if is_large([path for _, _, path in named], piece_bytes=self._piece_bytes):
             return self._upload_in_pieces(named, fields or {}, progress=progress)
 
@@ -184,9 +187,10 @@ class Client:
         wish: str | None = None,
         progress: Callable[[OpenPlanOut], None] | None = None,
     ) -> "Answered[Plan]":
-        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
+        """Asks what a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
 
-        A large matrix is planned while this waits: `progress` is given the order each time that it is not made yet.
+        `matrix` None is the farm's own. A large matrix is planned while this waits, and `progress` is called with the
+        order each time that it is not made yet. Raises TimedOut after PLAN_LIMIT_S.
         """
         from farm.rules.planning.plans import Plan
 
@@ -246,7 +250,7 @@ def _address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str
 
 
 def _named(name: str, text: str) -> str:
-    """What is named in an address, as it stands there."""
+    """Quotes a part of an address. Raises Usage for a run that is no number."""
     if name == "run" and not text.isdecimal():
         raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
     return quote(text, safe="")

@@ -14,7 +14,7 @@ ROLES = ("model", "data")
 
 
 def download_version(named: str, *, folder: Path) -> Path:
-    """The model of NAME@VERSION with its external data, written to `folder`.
+    """Downloads the model of NAME@VERSION with its external data below `folder`, and returns the path of the .onnx.
 
     It comes from the farm of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
     """
@@ -29,7 +29,7 @@ def download_version(named: str, *, folder: Path) -> Path:
                 raise Infrastructure(
                     f"{client.account.server} calls a file {file.name[:80]!r}, which is no file's name."
                 )
-            saved = client.save(
+            saved = client.save_file(
                 operations.VERSION_FILE, folder / file.name, max_bytes=file.bytes, version=version.id, name=file.name
             )
             if saved != file.sha256:

@@ -18,7 +18,10 @@ POLL_S = 2.0
 
 
 def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
-    """The search once each of its races has ended, by itself or by Ctrl-C."""
+    """Uploads the model, starts a search, shows how far it is, and returns it once each of its races has ended.
+
+    Ctrl-C cancels it on the farm, and returns it with the best so far.
+    """
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=console)
         asked = client.call(operations.FIND, json={"version": version.id, **order})
@@ -42,8 +45,8 @@ def _followed(client: Client, asked: FindOut, *, console: Console) -> FindOut:
     return asked
 
 
-def answers_of(done: FindOut) -> list[Found]:
-    """The document of each race. Raises Infrastructure where a race could not be run."""
+def parse_answers(done: FindOut) -> list[Found]:
+    """Parses the document of each race. Raises Infrastructure where a race could not be run."""
     for race in done.races:
         if race.answer is None:
             raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {done.url}")

@@ -18,14 +18,17 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client, make_order
 from onnxfarm.remote.lookups import VERSION
-from onnxfarm.remote.runs import follow, read_document
+from onnxfarm.remote.runs import follow_run, read_document
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
-from onnxfarm.subject import Given, Subject
+from onnxfarm.subject import GateRequest, Subject
 
 
 @contextlib.contextmanager
-def open_remote(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
-    """The farm once it has inspected the model."""
+def open_remote(given: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
+    """Uploads the model, and the base where it is a file, and yields the farm once it has inspected them.
+
+    Where both are the same version, it says so and raises typer.Exit with 0.
+    """
     subject, judged = given.subject, {"evaluation": given.evaluation}
     # a judge of the user's own is refused before: it never leaves their machine
     recipe = given.recipe if given.evaluation and isinstance(given.recipe, str) else ""
@@ -39,15 +42,15 @@ def open_remote(given: Given, *, server: str, team: str, console: Console) -> It
             print_lines(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
             raise typer.Exit
         models = () if base is None else (_named(base),)
-        yield Remote(client, given, version=version.id, console=console, models=models)
+        yield RemoteGate(client, given, version=version.id, console=console, models=models)
 
 
 def _named(version: tuple[str, int]) -> str:
     return "{}@{}".format(*version)
 
 
-def _base(client: Client, given: Given, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
-    """Model and number of the version to compare with; None where two runtimes of one model are compared.
+def _base(client: Client, given: GateRequest, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
+    """Returns model and number of the version to compare with; None where two runtimes of one model are compared.
 
     A base that is a file is uploaded first. One given as MODEL@NUMBER is not looked up, which the token of a gate may
     not: planning fails where there is none.
@@ -71,11 +74,11 @@ def _beside(subject: Subject) -> dict[str, Path | None]:
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteGate:
     """A gate that a farm measures."""
 
     client: Client
-    given: Given
+    given: GateRequest
     version: int
     console: Console
     # what the version is measured beside
@@ -90,7 +93,7 @@ class Remote:
         run_id = str(run.id)
         print_lines(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
-        follow(self.client, run_id, console=self.console, timeout_s=left)
+        follow_run(self.client, run_id, console=self.console, timeout_s=left)
         document = read_document(self.client, run_id)
         positions = positions_by_id(plan.blocks, plan.refused)
         return search.read(experiment.asked, Measured(experiment.matrix, document, positions.__getitem__))

@@ -30,7 +30,7 @@ Shape = TypeVar("Shape")
 
 @dataclass(frozen=True)
 class Operation(Generic[Shape]):
-    """`answers`: the shape of its JSON; `str` or `bytes` of what is no JSON, None where nothing is answered.
+    """What a farm can be asked. `answers`: the shape of its JSON, `str` or `bytes` for other text, or `Nothing`.
 
     `is_repeatable`: sent twice it does no harm, so that it is repeated while the farm is away.
     """
@@ -42,7 +42,7 @@ class Operation(Generic[Shape]):
 
 
 def _once(method: str, path: str, answers: type[Shape]) -> Operation[Shape]:
-    """Of what is done twice when it is sent twice."""
+    """Makes an operation that is done twice when it is sent twice."""
     return Operation(method, path, answers, is_repeatable=False)
 
 

@@ -36,7 +36,7 @@ Progress = Callable[[int], None]
 
 
 def iterate_pauses() -> Iterator[float | None]:
-    """Pauses between tries, growing and jittered; None after the last."""
+    """Yields the seconds to wait after each try, growing and jittered; None after the last."""
     for number in range(TRIES - 1):
         yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
@@ -51,9 +51,10 @@ def send_with_retries(
     taken: tuple[int, ...] = (),
     has_words: bool = True,
 ) -> httpx2.Response:
-    """Sends, and again after a pause while the farm is away; raises for a refusal, but for a status that is `taken`.
+    """Calls `send`, and again after a pause while the farm is away. Returns the answer, also one with a `taken` status.
 
-    `has_words`: the last answer that says "away" may say why; else it is only counted as one.
+    `has_words`: the last answer of a farm that is away may say why. Raises Usage where the farm refuses, and
+    Infrastructure where it stays away, or where a request that is not repeatable may have arrived.
     """
     for wait_s in iterate_pauses():
         try:
@@ -78,7 +79,7 @@ def send_with_retries(
 
 
 def check_response(response: httpx2.Response) -> httpx2.Response:
-    """The response unless it is a refusal, which raises with the farm's own sentence."""
+    """Returns the response if it is a success. Raises Usage for a refusal, in the farm's words, and Infrastructure."""
     if response.is_success:
         return response
     if response.is_redirect:
@@ -103,7 +104,7 @@ def _words(response: httpx2.Response) -> str:
 
 
 class Sender:
-    """Sends the files of one bundle; `progress` is given the bytes of each piece that has arrived."""
+    """Sends the files of one bundle; `progress` is called with the bytes of each piece that has arrived."""
 
     def __init__(
         self,
@@ -122,7 +123,10 @@ class Sender:
         self._marks: list[str] = []
 
     def send(self, path: Path, *, name: str, team: str = "") -> str:
-        """The whole file, from where it was stopped; answers the key of its upload."""
+        """Sends a whole file, from where it was stopped, and returns the key of its upload.
+
+        The key is remembered on disk, until `forget`. Raises Usage and Infrastructure.
+        """
         known = _remembered()
         # a file as it is now: another size or time of change is another file
         stat = path.stat()
@@ -139,7 +143,7 @@ class Sender:
         return key
 
     def forget(self) -> None:
-        """Call once the files have become a version: sent again, they are another upload."""
+        """Forgets the uploads, once their files have become a version: sent again, they are other uploads."""
         _remember({mark: key for mark, key in _remembered().items() if mark not in self._marks})
 
     def _begin(self, path: Path, *, name: str, team: str) -> str:
@@ -171,7 +175,7 @@ class Sender:
             offset = reached
 
     def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
-        """Sends one piece; answers where the upload then is, by the farm's own word after any trouble."""
+        """Sends one piece, and returns how many bytes the farm then has, which it is asked after any trouble."""
         headers = {
             **TUS,
             "Content-Type": "application/offset+octet-stream",
@@ -217,29 +221,29 @@ def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
     return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
-def memory_file() -> Path:
+def find_memory_file() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "onnxfarm" / "uploads.json"
 
 
 def _remembered() -> dict[str, str]:
-    """Keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
+    """Reads the keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
     with contextlib.suppress(OSError, ValueError):
-        known: object = json.loads(memory_file().read_text())
+        known: object = json.loads(find_memory_file().read_text())
         if isinstance(known, dict):
             return {str(mark): str(key) for mark, key in known.items()}
     return {}
 
 
 def _remember(known: Mapping[str, str]) -> None:
-    """A cache: when it cannot be written, an upload begins anew next time."""
+    """Writes the keys of begun uploads; when that fails, an upload begins anew next time."""
     newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
-        write_privately(json.dumps(newest), memory_file())
+        write_privately(json.dumps(newest), find_memory_file())
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
-    """The file, to be read. Raises Usage."""
+    """Opens a file to read; `progress` is called with the bytes of each read. Raises Usage."""
     try:
         return path.open("rb") if progress is None else _Counted(path, progress)
     except OSError as problem:

@@ -42,7 +42,7 @@ class RunProgress(NamedTuple):
 
     @property
     def news(self) -> object:
-        """What is worth a line of a log once it changes: a round, a block, another thing that is done or waited for."""
+        """What is worth a line of a log once it changes: a round, a block, another thing that is done or awaited."""
         where, _, doing = self.block.partition("; ")
         doing_now = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
         # a node that says which round it measures says it once a round
@@ -68,14 +68,14 @@ class RunProgress(NamedTuple):
 
 
 def _phase(doing: str) -> str:
-    """Of `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` the part that stays the same from arm to arm."""
+    """Cuts `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` to the part that is the same from arm to arm."""
     return ":".join(doing.split(":")[:2])
 
 
-def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
+def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
+    """Waits for a run to end, shows how far it is, and returns the run. Raises TimedOut after `timeout_s` seconds."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
-    with show_progress(console) as show:
+    with open_progress(console) as show:
         while True:
             run = client.call(operations.RUN, run=run_id)
             standing = make_progress(run)
@@ -91,7 +91,7 @@ def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | 
 
 
 def read_document(client: Client, run_id: str) -> Document:
-    """The bench document of a run, checked. Raises Infrastructure when the farm writes another version of it."""
+    """Downloads and parses the bench document of a run. Raises Infrastructure when the farm writes another version."""
     plain = client.call(operations.RESULTS, run=run_id)
     try:
         return Document.model_validate(plain)
@@ -102,13 +102,13 @@ def read_document(client: Client, run_id: str) -> Document:
         ) from problem
 
 
-def run_status(run: RunOut) -> str:
+def format_status(run: RunOut) -> str:
     """The word that the farm's pages show; an older farm does not say it."""
     return run.status or run.outcome or run.state
 
 
 def make_progress(run: RunOut) -> RunProgress:
-    """How far a run is, from the API's answer."""
+    """Makes how far a run is out of the API's answer."""
     progress = run.progress
     return RunProgress(
         cells=CellCounts(progress.cells).words,
@@ -124,13 +124,13 @@ def make_progress(run: RunOut) -> RunProgress:
 
 
 @contextlib.contextmanager
-def show_progress(console: Console) -> Iterator[Show]:
-    """Gives what is told how far a run is, again and again: a bar on a terminal, lines elsewhere."""
+def open_progress(console: Console) -> Iterator[Show]:
+    """Yields a function that shows how far a run is: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
         with _bar(console) as show:
             yield show
     else:
-        yield log_lines(console)
+        yield make_line_logger(console)
 
 
 @contextlib.contextmanager
@@ -146,8 +146,8 @@ def _bar(console: Console) -> Iterator[Show]:
         yield show
 
 
-def log_lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
-    """A line when something changed; what does not change is said again now and then."""
+def make_line_logger(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
+    """Makes a function that prints how far a run is when something changed, and again now and then."""
     shown_news: object = None
     shown_at = 0.0
 

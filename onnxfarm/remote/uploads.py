@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from farm.contract.api.registry import VersionOut
-from onnxfarm.model_files import find_program, folder_name, list_model_files
+from onnxfarm.model_files import derive_model_name, find_program, list_model_files
 from onnxfarm.outputs import print_lines
 from onnxfarm.problems import TimedOut, Usage
 from onnxfarm.remote import operations
@@ -36,12 +36,15 @@ class Bundle:
 
 
 def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
-    """The inspected version; uploading it again is the same one. Raises Usage with the farm's sentence when the model
-    is rejected or its labelled data do not fit."""
+    """Uploads a model, waits for its inspection, and returns its version; uploading it again is the same one.
+
+    Raises Usage with the farm's sentence when the model is rejected or its labelled data do not fit, and TimedOut after
+    LIMIT_S.
+    """
     files = bundle.files
     given = {role: path for role, path in bundle.beside.items() if path is not None}
     fields = {name: text for name, text in bundle.fields.items() if text}
-    if called := folder_name(bundle.model):
+    if called := derive_model_name(bundle.model):
         fields.setdefault("model", called)
     print_lines(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
@@ -63,7 +66,7 @@ def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> V
 
 
 def _with_accepted_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
-    """The version once its labelled data were looked at. Raises Usage with the farm's sentence when they do not fit."""
+    """Returns the version once its labelled data were checked. Raises Usage when they do not fit, and TimedOut."""
     while (found := version.evaluation) and found.state in ("pending", "making"):
         if time.monotonic() > until:
             raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")

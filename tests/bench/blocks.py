@@ -22,7 +22,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.workshop.samples import builders
 from onnxfarm.here.bundle import LocalFiles, import_model
 from onnxfarm.here.home import default_home
-from onnxfarm.here.orders import Given, Preparation
+from onnxfarm.here.orders import Preparation, UserInputs
 from worker.agent.execution import execute_block
 from worker.agent.installation import stages
 from worker.agent.installation.cache import ArtifactCache
@@ -163,7 +163,7 @@ class Workplace:
     def measure(self, subject: Subject, block: PlannedBlock, *, seed: int) -> Measured:
         """Measures the block while nothing else measures on this machine. Raises SystemExit when an arm fails."""
         preparation, _ = self._preparation(subject)
-        order, refused = preparation.order(block, seed=seed)
+        order, refused = preparation.make_order(block, seed=seed)
         if order is None or refused:
             raise SystemExit(f"{subject.name} could not be prepared: {refused[0].reason}")
         judge = BlockJudge(block)
@@ -182,9 +182,9 @@ class Workplace:
             files = LocalFiles()
             uploaded = import_model(_model_of(subject, folder / "source"), folder=folder / "model", files=files)
             made = Preparation(
-                model=uploaded, files=files, given=Given(), folder=folder / "made", say=lambda text: None
+                model=uploaded, files=files, given=UserInputs(), folder=folder / "made", say=lambda text: None
             )
-            self._prepared[subject] = made, uploaded.facts(inputs=None, inputs_batch=None)
+            self._prepared[subject] = made, uploaded.make_facts(inputs=None, inputs_batch=None)
         return self._prepared[subject]
 
     def _environment(self) -> NodeEnvironment:

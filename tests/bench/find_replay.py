@@ -68,7 +68,7 @@ def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
                     continue
                 matrix = Race(space, part).matrix_of(part)
                 asked = Experiment(matrix, asked={"rounds": ROUNDS_AT_ONCE})
-                measured = find.Track(bench, lambda: 1e9).measure(asked, Race(space, part))
+                measured = find.RaceMachine(bench, lambda: 1e9).measure(asked, Race(space, part))
                 append(path, model.name, first, part, measured.document)
 
 

@@ -87,7 +87,7 @@ def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) 
 
 def _patient(block: PlannedBlock) -> PlannedBlock:
     """Up to 24 rounds, however long the machine takes for them."""
-    return workbench.compare_along(block).model_copy(update={"once_s": None, "round_s": None})
+    return workbench.select_comparisons(block).model_copy(update={"once_s": None, "round_s": None})
 
 
 def _row(found: Document, old: str, new: str) -> dict[str, Any]:

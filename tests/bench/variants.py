@@ -57,10 +57,10 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
     data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
     began, cpu = time.monotonic(), _cpu_s()
     with workbench.open_workbench(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:
-        bench.calibrate(data)
+        bench.set_calibration(data)
         plan = bench.plan(declared)
         planned = time.monotonic()
-        orders = [bench.template.preparation.order(block, seed=0) for block in plan.blocks]
+        orders = [bench.template.preparation.make_order(block, seed=0) for block in plan.blocks]
         prepared = time.monotonic()
         environment = NodeEnvironment(
             runtimes=runtime_store(),

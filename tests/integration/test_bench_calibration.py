@@ -13,7 +13,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from onnxfarm.calibration_files import list_sets, names_and_files, warn_of_few_samples
+from onnxfarm.calibration_files import list_named_files, list_sets, make_sample_warning
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Subject
@@ -41,9 +41,9 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
     data = arrays.write_npz(tmp_path / "few.npz", few)
     declared = matrices.from_options(runtime="1.31.1", precision="fp32,fp16,int8-qdq,int8-qdq:per-channel")
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
-        bench.calibrate(data)
+        bench.set_calibration(data)
         (block,) = bench.plan(declared).blocks
-        order, refused = bench.template.preparation.order(block, seed=0)
+        order, refused = bench.template.preparation.make_order(block, seed=0)
     assert refused == []
     assert len({arm.bundle.digest for arm in order.arms}) == 4
     digest = {arm.cell.recipe.options.get(recipes.SAMPLES) for arm in order.arms[2:]}
@@ -69,11 +69,11 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
         tensor = numpy_helper.from_array(pictures[number : number + 2])
         (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
-        bench.calibrate(tmp_path / "data")
+        bench.set_calibration(tmp_path / "data")
         taken = bench.template.preparation.calibration
         stored = arrays.read_npz(bench.template.files.paths[taken.sha256])
     np.testing.assert_array_equal(stored["x"], np.concatenate([pictures[n : n + 2] for n in (0, 1, 10)]))
-    names = [name for name, _ in names_and_files(tmp_path / "data")]
+    names = [name for name, _ in list_named_files(tmp_path / "data")]
     assert names == [f"test_data_set_{number}-input_0.pb" for number in range(3)]
     assert [len(files) for files in list_sets(tmp_path / "data" / "test_data_set_1")] == [1]
 
@@ -100,7 +100,7 @@ def test_data_that_do_not_fit_are_a_usage_problem(
         workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench,
         pytest.raises(Usage, match=words),
     ):
-        bench.calibrate(data)
+        bench.set_calibration(data)
 
 
 def test_an_empty_folder_is_a_usage_problem(tmp_path: Path) -> None:
@@ -109,5 +109,5 @@ def test_an_empty_folder_is_a_usage_problem(tmp_path: Path) -> None:
 
 
 def test_enough_samples_go_without_saying() -> None:
-    assert warn_of_few_samples(500) == ""
-    assert warn_of_few_samples(499).startswith("499 calibration samples: 500 or more")
+    assert make_sample_warning(500) == ""
+    assert make_sample_warning(499).startswith("499 calibration samples: 500 or more")

@@ -34,7 +34,7 @@ def test_arms_of_given_prompts_are_handed_the_file_and_those_of_drawn_ones_are_n
     for subject in (Subject(model, prompts=given), Subject(tmp_path / "model.zip")):
         with workbench.open_workbench(subject, home=tmp_path / "home", console=Console(file=io.StringIO())) as bench:
             for block in bench.plan(DECLARED).blocks:
-                order, refused = bench.template.preparation.order(block, seed=0)
+                order, refused = bench.template.preparation.make_order(block, seed=0)
                 assert (refused, order is None) == ([], False)
                 orders.append(order)
     one, drawn, zipped, _ = [order.arms[0] for order in orders if order is not None]
@@ -73,7 +73,7 @@ def test_a_decoder_is_measured_by_a_token_and_by_a_prompt_where_nobody_says(
     with workbench.open_workbench(
         Subject(model), home=tmp_path / "home", console=Console(file=said, width=200)
     ) as bench:
-        plan = bench.plan(bench.from_defaults(matrices.parse({"runtime": ["1.31.1"], **declared})))
+        plan = bench.plan(bench.add_default_shapes(matrices.parse({"runtime": ["1.31.1"], **declared})))
     shapes = [arm.spec.workload.shapes for block in plan.blocks for arm in block.arms if arm.twin_of is None]
     assert [(sizes["sequence_length"], sizes["past_sequence_length"]) for sizes in shapes] == lengths
     assert {sizes["total_sequence_length"] - sizes["past_sequence_length"] for sizes in shapes} <= {1, 64}

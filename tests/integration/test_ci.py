@@ -190,7 +190,7 @@ def test_a_passed_gate_that_somebody_should_look_at_is_a_warning(
     there = {"GITHUB_EVENT_PATH": str(event), "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": known.url}
     for is_open, kind in ((False, "notice"), (True, "warning")):
         with contextlib.suppress(RefusedError):
-            GitHub(there).publish(Answer(0, "as fast; and more", "x", is_open=is_open), "m.onnx")
+            GitHub(there).publish_answer(Answer(0, "as fast; and more", "x", is_open=is_open), "m.onnx")
         assert capsys.readouterr().out.startswith(f"::{kind} ")
 
 

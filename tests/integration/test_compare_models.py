@@ -28,7 +28,7 @@ BASE = MODELS / "relu_op13_ir7.onnx"
 @pytest.fixture(autouse=True)
 def _two_rounds() -> Iterator[None]:
     """As a gate with `--rounds 2`: nothing here asserts how sure a comparison is, which takes up to 24."""
-    with mock.patch.object(workbench, "compare_along", partial(workbench.compare_along, rounds=2)):
+    with mock.patch.object(workbench, "select_comparisons", partial(workbench.select_comparisons, rounds=2)):
         yield
 
 

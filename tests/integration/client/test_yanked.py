@@ -24,8 +24,8 @@ from onnxfarm.main import app
 from onnxfarm.problems import Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.gate import Remote
-from onnxfarm.subject import Given, Subject
+from onnxfarm.remote.gate import RemoteGate
+from onnxfarm.subject import GateRequest, Subject
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS
 from tests.integration.dashboard.rows import make_node, make_version
@@ -116,8 +116,8 @@ def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     two = {"matrix": {"runtime": ["1.32.0", "1.30.0"], "batch": [1]}}
     with pytest.raises(Usage, match=r"1\.30\.0 was yanked from the package index"):
         farm.plan(version.pk, two)
-    given = Given(Subject(RELU), deadline=None)
-    gate = Remote(farm, given, version=version.pk, console=Console(file=io.StringIO()))
+    given = GateRequest(Subject(RELU), deadline=None)
+    gate = RemoteGate(farm, given, version=version.pk, console=Console(file=io.StringIO()))
     with pytest.raises(Usage, match="yanked"):
         carry_out(Gate(lambda: matrices.parse(two), (OLD, NEW), Checks(("slower",))), gate)
     assert farm.call(operations.RUNS) == []

@@ -18,7 +18,7 @@ from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import AttemptState, RunReason
-from onnxfarm.commands.fleet import ledger_lines
+from onnxfarm.commands.fleet import format_ledger
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, make_version, measure, say
 from tests.integration.runs.test_queue_order import run_of
@@ -66,7 +66,7 @@ def test_the_ledger_says_for_whom_it_worked_and_how_long(
     ]
     assert (found.blocks, round(found.minutes, 3)) == (3, 17.0)
     assert told(api_of(owner), node, days=60).blocks == 4
-    lines = list(ledger_lines(node.name, found, days=30))
+    lines = list(format_ledger(node.name, found, days=30))
     assert lines[0] == "bench-1 measured 3 blocks in 30 days, 17 min in all."
     assert lines[1] == f"  10 min for {owner.username} of {team.name}, watch: 1 run, 1 block"
 
@@ -95,7 +95,7 @@ def test_what_it_measures_and_what_waits_is_in_it(
         (waiting.run, round(waiting.begins_in_minutes or 0), round(waiting.minutes or 0, 3)) for waiting in found.next
     ]
     assert waits == [(second.run_id, 2, 4.0), (third.run_id, 6, 1.0)]
-    assert "Next: run" in "\n".join(ledger_lines(node.name, found, days=30))
+    assert "Next: run" in "\n".join(format_ledger(node.name, found, days=30))
     page = Client()
     page.force_login(owner)
     fleet, own = (page.get(address).content.decode() for address in ("/fleet/", f"/fleet/{node.pk}/"))
@@ -134,7 +134,7 @@ def test_a_node_whose_block_is_over_is_idle_at_once_and_next_begins(
     ended(node, lease)
     found = told(api_of(owner), node)
     assert (found.now, found.measuring, found.next[0].begins_in_minutes) == ("idle", None, 0.0)
-    assert "Now: idle." in list(ledger_lines(node.name, found, days=30))
+    assert "Now: idle." in list(format_ledger(node.name, found, days=30))
     page = Client()
     page.force_login(owner)
     for address in ("/fleet/", f"/fleet/{node.pk}/"):
@@ -159,7 +159,7 @@ def test_what_waits_is_in_it_while_another_program_has_the_machine(
     assert [(waiting.run, waiting.begins_in_minutes, waiting.minutes) for waiting in found.next] == [
         (block.run_id, None, None) for block in blocks
     ]
-    lines = list(ledger_lines(node.name, found, days=30))
+    lines = list(format_ledger(node.name, found, days=30))
     assert [f"run {block.run_id}," in line for block, line in zip(blocks, lines[-2:], strict=True)] == [True, True]
     page = Client()
     page.force_login(owner)

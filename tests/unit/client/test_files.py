@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from farm.workshop.samples import builders, decoder, genai
 from onnxfarm.main import app
-from onnxfarm.model_files import folder_name, list_model_files
+from onnxfarm.model_files import derive_model_name, list_model_files
 from onnxfarm.problems import Usage
 from tests.conftest import MODELS
 
@@ -99,8 +99,8 @@ def test_a_folder_of_onnxruntime_genai_is_all_that_is_in_it(tmp_path: Path) -> N
         (tmp_path / name).write_bytes(b"1")
     found = [path.name for path in list_model_files(tmp_path)]
     assert found == ["model.onnx", "genai_config.json", "model.onnx.data", "tokenizer.json"]
-    assert folder_name(tmp_path) == tmp_path.name
-    assert folder_name(tmp_path / "model.onnx") == tmp_path.name
+    assert derive_model_name(tmp_path) == tmp_path.name
+    assert derive_model_name(tmp_path / "model.onnx") == tmp_path.name
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_inspect_shows_trees_as_trees_and_what_many_models_have_as_a_fact(tmp_pa
     ],
 )
 def test_a_file_called_model_is_named_after_its_folder(path: str, name: str, tmp_path: Path) -> None:
-    assert folder_name(tmp_path / path) == name
+    assert derive_model_name(tmp_path / path) == name

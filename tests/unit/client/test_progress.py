@@ -88,10 +88,10 @@ def test_what_checks_take_here_and_now_lengthens_the_estimate(clock: Clock) -> N
     follower.start_block(block, number=1)
     follower.say("checking: onnxruntime==1.29.0")
     clock.now += 4 * (block.once_s or 0.0)
-    follower.take(make_check(0))
-    follower.take(make_check(1))
+    follower.count_report(make_check(0))
+    follower.count_report(make_check(1))
     clock.now += 4.0
-    follower.say_again()
+    follower.repeat_activity()
     # half of what comes before the rounds took four times as long as all of it should
     left_s = 8 * 60 * block.minutes - clock.now
     assert out.getvalue().splitlines()[-1].endswith(f", time left: {format_about(left_s)}")
@@ -112,7 +112,7 @@ def test_a_log_says_within_five_seconds_what_still_goes_on(clock: Clock) -> None
     said = len(out.getvalue().splitlines())
     for second in range(1, 62):
         clock.now = float(second)
-        follower.say_again()
+        follower.repeat_activity()
     lines = out.getvalue().splitlines()[said:]
     assert [line.split(", about")[0] for line in lines] == [
         f"block 1 of 1: installing onnxruntime==1.29.0, for {seconds} s" for seconds in range(4, 62, 4)
@@ -123,7 +123,7 @@ def test_a_block_that_takes_long_to_prepare_is_not_silent(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.start_block(make_block(), number=1)
     clock.now = 4.0
-    follower.say_again()
+    follower.repeat_activity()
     assert "for 4 s" in out.getvalue().splitlines()[-1]
 
 
@@ -133,17 +133,17 @@ def test_a_bar_renews_its_seconds_by_itself(clock: Clock) -> None:
     follower.start_block(make_block(), number=1)
     follower.say("checking: onnxruntime==1.29.0")
     clock.now = 5.0
-    follower.say_again()
+    follower.repeat_activity()
     assert bar.tasks[0].description == "block 1 of 1: checking: onnxruntime==1.29.0, for 5 s, time left: about 15 s"
 
 
 def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.say("preparing runtimes and files")
-    follower.take(make_round(0, {0: 1.0, 1: 1.0}))
+    follower.count_report(make_round(0, {0: 1.0, 1: 1.0}))
     printed = out.getvalue()
     clock.now += 3.0
-    follower.say_again()
+    follower.repeat_activity()
     assert out.getvalue() == printed
 
 
@@ -156,8 +156,8 @@ def test_waiting_for_the_machine_says_who_has_it_as_it_begins_and_then_once_a_mi
     for second in range(181):
         clock.now = float(second)
         if second % 60 == 0:
-            follower.wait(holder)
-        follower.say_again()
+            follower.show_wait(holder)
+        follower.repeat_activity()
     waited = out.getvalue().splitlines()[before:]
     assert waited[0] == f"block 1 of 1: waiting. {holder}"
     assert [line.split(" on this machine")[0] for line in waited] == [waited[0].split(" on this machine")[0]] * 4
@@ -165,7 +165,7 @@ def test_waiting_for_the_machine_says_who_has_it_as_it_begins_and_then_once_a_mi
     follower.begin()
     printed = out.getvalue()
     clock.now += 300.0
-    follower.say_again()
+    follower.repeat_activity()
     assert out.getvalue() == printed
 
 
@@ -174,5 +174,5 @@ def test_nothing_is_left_of_what_has_not_begun(clock: Clock) -> None:
     follower.start_block(make_block(), number=1)
     assert out.getvalue().splitlines()[-1] == "block 1 of 1: 2 cells, about 20 s once it begins"
     follower.say("checking: onnxruntime==1.29.0")
-    follower.take(make_round(0, {0: 1.0, 1: 1.0}))
+    follower.count_report(make_round(0, {0: 1.0, 1: 1.0}))
     assert out.getvalue().splitlines()[-1].endswith("round 1 measured, time left: about 20 s")

@@ -108,6 +108,6 @@ def test_models_are_read_page_by_page() -> None:
         return httpx2.Response(200, json=[NAMED | {"id": n} for n in range(after, min(after + 100, 150))])
 
     with client_over(pages) as client:
-        found = client.rows(NAMES)
+        found = client.list_rows(NAMES)
     assert [row.id for row in found.shape] == list(range(150))
     assert found.plain == [NAMED | {"id": n} for n in range(150)]

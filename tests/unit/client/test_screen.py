@@ -16,7 +16,7 @@ from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
 from farm.rules.presenting.lines import line_of
 from farm.rules.wording.numbers import latency, memory
-from onnxfarm.remote.runs import RunProgress, follow, log_lines
+from onnxfarm.remote.runs import RunProgress, follow_run, make_line_logger
 from onnxfarm.screen import show
 from tests.answers import answer, plain
 from tests.documents import CPU, NEW, make_cell, make_comparison
@@ -299,7 +299,7 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
             return answer(RunOut, id=run, state=state, progress=progress)
 
     text = io.StringIO()
-    follow(Farm(), "7", console=Console(file=text, width=80))
+    follow_run(Farm(), "7", console=Console(file=text, width=80))
     # what was cancelled has ended and is not done; what was refused is counted beside the others
     said = [
         "0 of 2 cells ended, 5 refused, block 1, time left: about 3 min",
@@ -335,7 +335,7 @@ def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
 
 def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
     text, moment = io.StringIO(), [0.0]
-    say = log_lines(Console(file=text, width=80), clock=lambda: moment[0])
+    say = make_line_logger(Console(file=text, width=80), clock=lambda: moment[0])
     waits = RunProgress(
         "", 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0
     )

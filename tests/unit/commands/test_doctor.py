@@ -45,7 +45,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_extra(name: str, said
 
 
 def test_a_version_that_is_too_old_is_named_with_the_one_that_is_needed() -> None:
-    lacking = list(doctor.lacking(map(Requirement, ["packaging>=9999", "packaging>=1", "no-such-package-at-all"])))
+    lacking = list(doctor.list_missing(map(Requirement, ["packaging>=9999", "packaging>=1", "no-such-package-at-all"])))
     assert len(lacking) == 2
     assert lacking[0].endswith(", and >=9999 is needed")
     assert lacking[1] == "no-such-package-at-all is not installed"

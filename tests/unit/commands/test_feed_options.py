@@ -8,13 +8,13 @@ from typer.testing import CliRunner
 
 from farm.config.embedded.quickstart import parse_options
 from farm.rules.matrices import matrix
-from onnxfarm.commands.feed_options import with_feed
+from onnxfarm.commands.feed_options import apply_feed_options
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 
 
 def fed(declared: Any, shape: list[str] | None = None, inputs: list[str] | None = None) -> Any:
-    return with_feed(declared, shape=shape, inputs=inputs)
+    return apply_feed_options(declared, shape=shape, inputs=inputs)
 
 
 def test_without_options_the_matrix_stays_as_it_is() -> None:
@@ -43,13 +43,13 @@ def test_one_input_of_the_command_line_leaves_the_others_of_the_matrix() -> None
 
 @pytest.mark.parametrize("declared", [None, {"batch": [1]}, {"matrix": {"batch": [1]}}])
 def test_the_newest_of_all_takes_the_place_of_the_default_runtimes(declared: Any) -> None:
-    found = matrix.parse(with_feed(declared, shape=None, inputs=None, pre=True))
+    found = matrix.parse(apply_feed_options(declared, shape=None, inputs=None, pre=True))
     assert (found.pre, "runtime" in found.axes, "batch" in found.axes) == (True, False, True)
 
 
 def test_the_newest_of_all_is_not_asked_for_beside_runtimes_that_are_named() -> None:
     with pytest.raises(Usage, match="--pre is about the newest release"):
-        with_feed({"strategy": {"matrix": {"runtime": ["1.31.1"]}}}, shape=None, inputs=None, pre=True)
+        apply_feed_options({"strategy": {"matrix": {"runtime": ["1.31.1"]}}}, shape=None, inputs=None, pre=True)
 
 
 def test_without_a_matrix_the_default_one_is_measured_with_these_sizes() -> None:

@@ -14,8 +14,8 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.rules.searches.gate import Checks, Gate, GateOutcome
 from farm.rules.searches.search import carry_out
 from onnxfarm.here import workbench
-from onnxfarm.here.gate import Local
-from onnxfarm.subject import Given, Subject
+from onnxfarm.here.gate import LocalGate
+from onnxfarm.subject import GateRequest, Subject
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_block, make_model, make_output, make_round, make_sample, plan_of
 
@@ -25,7 +25,7 @@ NEW = Runtime(distribution="onnxruntime", version="1.31.1")
 
 def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> GateOutcome:
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"], "runtime": [str(old), str(new)]})
-    local = Local(bench, Given(Subject(Path("m")), deadline=None))
+    local = LocalGate(bench, GateRequest(Subject(Path("m")), deadline=None))
     checks = Checks(fail_on=("slower", "parity", "placement", "failed"))
     return carry_out(Gate(lambda: declared, (old, new), checks, confirm), local)
 
@@ -63,7 +63,7 @@ def test_what_a_fresh_block_does_not_show_again_is_told_and_fails_nothing() -> N
 @pytest.mark.parametrize(("budget", "rounds"), [("quick", 8), ("quick", 4), ("standard", 10), ("precise", 8)])
 def test_the_rounds_that_were_asked_for_are_the_most_that_are_measured(budget: str, rounds: int) -> None:
     planned = MadeUpBench().plan(matrices.parse({"runtime": [str(OLD), str(NEW)], "batch": [1], "budget": budget}))
-    (block,) = workbench.reshape_plan(planned, lambda one: workbench.compare_along(one, rounds=rounds)).blocks
+    (block,) = workbench.reshape_plan(planned, lambda one: workbench.select_comparisons(one, rounds=rounds)).blocks
     assert (block.max_rounds, block.is_replacing) == (rounds, False)
     assert block.min_rounds <= rounds
     # they are measured on a busy machine too, as long as a block of so many may take
@@ -73,12 +73,12 @@ def test_the_rounds_that_were_asked_for_are_the_most_that_are_measured(budget: s
 def test_a_gate_without_rounds_goes_on_as_far_as_its_verdicts_and_its_budget_look() -> None:
     for budget, most in (("quick", 24), ("precise", 48)):
         planned = MadeUpBench().plan(matrices.parse({"runtime": [str(OLD), str(NEW)], "batch": [1], "budget": budget}))
-        (block,) = workbench.reshape_plan(planned, workbench.compare_along).blocks
+        (block,) = workbench.reshape_plan(planned, workbench.select_comparisons).blocks
         assert (block.max_rounds, block.is_replacing) == (most, True)
 
 
 def of_pipeline(block: PlannedBlock) -> PlannedBlock:
-    return workbench.compare_along(block, is_of_pipeline=True)
+    return workbench.select_comparisons(block, is_of_pipeline=True)
 
 
 def test_in_a_pipeline_processor_time_speaks_on_a_calm_machine_too() -> None:
@@ -99,7 +99,7 @@ def test_in_a_pipeline_an_identical_pair_that_is_undecided_is_not_waited_for() -
     asked = {"runtime": "1.29.0,1.31.1", "budget": "standard"}
     [block] = plan_of(asked, with_null_pair=True).blocks
     rounds = [make_round(number, {0: 1.0, 1: 1.25, 2: 1.0 if number % 2 else 1.5}) for number in range(8)]
-    assert BlockJudge(workbench.compare_along(block), reports=rounds).wants_more_rounds()
+    assert BlockJudge(workbench.select_comparisons(block), reports=rounds).wants_more_rounds()
     judge = BlockJudge(of_pipeline(block), reports=rounds)
     assert not judge.wants_more_rounds()
     assert [(judged.planned.axis, judged.verdict) for judged in judge.comparisons()] == [

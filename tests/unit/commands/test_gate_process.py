@@ -12,7 +12,7 @@ from onnxfarm import gate_process
     [(0, False, 0), (1, True, 1), (1, False, 70), (2, False, 2), (70, True, 70), (-signal.SIGTERM, False, 143)],
 )
 def test_a_gate_that_failed_without_having_judged_failed_itself(status: int, is_judged: bool, code: int) -> None:
-    assert gate_process.exit_code(status, is_judged=is_judged) == code
+    assert gate_process.compute_exit_code(status, is_judged=is_judged) == code
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from onnxfarm.commands.bench_options import read_matrix, with_settings
+from onnxfarm.commands.bench_options import apply_settings, read_matrix
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
 
@@ -36,7 +36,7 @@ def test_no_other_command_takes_another_package_either(command: str, tmp_path: P
 
 def test_an_allowed_package_stays_allowed_through_the_settings_of_the_command_line() -> None:
     declared = read_matrix(None, {"runtime": "my-ort==0.3"}, packages=["My_Ort"])
-    assert with_settings(declared, sustained=2.0).allowed == {"my-ort"}
+    assert apply_settings(declared, sustained=2.0).allowed == {"my-ort"}
     with pytest.raises(Usage, match="--allow-package"):
         read_matrix(None, {"runtime": "my-ort==0.3"})
     with pytest.raises(Usage, match="not the name"):

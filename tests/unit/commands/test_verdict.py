@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.rules.comparing import verdicts
-from onnxfarm.documents import LARGEST_FILE_BYTES
+from onnxfarm.documents import MAX_FILE_BYTES
 from tests.unit import yard
 from tests.unit.commands.conftest import Call, Write, refused
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_there_is_refused(call: Call, tmp_path: object) -> No
 def test_a_file_of_raw_timings_is_too_large(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as file:
-        file.truncate(LARGEST_FILE_BYTES + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     assert "is larger than" in refused(call("verdict", path))
 
 

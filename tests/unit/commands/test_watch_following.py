@@ -18,7 +18,7 @@ class Farm:
         self.steps = iter([("waiting", {}), ("measuring", {"run": 3}), ("confirming", {"run": 3, "confirming": 4})])
         self.asked: list[int] = []
 
-    def pages(self, operation: object, *, watch: int) -> Iterator[Answered[list[RoundOut]]]:
+    def iterate_pages(self, operation: object, *, watch: int) -> Iterator[Answered[list[RoundOut]]]:
         state, runs = next(self.steps, ("judged", {"run": 3}))
         sentence = "[red]14 %[/red] slower" if state == "judged" else ""
         found = answer(RoundOut, id=1, state=state, sentence=sentence, **runs)

@@ -17,7 +17,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.locks import lock
-from onnxfarm.commands.bench_options import parse_tolerances, read_matrix, with_settings
+from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_sizes
 from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reports, make_rounds, plan_of
 
@@ -153,7 +153,7 @@ def test_the_command_judges_outputs_as_the_run_did_however_they_are_named(name: 
     words = shlex.split(command)
     given = dict(zip(words[3::2], words[4::2], strict=True))
     read = parse_tolerances([given["--tolerance"]] if "--tolerance" in given else None)
-    assert with_settings(read_matrix(given.get("--matrix"), {}), tolerance=read).tolerances == tolerances
+    assert apply_settings(read_matrix(given.get("--matrix"), {}), tolerance=read).tolerances == tolerances
 
 
 def test_a_cell_with_wrong_outputs_is_repeated_with_the_tolerance_that_they_broke_and_with_no_other_models() -> None:

@@ -28,7 +28,7 @@ class NodeStatus:
     runtimes: int
     proven: tuple[str, ...]
 
-    def rows(self) -> list[tuple[str, str]]:
+    def list_rows(self) -> list[tuple[str, str]]:
         """Returns (label, value) of each line, as people are shown them."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
