@@ -41,7 +41,7 @@ class Named:
 
     @property
     def caveat(self) -> str:
-        return "wrong outputs" if self.line is not None and self.line.is_wrong else ""
+        return self.line.wrong if self.line is not None else ""
 
     @property
     def name(self) -> str:

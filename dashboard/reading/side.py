@@ -20,7 +20,7 @@ from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
+from farm.rules.wording.vocabulary import STATES, WRONG, WRONG_BASE, Sign, sign_of
 
 MAX_CHOSEN = 4
 MIN_SAMPLES = 2
@@ -28,8 +28,6 @@ MIN_SAMPLES = 2
 # of figures that nobody judges, as they were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
 SPEEDS = ("slower", "faster")
-# a cell of wrong outputs is not praised, however fast it is
-WRONG_BASE = replace(STATES[WRONG], word=f"base: {WRONG}")
 P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
 THROUGHPUT, OF_PROCESSOR = "throughput", "cpu_throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
@@ -187,7 +185,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     if not wrong:
         return judged
     how = "; ".join(filter(None, (judged.how, why_wrong(wrong[-1].cell), "there is no verdict on speed")))
-    sign = STATES[WRONG] if wrong[-1] is other else WRONG_BASE
+    sign = replace(STATES[WRONG], word=WRONG if wrong[-1] is other else WRONG_BASE)
     return replace(judged, sign=sign, how=how, wrong=tuple(each.key for each in wrong))
 
 

@@ -13,7 +13,7 @@ from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import WRONG, sign_of
+from farm.rules.wording.vocabulary import WRONG, WRONG_BASE, sign_of
 
 PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
@@ -28,7 +28,7 @@ BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 @dataclass(frozen=True, slots=True)
 class Line:
     """One comparison. `quantity`: what everything on the line is of; `sides`: baseline and candidate as written, empty
-    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of a side are."""
+    where they are left out, and then `why` says the reason. `wrong`: whose outputs are; empty where nobody's are."""
 
     change: Change
     quantity: str
@@ -36,13 +36,13 @@ class Line:
     rounds: int
     sides: tuple[str, str] | None = None
     why: str = ""
-    is_wrong: bool = False
+    wrong: str = ""
 
     @property
     def words(self) -> str:
         """`▲ 19 % slower`, `= equal`, `? undecided`."""
         word = self.change.text if self.change.is_decided and self.change.figures else self.change.word
-        return f"{sign_of(self.change.word).mark} {word}{', wrong outputs' if self.is_wrong else ''}"
+        return f"{sign_of(self.change.word).mark} {', '.join(filter(None, (word, self.wrong)))}"
 
     @property
     def values(self) -> str:
@@ -64,9 +64,12 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
     unit = UNITS[change.quantity]
     sides, why = _sides(_medians(comparison, change, cells), change, unit=unit)
     quantity = title.get(change.quantity, "p50 latency")
-    sides_of = [cells.get(side) for side in (comparison.baseline, comparison.candidate)]
-    is_marked = any(is_wrong(cell, [comparison]) for cell in sides_of)
-    return Line(change, quantity, unit, comparison.rounds, sides, why, is_marked)
+    return Line(change, quantity, unit, comparison.rounds, sides, why, _wrong(comparison, cells))
+
+
+def _wrong(comparison: Comparison, cells: Mapping[str, Cell]) -> str:
+    base, candidate = (is_wrong(cells.get(side), [comparison]) for side in (comparison.baseline, comparison.candidate))
+    return WRONG if candidate else WRONG_BASE if base else ""
 
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:

@@ -47,6 +47,8 @@ _RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (wor
 
 # what leads before any verdict on speed
 WRONG, ELSEWHERE = "wrong outputs", "placed differently"
+# of two sides the first one alone
+WRONG_BASE = f"base: {WRONG}"
 
 STATES = {
     WRONG: Sign("✕", WRONG, "bad"),

@@ -206,7 +206,7 @@ def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_say
     assert "Against base (c1): " in accuracy.text
     assert (lead_of(found).verdict, lead_of(found).reason) == ("wrong outputs", accuracy.text)
     assert pair.text.endswith("'y' differs by up to 0.25; labelled data judge them.")
-    assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).is_wrong
+    assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).wrong == "wrong outputs"
 
 
 def test_an_output_under_another_name_is_told_in_the_runs_sentence() -> None:
