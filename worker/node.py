@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from farm.workshop.divergence import first_divergence
+from farm.workshop.divergence import find_first_divergence
 from worker.agent import main as agent
 from worker.agent.agent import IDLE_PROBE_S
 from worker.agent.connection import enrolment, gateway
@@ -40,7 +40,7 @@ def main() -> int:
             _enrol(home, url=options.url or "", code=code)
         return agent.start(
             options.home,
-            search=first_divergence,
+            search=find_first_divergence,
             url=options.url,
             probe_first=tuple(options.probe),
             idle_probe_s=options.idle_probe_s,

@@ -17,19 +17,19 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 
 
-# of the list at an archive's end, which is read in one go: some forty thousand arrays
+# of the list of members at an archive's end, which zipfile reads at once: some forty thousand arrays
 MAX_LISTED_BYTES = 4 << 20
 
 
 class ArraysError(Problem):
-    """The file cannot be read as arrays; the message names it and the way out."""
+    """The file cannot be read as arrays; the message names it and says what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__("bad_arrays", text)
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
-    """Writes the arrays in their order, with the same bytes for the same arrays; the path.
+    """Writes the arrays in their order, always the same bytes for the same arrays, and returns the path.
 
     numpy's own `savez` takes names as keywords and so refuses a tensor called `file`.
     """
@@ -42,9 +42,9 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
 
 
 def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
-    """Every array of the file by name. Raises ArraysError for anything that is no `.npz` of plain arrays.
+    """Reads every array of the file by name. Raises ArraysError for anything but an `.npz` of plain arrays.
 
-    `limit_bytes`: of all of them unpacked, where whoever wrote the file is not to be trusted with this memory.
+    `limit_bytes` limits the size of all arrays unpacked, for files whose writer is not trusted; None: no limit.
     """
     try:
         with _ShortReads(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
@@ -67,7 +67,7 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
 
 
 class _ShortReads(io.BufferedReader):
-    """A file of which nothing long is read at once: arrays come in pieces, and an archive's list as a whole."""
+    """A file that refuses long reads: arrays are read in pieces, but zipfile reads an archive's list at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_LISTED_BYTES:

@@ -1,4 +1,4 @@
-"""Calling a function of the workshop in a confined child, and what its end means in words. Imports no onnx."""
+"""Calls a function of the workshop in a confined child, and explains how that ended. Imports no onnx."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class WorkshopError(ReasonedError):
-    """An order that could not be carried out."""
+    """An order to the workshop that could not be carried out; `reason` has the code and the sentence."""
 
     def __init__(self, code: ReasonCode, text: str) -> None:
         super().__init__(Reason(code=code, text=text[:2000]))
@@ -77,7 +77,7 @@ class WorkshopError(ReasonedError):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a child works: the bundle it reads, other files it may read, and the folder it may write in."""
+    """The files of a child: the bundle it reads, further files it may read, and the folder it may write in."""
 
     bundle_dir: Path
     main: str
@@ -94,9 +94,10 @@ def ask_child(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R:
-    """What `module:function` of the workshop answers. Raises WorkshopError for its problem, its end, or another answer.
+    """Calls `module:function` of farm.workshop.child and returns its answer, checked as an `as_a`.
 
-    When it returns, the place's `out_dir` holds plain files and folders only. `is_one_of_many`: see `call`.
+    After it the place's `out_dir` holds plain files and folders only. `is_one_of_many` is that of `call_child`. Raises
+    WorkshopError where the child answers a problem or something else, or does not end normally.
     """
     found = ask_child_for_outcome(
         function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many
@@ -115,14 +116,14 @@ def ask_child_for_outcome(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R | ModelProblem:
-    """The same, with its problem, its end or another answer as a value."""
+    """Does what `ask_child` does, but returns a ModelProblem in place of raising WorkshopError."""
     try:
         ending = call_child(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
-        if (problem := _problem_of(ending, _DOING[function.split(":")[0]])) is not None:
+        if (problem := _find_problem(ending, _DOING[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
             left_files.check_plain_files(place.out_dir)
-        return as_a.model_validate(_reply(ending)["answer"])
+        return as_a.model_validate(_read_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
     except left_files.LeftError as error:
@@ -133,7 +134,7 @@ def ask_child_for_outcome(
 
 
 def require_file(path: Path) -> Path:
-    """A file that a child was told to write, under the name it was told. Raises WorkshopError when there is none."""
+    """Returns the path of a file that a child had to write. Raises WorkshopError where no plain file is there."""
     if not left_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
@@ -142,11 +143,10 @@ def require_file(path: Path) -> Path:
 def call_child(
     function: str, payload: Mapping[str, object], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
-    """Runs `module:function` of farm.workshop.child on the place's model; how it ended.
+    """Runs `module:function` of farm.workshop.child on the place's model, and returns how the child ended.
 
-    Raises WorkshopError: sandbox_missing.
-
-    `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
+    `is_one_of_many`: this process calls it often, so that a fork server with its imports is worth its memory. Raises
+    WorkshopError with the code sandbox_missing where the child cannot be started or confined.
     """
     read = (path for where in (place.bundle_dir, *place.reads) for path in (where, *where.glob("*")))
     size = sum(path.stat().st_size for path in read if path.is_file())
@@ -168,8 +168,8 @@ def call_child(
         raise WorkshopError(ReasonCode.SANDBOX_MISSING, str(problem)) from problem
 
 
-def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
-    """The problem that a child answered, or the one that its end is."""
+def _find_problem(ending: Ending, doing: str) -> ModelProblem | None:
+    """Returns the problem that a child answered, or one that explains its end; None where all went well."""
     if not ending.is_done:
         what = doing.capitalize()
         texts = {
@@ -179,13 +179,13 @@ def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
         text = texts.get(ending.kind, f"{what} failed. {ending.describe()}")
         return ModelProblem(code=ending.kind, text=text[:2000])
     try:
-        reply = _reply(ending)
+        reply = _read_reply(ending)
         return ModelProblem.model_validate(reply["problem"]) if "problem" in reply else None
     except (ValidationError, ValueError, TypeError) as error:
         return ModelProblem(code="garbled", text=_garbled_sentence(error))
 
 
-def _reply(ending: Ending) -> dict[str, object]:
+def _read_reply(ending: Ending) -> dict[str, object]:
     reply = ending.parse_reply()
     if not isinstance(reply, dict):
         raise TypeError(f"a JSON object was expected, not {type(reply).__name__}")

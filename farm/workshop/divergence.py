@@ -1,8 +1,8 @@
-"""The first divergent node of a model: orders to the workshop between runs of the candidate. Imports no onnx.
+"""Finds the first divergent node of a model, by orders to the workshop between runs of the candidate. Imports no onnx.
 
-What a candidate is does not matter here: a runtime, a provider, an optimisation level, or a variant that keeps its
-tensors' names. The caller runs it and compares its outputs with a reference; this module decides what to look at next.
-The reference is the CPU without optimisations, or whatever the caller says (`refer`), such as another runtime.
+A candidate is a runtime, a provider, an optimisation level, or a variant that keeps its tensors' names. The caller runs
+it and compares its outputs with a reference; this module decides which tensors to compare next. The reference is the
+CPU without optimisations, or what the caller's `refer` makes, such as the outputs of another runtime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +25,24 @@ _MAX_TRIMS = 24
 _MAX_BYTES = 2 << 30
 
 
-def first_divergence(
+def find_first_divergence(
     bundle_dir: Path, main: str, *, inputs: Path, work_dir: Path, sides: Sides, variant_dir: Path | None = None
 ) -> Divergence | None:
-    """Bisects the model's graph; None when the candidate's outputs agree after all.
+    """Bisects the model's graph for the first tensor that differs, and cuts out the part that shows it.
 
-    `bundle_dir` holds the original, which the reference is made from, and `variant_dir` what the candidate runs when
-    that is a variant of it: then only tensors that both have are looked at, and the cut is one of the original.
-    A tensor that is looked at becomes an output, which can itself change what a runtime fuses around it: so the node
-    named is where the difference appears, and the cut around it grows until it shows the difference by itself.
-    Raises WorkshopError, CandidateError when the whole model does not run, and whatever else the sides raise.
+    Returns None where the candidate's outputs agree after all. `bundle_dir` holds the original, which the reference is
+    made from; `variant_dir` holds what the candidate runs where that is a variant: then only tensors of both are
+    compared, and the cut is one of the original. A compared tensor becomes an output, which can change what a runtime
+    fuses around it: so the cut around the node grows until it shows the difference by itself. Raises WorkshopError,
+    CandidateError where the whole model does not run, and whatever else the sides raise.
     """
     bundles = _Bundles(bundle_dir, main, variant_dir)
     search = _Search(bundles, inputs=inputs, work_dir=work_dir, sides=sides)
-    worst = search.worst_output()
+    worst = search.find_first_differing_output()
     if worst is None:
         return None
-    found = search.graph.find_first_difference(worst.name, agrees=search.agrees, visible=search.visible)
-    return search.cut_out(found, parity=worst)
+    found = search.graph.find_first_difference(worst.name, agrees=search.agrees_at, visible=search.visible)
+    return search.cut_smallest_part(found, parity=worst)
 
 
 @dataclass(frozen=True)
@@ -58,25 +58,25 @@ class _Search:
         self._count = 0
         self._differing: dict[str, OutputParity] = {}
         self.graph, self._outputs, self._stored = self._read(bundles.original)
-        self.visible = _made(self.graph)
+        self.visible = _list_made_tensors(self.graph)
         if bundles.variant is not None:
-            self.visible &= _made(self._read(bundles.variant)[0])
+            self.visible &= _list_made_tensors(self._read(bundles.variant)[0])
 
     def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
         facts = self._order("list_graph", {}, folder=folder, as_a=replies.Graph)
         nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
         return Graph(nodes), list(facts.outputs), set(facts.stored)
 
-    def worst_output(self) -> OutputParity | None:
-        """The output of the whole model that differs, the first in order of execution; None when all agree."""
+    def find_first_differing_output(self) -> OutputParity | None:
+        """Compares the whole model's outputs and returns the first in order of execution that differs, if any."""
         look = self._look([name for name in self._outputs if name in self.visible])
         differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
         self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
         return differing[order[0]] if order else None
 
-    def agrees(self, tensor: str) -> bool:
-        """One look inside. A tensor that cannot be compared counts as agreeing: it accuses nobody."""
+    def agrees_at(self, tensor: str) -> bool:
+        """Compares one tensor of both sides; a tensor that cannot be compared counts as agreeing."""
         try:
             differing = self._sides.find_failing_outputs(self._look([tensor]))
         except (CandidateError, confined.WorkshopError):
@@ -84,11 +84,11 @@ class _Search:
         self._differing |= {output.name: output for output in differing}
         return not differing
 
-    def cut_out(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
-        """The smallest part around the tensor that shows a difference by itself."""
-        cut = self._grown(found.tensor)
+    def cut_smallest_part(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
+        """Cuts out the smallest part around the tensor that shows a difference by itself."""
+        cut = self._grow_part(found.tensor)
         if cut.seen is not None:
-            cut = self._trimmed(cut)
+            cut = self._trim_part(cut)
         return Divergence(
             tensor=found.tensor,
             node=found.node,
@@ -103,8 +103,8 @@ class _Search:
             looks=found.seen,
         )
 
-    def _grown(self, tensor: str) -> "_Cut":
-        """The first part that shows a difference, growing step by step; the largest tried where none does."""
+    def _grow_part(self, tensor: str) -> "_Cut":
+        """Grows a part step by step until it shows a difference; returns the largest tried where none does."""
         cut: _Cut | None = None
         part: tuple[GraphNode, ...] = ()
         for steps in range(_MAX_STEPS):
@@ -112,22 +112,22 @@ class _Search:
             if wider == part or (cut is not None and (cut.seen is not None or self._bundles.variant is not None)):
                 break
             part = wider
-            cut = self._tried(part) or cut
+            cut = self._try_part(part) or cut
         # the whole graph reads only what the model is given
-        return cut or self._tried(self.graph.nodes) or self._refuse(tensor)
+        return cut or self._try_part(self.graph.nodes) or self._refuse(tensor)
 
-    def _trimmed(self, cut: "_Cut") -> "_Cut":
-        """The part without the nodes that the difference does not need, the outer ones tried first."""
+    def _trim_part(self, cut: "_Cut") -> "_Cut":
+        """Drops nodes that the difference does not need, the outer ones first."""
         places = {node: self.graph.nodes.index(node) for node in cut.part}
         middle = sum(places.values()) / len(places)
         for node in sorted(cut.part, key=lambda own: -abs(places[own] - middle))[:_MAX_TRIMS]:
             fewer = tuple(other for other in cut.part if other != node)
-            smaller = self._tried(fewer) if fewer else None
+            smaller = self._try_part(fewer) if fewer else None
             cut = smaller if smaller is not None and smaller.seen is not None else cut
         return cut
 
-    def _tried(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
-        """None where the part reads what no array holds, a sequence for example, or does not run by itself."""
+    def _try_part(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
+        """Cuts out the part and compares it; None where it reads a sequence or the like, or does not run by itself."""
         try:
             look = self._cut(part)
             # a variant's part is not run: its tensors are the original's only at the border
@@ -152,12 +152,12 @@ class _Search:
         raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
-        """The part as a model of its own, fed with the reference's values of what it reads."""
+        """Writes the part as a model of its own, fed with the reference's values of what it reads; None: it cannot."""
         read = inputs_from_outside(part, self._stored)
-        inside = [name for name in read if name in _made(self.graph)]
-        values = _values(self._inputs)
+        inside = [name for name in read if name in _list_made_tensors(self.graph)]
+        values = _read_values(self._inputs)
         if inside:
-            values |= _values(self._expose(inside, of=self._bundles.original).reference)
+            values |= _read_values(self._expose(inside, of=self._bundles.original).reference)
         if not set(read) <= values.keys():
             return None
         inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
@@ -203,19 +203,19 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A part of the graph as a model of its own; `seen`: the output that differs, None when none does."""
+    """A part of the graph as a model of its own. `seen` is the output that differs, None when none does."""
 
     part: tuple[GraphNode, ...]
     look: Look
     seen: OutputParity | None
 
 
-def _made(graph: Graph) -> set[str]:
+def _list_made_tensors(graph: Graph) -> set[str]:
     return {name for node in graph.nodes for name in node.outputs if name}
 
 
-def _values(path: Path, *, limit_bytes: int = _MAX_BYTES) -> arrays.Arrays:
-    """Arrays that a child wrote. Raises WorkshopError where they are none, or more than this process may hold."""
+def _read_values(path: Path, *, limit_bytes: int = _MAX_BYTES) -> arrays.Arrays:
+    """Reads arrays that a child wrote. Raises WorkshopError where the file is no `.npz` or is too large."""
     try:
         return arrays.read_npz(path, limit_bytes=limit_bytes)
     except arrays.ArraysError as problem:

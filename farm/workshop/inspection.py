@@ -1,4 +1,4 @@
-"""What is known of a model after a look inside: the message that leaves the child."""
+"""What an inspection finds out about a model: the message that leaves the child."""
 
 from itertools import chain
 from typing import Annotated
@@ -47,11 +47,11 @@ class FoundFinding(Message):
 
 
 class Feed(Message):
-    """What a model is fed where nobody says: sizes of dynamic dimensions, and how each input is made, both by name.
+    """What a model is fed where the user does not say: sizes of dynamic dimensions, and fills of inputs, by name.
 
-    The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries`:
-    how often the model was run to find them; `problem`: why nothing was found that it runs with. `prompt`: sizes with
-    which a decoder takes a prompt behind nothing, in place of those of one more token; empty where it was not seen to.
+    The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries` is
+    how often the model was run to find them, `problem` why nothing was found that it runs with. `prompt` holds sizes
+    with which a decoder takes a whole prompt without a cache; empty where it was not seen to.
     """
 
     sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
@@ -63,7 +63,7 @@ class Feed(Message):
     @field_validator("inputs")
     @classmethod
     def _can_be_made(cls, value: dict[str, str]) -> dict[str, str]:
-        """The texts come out of a process that a model may have taken over."""
+        """Checks the texts, which come from a process that a model may have taken over."""
         for text in value.values():
             if text != fills.GIVEN:
                 fills.check_text(text)
@@ -71,12 +71,12 @@ class Feed(Message):
 
 
 class Inspection(Message):
-    """A model's facts, or its problem. Sizes in bytes.
+    """A model's facts, or its problem. Sizes are in bytes.
 
-    `batch`: the first dimension shared by the inputs: a number when fixed, a name when dynamic, None when it is not a
-    batch. `dims`: names of dynamic dimensions, the batch among them. `custom_domains`: domains of operators that
-    neither the model's functions nor ONNX Runtime define. `operators`: count by name, with the domain in front where
-    it is not ONNX's own, inside subgraphs and functions too.
+    `batch` is the first dimension that the inputs share: a number when fixed, a name when dynamic, None when it is not
+    a batch. `dims` are the names of dynamic dimensions, the batch among them. `custom_domains` are the domains of
+    operators that neither the model's functions nor ONNX Runtime define. `operators` counts by name, inside subgraphs
+    and functions too, with the domain in front where it is not ONNX's own.
     """
 
     ok: bool
@@ -121,7 +121,7 @@ class Inspection(Message):
 
     @property
     def uploaded(self) -> str:
-        """What its numbers are, `fp16`, `int8 QDQ`; empty where it stores none."""
+        """The precision of the stored numbers, like `fp16` or `int8 QDQ`; empty where none are stored."""
         return recipes.describe_uploaded(self.dtypes, self.operators, is_quantised=self.is_quantised)
 
     @property
@@ -133,7 +133,7 @@ class Inspection(Message):
 
     @property
     def unbound(self) -> str:
-        """What no binding takes, in words: strings that go in, sequences and maps that come out; empty without any."""
+        """Says which input or output cannot be bound (strings in, sequences and maps out); empty where all can."""
         given = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
         found = (
             f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
@@ -142,13 +142,13 @@ class Inspection(Message):
 
     @property
     def draws(self) -> str:
-        """Operators that draw random numbers without a seed; empty: none does."""
+        """Names the operators that draw random numbers without a seed; empty where there are none."""
         where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
         return ", ".join(where)[:MAX_WORDS]
 
     @property
     def fed(self) -> tuple[ModelInput, ...]:
-        """The inputs with what they are fed; none where an input's rank is unknown, or nothing was chosen."""
+        """The inputs with their fills; empty where an input's rank is unknown or no fill was chosen."""
         chosen = self.feed.inputs if self.feed is not None else {}
         known = [port for port in self.inputs if port.shape is not None and port.name in chosen]
         if len(known) < len(self.inputs):
@@ -160,7 +160,7 @@ class Inspection(Message):
 
 
 class Coverage(Message):
-    """One kind of operator: how many the original has, and which still read plain floats in the variant's graph."""
+    """One kind of operator: how many the original has, and which of them still read floats in the variant."""
 
     op_type: str
     all: Count
@@ -168,9 +168,9 @@ class Coverage(Message):
 
 
 class TensorError(Message):
-    """How much quantisation spoilt a tensor, in decibels of signal to noise; lower is worse, None is no noise at all.
+    """A tensor's quantisation error as a signal-to-noise ratio in decibels; lower is worse, None means no noise.
 
-    `model_db`: against the original model; `rounding_db`: by its own rounding alone.
+    `model_db` compares it with the original model, `rounding_db` counts its own rounding alone.
     """
 
     tensor: str
@@ -181,7 +181,7 @@ class TensorError(Message):
 
 
 class QuantisedReport(Message):
-    """What quantisation did to a model; `errors` worst first, None for forms other than QDQ."""
+    """What quantisation did to a model. `errors` begin with the worst, and are None for forms other than QDQ."""
 
     coverage: tuple[Coverage, ...]
     scales: dict[str, tuple[float, ...]]

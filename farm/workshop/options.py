@@ -10,7 +10,7 @@ from farm.workshop.problems import Problem, printable
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A recipe's options; empty where nothing was said."""
+    """A recipe's options, with their defaults."""
 
     per_channel: bool = False
     reduce_range: bool = False
@@ -25,17 +25,17 @@ class Options:
     block: str = "32"
     accuracy_level: str = "0"
 
-    def sentence(self) -> str:
-        """The options that differ from the defaults, as the end of a sentence."""
+    def describe(self) -> str:
+        """Names the options that differ from the defaults, as the end of a sentence; empty where none does."""
         parts = [
             ("per channel", self.per_channel),
             ("reduced range", self.reduce_range),
             ("symmetric activations", self.symmetric),
             (f"only {', '.join(self.op_types)}", bool(self.op_types)),
         ]
-        return "".join(f", {words}" for words, is_set in parts if is_set) + self.exclusions_sentence()
+        return "".join(f", {words}" for words, is_set in parts if is_set) + self.describe_exclusions()
 
-    def exclusions_sentence(self) -> str:
+    def describe_exclusions(self) -> str:
         names = ", ".join(printable(name) for name in self.exclude_nodes[:5])
         return f", without {names}" if names else ""
 
@@ -44,13 +44,13 @@ _KINDS = {field.name: type(field.default) for field in fields(Options)}
 
 
 def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
-    """The options of a recipe. Raises Problem: bad_option, for unknown keys, values and node names."""
+    """Parses a recipe's options. Raises Problem bad_option for unknown keys, values and names of nodes."""
     try:
         written = recipes.read_options(precision, chosen)
     except recipes.RecipeProblem as problem:
         raise Problem("bad_option", str(problem)) from problem
     values = {key.replace("-", "_"): text for key, text in written.items()}
-    read = Options(**{name: _value(_KINDS[name], text) for name, text in values.items()})  # type: ignore[arg-type]
+    read = Options(**{name: _parse_value(_KINDS[name], text) for name, text in values.items()})  # type: ignore[arg-type]
     for name in read.exclude_nodes:
         if name not in nodes:
             known = [node for node in nodes if node][:50]
@@ -58,7 +58,7 @@ def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[
     return read
 
 
-def _value(kind: type, text: str) -> object:
+def _parse_value(kind: type, text: str) -> object:
     if kind is tuple:
         return recipes.split_names(text)
     return text == "true" if kind is bool else text

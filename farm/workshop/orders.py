@@ -24,7 +24,7 @@ from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
-# a nicety of the plan; what takes longer is found out when somebody asks for the variant
+# the plan can do without; where it takes longer, the making of the variant finds out
 REACH_S = 20.0
 FEED_S = 90.0
 GUESS_S = 20.0
@@ -50,10 +50,11 @@ W = TypeVar("W", bound=replies.Written)
 
 @dataclass(frozen=True)
 class Job(Generic[W]):
-    """A function of `farm.workshop.child` that writes one file: what it answers, the file's name, its time.
+    """A function of `farm.workshop.child` that writes one file: its answer, the file's name, and its time limit.
 
-    Called with a bundle, and with what the function is told besides (`usual` where nobody says otherwise), it gives the
-    answer with the written file; the child may read the files among what it is told. Raises WorkshopError.
+    Calling the job with a bundle and with further entries of the payload (`usual` has their defaults) runs it in a
+    child, which may read the files among these entries, and returns the answer with the written file's path. The call
+    raises WorkshopError.
     """
 
     function: str
@@ -65,24 +66,24 @@ class Job(Generic[W]):
     def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **arguments: object) -> W:
         out = out_dir / self.file
         place = confined.Place(
-            bundle_dir=bundle_dir, main=main, reads=_files_in(list(arguments.values())), out_dir=out_dir
+            bundle_dir=bundle_dir, main=main, reads=_list_paths(list(arguments.values())), out_dir=out_dir
         )
-        order = {**self.usual, **{name: _plain(value) for name, value in arguments.items()}, "out": str(out)}
+        order = {**self.usual, **{name: _convert_paths(value) for name, value in arguments.items()}, "out": str(out)}
         found = confined.ask_child(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
-        found.written_to(confined.require_file(out))
+        found.set_path(confined.require_file(out))
         return found
 
 
-def _files_in(value: object) -> list[Path]:
+def _list_paths(value: object) -> list[Path]:
     if isinstance(value, Path):
         return [value]
-    return [path for part in value for path in _files_in(part)] if isinstance(value, list | tuple) else []
+    return [path for part in value for path in _list_paths(part)] if isinstance(value, list | tuple) else []
 
 
-def _plain(value: object) -> object:
+def _convert_paths(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_convert_paths(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 # inputs of a workload, the same arrays for the same seed, sizes and `inputs`, which say by name how they are made;
@@ -111,9 +112,9 @@ READ_TIMELINE = Job("timelines:write_timeline", replies.Done, "timeline.json", T
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A derived bundle: its files in `folder`, the model first, and what was done to make it, in sentences.
+    """A derived bundle: its files in `folder`, the model first, and sentences that say how it was made.
 
-    `coverage`: of an 8-bit one, which operators were quantised.
+    `coverage` says which operators were quantised; empty for variants that are not.
     """
 
     folder: Path
@@ -124,7 +125,7 @@ class Variant:
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
-    """What the model is, or its problem in one sentence; never raises for what a model is or does.
+    """Inspects a model; whatever it is or does, the result is its facts or its problem, and nothing is raised.
 
     `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
     """
@@ -136,9 +137,10 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
-    """What the model is fed where nobody says, tried out; a Feed with its problem where nothing runs, never an error.
+    """Chooses, by trying, the sizes and inputs with which the model runs; never raises for what a model does.
 
-    A model that does not let itself be tried (too slow, or it ends the process) gets the likeliest.
+    The Feed has a `problem` where nothing runs. A model that cannot be tried, because it is too slow or ends the
+    process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:
@@ -157,7 +159,7 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
 def find_opset_range(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
 ) -> OpsetReach | None:
-    """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
+    """Finds how far the model's operator set can be converted; None where the converter failed or took too long."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     found = confined.ask_child_for_outcome(
         "opset_range:find_opset_range",
@@ -173,7 +175,7 @@ def find_opset_range(
 def unpack_test_data(
     bundle_dir: Path, main: str, *, files: Sequence[Path], side: Literal["input", "output"], out_dir: Path
 ) -> Path:
-    """ONNX's own `input_N.pb` or `output_N.pb` files, in their order, as one `.npz` by name."""
+    """Writes ONNX's own `input_N.pb` or `output_N.pb` files, in order, as one `.npz`. Raises WorkshopError."""
     return UNPACK_TEST_DATA[side](bundle_dir, main, out_dir=out_dir, files=list(files), side=side).path
 
 
@@ -187,11 +189,11 @@ def make_variant(
     calibration: Path | None = None,
     timeout_s: float = VARIANT_S,
 ) -> Variant:
-    """The variant by recipe, written into `out_dir` under the name of the original; a program under its own ending.
+    """Makes the variant by recipe in `out_dir`, under the name of the original; a program has its own ending.
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
-    `calibration`: an `.npz` of samples for static quantisation, seeded random ones are taken without.
-    Raises WorkshopError: variant_impossible, with the sentence why.
+    `calibration` is an `.npz` of samples for static quantisation; without it random ones are used. Raises WorkshopError
+    with the reason, such as variant_impossible, and ValueError where max-of-runtime is not resolved.
     """
     target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
     if recipe.opset == "max-of-runtime" and target is None:
@@ -220,9 +222,9 @@ def make_variant(
 def check_evaluation(
     bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path
 ) -> replies.Labelled:
-    """Labelled data after a look at their names, dtypes, shapes, counts and labels, and at the first batch's output.
+    """Checks labelled data against the model's inputs and the first batch's output, and writes it into `out_dir`.
 
-    Raises WorkshopError with the sentence of what does not fit.
+    Raises WorkshopError with a sentence on what does not fit.
     """
     if (entry := METRICS.get(recipe.metric)) is None:
         text = f"The accuracy metric {recipe.metric!r} is not known here: install its package, or give another recipe."
@@ -232,9 +234,9 @@ def check_evaluation(
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
-    """The model's graph without its large tensors, as a file in `out_dir`. Only the file `main` is read.
+    """Writes the model's graph without its large tensors to a file in `out_dir`; only the file `main` is read.
 
-    Raises WorkshopError for what is no graph, or one of more than LARGEST_OUTLINE bytes.
+    Raises WorkshopError where there is no graph, or the result has more than LARGEST_OUTLINE bytes.
     """
     out = MAKE_OUTLINE(bundle_dir, main, out_dir=out_dir, limit_bytes=LARGEST_OUTLINE).path
     if out.stat().st_size > LARGEST_OUTLINE:
@@ -244,7 +246,7 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
 
 
 def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
-    """One inference of the gzipped Chrome trace `name` in the folder. Raises WorkshopError with why it is not drawn."""
+    """Reads one inference of the gzipped Chrome trace `name`. Raises WorkshopError with why it cannot be drawn."""
     limits = {"limit_bytes": MAX_TRACE_BYTES, "limit_events": MAX_EVENTS, "limit_spans": MAX_SPANS}
     out = READ_TIMELINE(folder, name, out_dir=out_dir, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
@@ -260,7 +262,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
-    """The named files of a packed release of npm, unpacked into `out_dir`. Raises WorkshopError with why not."""
+    """Unpacks the named files of an npm package into `out_dir`. Raises WorkshopError where it cannot."""
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
@@ -271,7 +273,7 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
 def report_quantised(
     bundle_dir: Path, main: str, *, variant_dir: Path, out_dir: Path, data: Path | None = None
 ) -> QuantisedReport:
-    """Coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError: not_supported."""
+    """Reports coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError."""
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}

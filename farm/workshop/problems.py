@@ -1,4 +1,4 @@
-"""What is wrong with a model, in one sentence, on its way out of the child."""
+"""A problem with a model, as the child answers it, and helpers to write its sentence."""
 
 import functools
 import re
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Problem(Exception):
-    """`code` for programs, `text` one sentence that names the thing and the way out."""
+    """What is wrong: `code` for programs, `text` for people, a sentence that names the thing and what to do."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -26,8 +26,8 @@ class Problem(Exception):
         self.text = text
 
 
-def with_problems_answered(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
-    """Makes a function of a payload answer `{"answer": …}`, or `{"problem": {code, text}}` when one is raised."""
+def answer_problems(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
+    """Decorates a function of a payload: it returns `{"answer": …}`, or `{"problem": {code, text}}` for a Problem."""
 
     @functools.wraps(function)
     def wrapped(payload: Payload) -> dict[str, object]:
@@ -40,14 +40,17 @@ def with_problems_answered(function: Callable[[Payload], Answer]) -> Callable[[P
 
 
 def printable(name: str | bytes, *, limit: int = 80) -> str:
-    """A name from a model as a sentence may carry it: short, printable. Protobuf hands out bytes that are no UTF-8."""
+    """Cuts a name from a model to `limit` characters and replaces unprintable ones, so that a sentence can hold it.
+
+    Protobuf returns bytes for names that are no UTF-8.
+    """
     name = name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name[: limit + 1])
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def first_line(error: BaseException, *, limit: int = 300) -> str:
-    """The first line of another library's words, short enough for a sentence and without its own full stop."""
+    """Extracts the first line of another library's message, cut to `limit` characters and without its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = lines[0] if lines else type(error).__name__
     for noise in _NOISE:

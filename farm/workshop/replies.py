@@ -1,7 +1,7 @@
-"""What the workshop's functions answer, checked as what it is: the words of a process that a model may have taken over.
+"""The answers of the workshop's functions, checked, as they come from a process that a model may have taken over.
 
-Sizes are bounded by what a row, a sentence and a page can carry. Nothing here is a path: files have the names they were
-ordered under.
+Sizes are bounded by what a row, a sentence and a page can hold. Nothing here is a path: files have the names that the
+order gave them.
 """
 
 from pathlib import Path
@@ -21,13 +21,13 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Reply(Message):
-    """A function may answer more than its caller reads."""
+    """Base of the answers; further keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class Written(Reply):
-    """An answer beside a file that was written; where it lies is set by the caller, never read from the answer."""
+    """An answer beside a written file; the caller sets its path, which is never read from the answer."""
 
     _path: Path = PrivateAttr()
 
@@ -35,12 +35,12 @@ class Written(Reply):
     def path(self) -> Path:
         return self._path
 
-    def written_to(self, path: Path) -> None:
+    def set_path(self, path: Path) -> None:
         self._path = path
 
 
 class Done(Written):
-    """Nothing but that it was done."""
+    """An answer without fields."""
 
 
 class Fed(Written):

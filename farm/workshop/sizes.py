@@ -1,4 +1,4 @@
-"""Which size every dynamic dimension gets in a workload. Pure: only what an inspection tells is needed."""
+"""Chooses the size of every dynamic dimension in a workload, from what an inspection found. Pure."""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -13,16 +13,16 @@ _PICTURE_NAMES = {"h", "w"}
 
 
 class Sized(TypedDict):
-    """What of a model's signature counts here: its batch, and the names of dynamic dimensions."""
+    """The part of a model's signature that is needed here: its batch, and the names of dynamic dimensions."""
 
     batch: int | str | None
     dims: list[str]
 
 
 def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
-    """Size by name of every dynamic dimension; sequences that nobody sized get 64, pictures 224.
+    """Chooses the size of every dynamic dimension, by name; where none is given pictures get 224, sequences 64.
 
-    Raises Problem: fixed_batch, no_batch, unknown_dim.
+    Raises Problem fixed_batch or no_batch where the model does not take `batch`, unknown_dim for a name it has not.
     """
     given, own = dict(shapes), facts["batch"]
     if batch is not None:

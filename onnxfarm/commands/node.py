@@ -91,13 +91,13 @@ def start(
 ) -> None:
     """Work for the farm until Ctrl-C."""
     with require_extra("node"):
-        from farm.workshop.divergence import first_divergence
+        from farm.workshop.divergence import find_first_divergence
         from worker.agent import main
         from worker.agent.home import AlreadyRunningError, NotEnrolledError
     try:
         status = main.start(
             _own_folder(home),
-            search=first_divergence,
+            search=find_first_divergence,
             url=url,
             probe_first=tuple(probe or ()),
             allowed=allow_package or (),

@@ -13,7 +13,7 @@ from farm.rules.planning import planner
 from farm.rules.presenting import refusals
 from farm.rules.quality.parity import OWN, Preset, preset_for
 from farm.workshop import orders
-from farm.workshop.divergence import first_divergence
+from farm.workshop.divergence import find_first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
 from onnxfarm.here.user_files import import_inputs, raise_usage_of_workshop
@@ -91,7 +91,7 @@ def find_divergence(
             main=model.main,
             inputs=inputs,
             candidate=candidate,
-            search=first_divergence,
+            search=find_first_divergence,
             against=against,
             reference=str(divergence.describe_side(against)) if against is not None else describe_unoptimised(),
             out=out,

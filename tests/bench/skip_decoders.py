@@ -39,11 +39,13 @@ def write(name: str, folder: Path, *, layers: int = 8) -> Path:
 def _decoder(name: str, layers: int) -> onnx.ModelProto:
     graph, seeded = GraphBuilder(), Seeded(20_262)
     prepare_mask(graph)
-    tokens = graph.weight("token_table", seeded.dense(HIDDEN, VOCABULARY).T * 4)
-    places = graph.weight("position_table", seeded.dense(HIDDEN, CONTEXT).T * 8)
+    tokens = graph.add_weight("token_table", seeded.draw_matrix(HIDDEN, VOCABULARY).T * 4)
+    places = graph.add_weight("position_table", seeded.draw_matrix(HIDDEN, CONTEXT).T * 8)
     found = graph.add("Gather", "token", [tokens, "input_ids"])
     hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
-    branch = graph.add("Mul", "nothing_yet", [hidden, graph.weight("none_yet", seeded.uniform(1, spread=0.01))])
+    branch = graph.add(
+        "Mul", "nothing_yet", [hidden, graph.add_weight("none_yet", seeded.draw_uniform(1, spread=0.01))]
+    )
     for layer in range(layers):
         normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm1")
         sizes = (("query", HEADS), ("key", KEY_HEADS), ("value", KEY_HEADS))
@@ -57,10 +59,12 @@ def _decoder(name: str, layers: int) -> onnx.ModelProto:
         active = graph.add("Relu", f"layer{layer}_relu", [wide])
         branch = _linear(graph, seeded, active, name=f"layer{layer}_narrow", columns=HIDDEN, rows=INNER)
     last, _ = _normed(graph, seeded, hidden, branch, name=name, place="last_norm")
-    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(HIDDEN, VOCABULARY))])
+    scores = graph.add(
+        "MatMul", "head", [last, graph.add_weight("head_weight", seeded.draw_matrix(HIDDEN, VOCABULARY))]
+    )
     squared = graph.add("Mul", "head_squared", [scores, scores])
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
-    return graph.finished(
+    return graph.finish(
         name,
         inputs=_ports("past_key_values", "past_sequence_length", layers) | _given(),
         outputs=_ports("present", "total_sequence_length", layers)
@@ -70,17 +74,17 @@ def _decoder(name: str, layers: int) -> onnx.ModelProto:
 
 def _normed(graph: GraphBuilder, seeded: Seeded, hidden: str, branch: str, *, name: str, place: str) -> tuple[str, str]:
     """The normalised sum, and the sum."""
-    weights = [graph.weight(f"{place}_scale", 1 + seeded.uniform(HIDDEN, spread=0.1))]
-    shift = seeded.uniform(HIDDEN, spread=0.1)
-    weights += [graph.weight(f"{place}_shift", shift)] if name == "skip" else []
+    weights = [graph.add_weight(f"{place}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))]
+    shift = seeded.draw_uniform(HIDDEN, spread=0.1)
+    weights += [graph.add_weight(f"{place}_shift", shift)] if name == "skip" else []
     outputs = [f"{place}_out", "", "", f"{place}_sum"]
-    graph.contrib(NORMS[name], place, [hidden, branch, *weights], outputs=outputs)
+    graph.add_contrib(NORMS[name], place, [hidden, branch, *weights], outputs=outputs)
     return outputs[0], outputs[3]
 
 
 def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
-    weight, bias = seeded.dense(rows, columns), seeded.uniform(columns, spread=0.02)
-    return graph.linear(name, x, weight=weight, bias=bias)
+    weight, bias = seeded.draw_matrix(rows, columns), seeded.draw_uniform(columns, spread=0.02)
+    return graph.add_linear(name, x, weight=weight, bias=bias)
 
 
 def _given() -> dict[str, Port]:

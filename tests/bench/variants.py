@@ -54,7 +54,7 @@ def main() -> None:
 def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object], bool]:
     """Seconds of each step, and whether every cell came through its check."""
     model = builders.write_model("digits", folder)
-    data = arrays.write_npz(folder / "calibration.npz", digits.calibration())
+    data = arrays.write_npz(folder / "calibration.npz", digits.make_calibration_data())
     began, cpu = time.monotonic(), _cpu_s()
     with workbench.open_workbench(Subject(model), home=folder / "home", console=Console(quiet=True)) as bench:
         bench.set_calibration(data)

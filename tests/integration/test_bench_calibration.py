@@ -37,7 +37,7 @@ def words(said: Console) -> str:
 
 
 def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, tmp_path: Path, said: Console) -> None:
-    few = {"x": digits.calibration()["x"][:64]}
+    few = {"x": digits.make_calibration_data()["x"][:64]}
     data = arrays.write_npz(tmp_path / "few.npz", few)
     declared = matrices.from_options(runtime="1.31.1", precision="fp32,fp16,int8-qdq,int8-qdq:per-channel")
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
@@ -62,7 +62,7 @@ def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(model: Pat
 
 
 def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, said: Console) -> None:
-    pictures = digits.calibration()["x"]
+    pictures = digits.make_calibration_data()["x"]
     for number in (0, 1, 10):
         folder = tmp_path / "data" / f"test_data_set_{number}"
         folder.mkdir(parents=True)

@@ -20,7 +20,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def labelled(folder: Path, **changes: Any) -> Path:
-    data = {name: value for name, value in {**digits.evaluation(), **changes}.items() if value is not None}
+    data = {name: value for name, value in {**digits.make_evaluation_data(), **changes}.items() if value is not None}
     return arrays.write_npz(folder / "labelled.npz", data)
 
 

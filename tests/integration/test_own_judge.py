@@ -49,7 +49,7 @@ def judge(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return arrays.write_npz(tmp_path / "labelled.npz", digits.evaluation())
+    return arrays.write_npz(tmp_path / "labelled.npz", digits.make_evaluation_data())
 
 
 def call(home: Path, *words: object) -> Result:

@@ -88,7 +88,7 @@ class Divergence:
 
 
 class Search(Protocol):
-    """Where the outputs of a model part; `farm.workshop.divergence.first_divergence` is the one there is."""
+    """Where the outputs of a model part; `farm.workshop.divergence.find_first_divergence` is the one there is."""
 
     def __call__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from farm.workshop.child import size_constraints
-from farm.workshop.child.shapes import list_shapes, without_weight_values
+from farm.workshop.child.shapes import copy_without_weights, list_shapes
 
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
 # sizes that no model has of itself: what equals one of them was it
@@ -24,10 +24,13 @@ def are_numbered_names(firsts: Sequence[str]) -> bool:
 
 
 def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
-    """Whether the first dimensions, by input, are one: each must equal another, or is where an output begins. Where
-    inference cannot say how outputs begin, whose first dimensions are nameless too, each must reach all of them."""
+    """Says whether the first dimensions (names by input) are the same dimension under several names.
+
+    Each must have to equal another of them, or be the first dimension of an output. Where inference finds no first
+    dimension of any output, each input's rows must instead reach every output.
+    """
     marks = {dim: _MARKS_FROM + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
-    light = without_weight_values(model)
+    light = copy_without_weights(model)
     for value in light.graph.input:
         if value.name in firsts:
             value.type.tensor_type.shape.dim[0].dim_value = marks[firsts[value.name]]
@@ -52,8 +55,10 @@ def _begins_nameless(value: onnx.ValueInfoProto) -> bool:
 
 
 def _reaches_all(model: onnx.ModelProto, name: str) -> bool:
-    """Whether every output is made of the input's rows: not of its sizes alone, and they pick nothing out of what
-    another input has become, as edges of a graph pick nodes."""
+    """Says whether every output is computed from the input's rows, and not from its sizes alone.
+
+    An input whose numbers pick rows of another one, as edges of a graph pick nodes, does not count.
+    """
     rows, stored = {name}, {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type in _SIZES or not rows & {*node.input}:

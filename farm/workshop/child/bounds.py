@@ -30,10 +30,11 @@ COUNT, SIDE = -1, -2
 Limit = int | str
 
 
-def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Exclusive upper bound of each input that indexes something of known size; COUNT or SIDE for a size.
+def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
+    """Finds the exclusive upper bound of each of the inputs that indexes something or is a size.
 
-    `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
+    A bound is a number, the name of a dynamic dimension whose size it is, or COUNT or SIDE for an input that is itself
+    a size. Inputs without a bound are left out. `shapes` are those of the main graph's tensors.
     """
     stored = {
         tensor.name: list(tensor.dims) for graph in traversal.iterate_graphs(model) for tensor in graph.initializer
@@ -65,7 +66,7 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -
 
 
 def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
-    """What a node makes of the numbers: the same ones, or, where negative ones count from the end, those wrapped."""
+    """Adds the node's outputs to `carried` where they hold the input's numbers, wrapped from the end or not."""
     if node.op_type in _PASSES_ON and carried & {*(node.input if node.op_type == "Concat" else node.input[:1])}:
         carried.update(node.output)
     elif node.op_type in _FLAGS and (carried | flags) & set(node.input):

@@ -12,7 +12,7 @@ from onnxruntime.quantization import CalibrationDataReader
 
 from farm.workshop import arrays
 from farm.workshop.child import feed, inputs, model_file, payloads, signature
-from farm.workshop.problems import Problem, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, printable
 
 _RANDOM_SAMPLES = 100
 _FEW, _ENOUGH = 100, 500
@@ -25,7 +25,7 @@ Feeds = list[arrays.Arrays]
 
 
 class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
-    """Hands samples to ONNX Runtime's calibrators, again and again from the start after `rewind`."""
+    """Hands samples to ONNX Runtime's calibrators one by one; `rewind` starts again from the first."""
 
     def __init__(self, feeds: Feeds) -> None:
         self._feeds = feeds
@@ -38,26 +38,26 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
         return next(self._rest, None)
 
 
-@with_problems_answered
+@answer_problems
 def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
-    """Looks at samples for {folder, main} and writes them to `out` as one `.npz`; how many there are.
+    """Checks samples against the model {folder, main}, writes them to `out` as one `.npz`, and answers their number.
 
-    `data`: an `.npz`, or None; then `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
-    Raises Problem: bad_calibration, bad_arrays.
+    `data` is an `.npz`; where it is None, `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
+    Answers a problem with the code bad_calibration or bad_arrays where they do not fit.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts, out = signature.read_signature(model), Path(payload["out"])
     if payload["data"] is None:
-        samples = _joined([[Path(name) for name in files] for files in payload["sets"]], facts)
+        samples = _join_sets([[Path(name) for name in files] for files in payload["sets"]], facts)
     else:
-        samples = _samples_in(Path(payload["data"]), facts)
-    _checked_feeds(samples, facts)
+        samples = _read_samples(Path(payload["data"]), facts)
+    _make_checked_feeds(samples, facts)
     arrays.write_npz(out, samples)
-    return {"samples": _count(samples, facts)}
+    return {"samples": _count_samples(samples, facts)}
 
 
-def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays:
-    """Sets of test data as samples along the batch, or along one more axis in front where there is no batch."""
+def _join_sets(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays:
+    """Joins sets of test data along the batch, or along a new first axis where the model has no batch."""
     ports = [port["name"] for port in facts["inputs"]]
     for files in sets:
         if len(files) != len(ports):
@@ -73,40 +73,40 @@ def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays
 
 
 def make_feeds(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
-    """Feeds for the model, and what is to be said of them.
+    """Makes calibration feeds for the model, and sentences on where they come from.
 
-    Given arrays hold samples along the batch, or along one more axis in front where the model has no batch.
-    Raises Problem: bad_calibration, bad_arrays.
+    `given` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no batch;
+    None takes seeded random samples. Raises Problem with the code bad_calibration or bad_arrays.
     """
     facts = signature.read_signature(model)
     if given is None:
-        return _random(model, facts)
-    samples = _samples_in(given, facts)
-    return _checked_feeds(samples, facts), _history(_count(samples, facts), of=given.name)
+        return _make_random_feeds(model, facts)
+    samples = _read_samples(given, facts)
+    return _make_checked_feeds(samples, facts), _describe_samples(_count_samples(samples, facts), of=given.name)
 
 
-def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
+def _read_samples(given: Path, facts: signature.Signature) -> arrays.Arrays:
     ports = {port["name"] for port in facts["inputs"]}
     return {name: array for name, array in arrays.read_npz(given).items() if name not in _NO_INPUTS or name in ports}
 
 
-def _checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
-    """The samples cut to what one run takes. Raises Problem: bad_calibration."""
-    feeds = list(_cut(samples, facts, count=_count(samples, facts)))
+def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
+    """Splits the samples into what one run takes. Raises Problem bad_calibration where they do not fit the model."""
+    feeds = list(_split_into_feeds(samples, facts, count=_count_samples(samples, facts)))
     for sample in feeds:
         try:
-            inputs.check_given(sample, facts)
+            inputs.read_given_sizes(sample, facts)
         except Problem as problem:
             text = problem.text.replace("The given inputs", "The calibration data")
             raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem
     return feeds
 
 
-def _random(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, list[str]]:
+def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, list[str]]:
     own = facts["batch"]
     at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
     rounds = -(-_RANDOM_SAMPLES // at_once)
-    found = feed.find_feed(model, _stored(model), batch=at_once)
+    found = feed.find_feed(model, _serialise(model), batch=at_once)
     feeds = [
         inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=1000 + number, asked=found.inputs)
         for number in range(rounds)
@@ -117,15 +117,15 @@ def _random(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, 
     return feeds, [text]
 
 
-def _stored(model: onnx.ModelProto) -> bytes:
-    """The model as bytes; none where it is larger than one message, which nothing is then tried with."""
+def _serialise(model: onnx.ModelProto) -> bytes:
+    """Serialises the model; b"" where it is too large for one protobuf message."""
     try:
         return bytes(model.SerializeToString())
     except ValueError:
         return b""
 
 
-def _history(count: int, *, of: str) -> list[str]:
+def _describe_samples(count: int, *, of: str) -> list[str]:
     history = [f"Calibrated with {count:,} samples of {of}."]
     if count < _FEW:
         history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")
@@ -134,7 +134,7 @@ def _history(count: int, *, of: str) -> list[str]:
     return history
 
 
-def _count(samples: arrays.Arrays, facts: signature.Signature) -> int:
+def _count_samples(samples: arrays.Arrays, facts: signature.Signature) -> int:
     lacking = [port["name"] for port in facts["inputs"] if port["name"] not in samples]
     if lacking:
         raise Problem("bad_calibration", f"The calibration data lack the input {printable(lacking[0])!r}.")
@@ -149,7 +149,7 @@ def _count(samples: arrays.Arrays, facts: signature.Signature) -> int:
     return count
 
 
-def _cut(samples: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[arrays.Arrays]:
+def _split_into_feeds(samples: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[arrays.Arrays]:
     own = facts["batch"]
     if own is None:
         for at in range(count):

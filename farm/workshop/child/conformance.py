@@ -1,4 +1,4 @@
-"""The ONNX package's own backend node tests, written as a suite that a runner without `onnx` can take.
+"""The ONNX package's own backend node tests, written as a suite that a runner without `onnx` can run.
 
 Source: `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of a dtype
 that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit types are counted as left out.
@@ -23,7 +23,7 @@ PLAIN_KINDS = "biufcUSO"
 
 
 def write_suite(folder: str) -> dict[str, int]:
-    """Write one folder a case below `folder`; returns the counts of `cases` and `left_out`.
+    """Writes one folder for each test case below `folder`, and returns the numbers of `cases` and `left_out`.
 
     A case holds `model.onnx`, `data_N.npz` (arrays `in.<input>`, `out.<output>`) and `tolerance.json`.
     """

@@ -13,7 +13,7 @@ _LARGEST = 1 << 20
 
 
 def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
-    """The known values among these names, of any graph; large and external tensors are left out."""
+    """Reads the initialisers and Constant nodes of these names in any graph; leaves out large and external tensors."""
     found: dict[str, Array] = {}
     for graph in traversal.iterate_graphs(model):
         for tensor in graph.initializer:

@@ -1,4 +1,4 @@
-"""Which size a dynamic dimension must have, read off what consumes it: a kernel, a matrix, a table. Child only.
+"""Which size a dynamic dimension must have, found from what reads it: a kernel, a matrix, a table. Child only.
 
 Shape inference carries the names of dimensions through the graph, reshapes included; where a name then meets a number
 that it must equal, that is its size.
@@ -11,7 +11,7 @@ import onnx
 
 from farm.workshop import arrays
 from farm.workshop.child import constants, signature, size_constraints
-from farm.workshop.child.shapes import Shapes, list_shapes, without_weight_values
+from farm.workshop.child.shapes import Shapes, copy_without_weights, list_shapes
 from farm.workshop.problems import printable
 
 # where attention takes what came before: (queries, past key)
@@ -24,10 +24,10 @@ _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 class Required:
     """What the graph says of dynamic dimensions, and the shapes that were inferred.
 
-    `sizes`: by dimension, each size that something wants, and the first node that does. `least`: where only so many are
-    certain. `same`: pairs that agree. `tables`: rows of stored tables that are added to what an input has become, such
-    as one of positions. `pasts`: lengths of what is kept of earlier steps and grows; `steps`: how much is added to
-    them, where inference can say it.
+    `sizes`: by dimension, each size that a node requires, with the first node that does. `least`: by dimension, the
+    smallest size that is possible. `same`: pairs of dimensions that must be equal. `tables`: numbers of rows of stored
+    tables that are added to an input's values, such as tables of positions. `pasts`: dimensions that are the length of
+    a cache of earlier steps; `steps`: dimensions by which that cache grows, where inference finds them.
     """
 
     shapes: Shapes = field(default_factory=dict)
@@ -38,12 +38,12 @@ class Required:
     pasts: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
 
-    def of(self, dim: str) -> list[int]:
-        """The sizes that a dimension must have: one, several where its consumers disagree, none where nothing says."""
+    def list_sizes(self, dim: str) -> list[int]:
+        """Lists the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
         return list(self.sizes.get(dim, ())) or ([self.least[dim]] if dim in self.least else [])
 
-    def disagreements(self) -> str:
-        """A sentence for each dimension that is wanted differently, with the option that sets it; empty: none is."""
+    def describe_disagreements(self) -> str:
+        """Writes a sentence for each dimension that nodes want at different sizes; empty where they agree."""
         return " ".join(
             f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: "
             f"say which with --shape {printable(dim)}=SIZE."
@@ -53,8 +53,8 @@ class Required:
 
 
 def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
-    """What the graph proves about the dynamic dimensions; nothing where inference gives up."""
-    light = _with_named_inputs(without_weight_values(model), facts)
+    """Finds what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
+    light = _with_named_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
     found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
@@ -80,7 +80,7 @@ def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> R
 
 
 def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
-    """The names of unnamed dimensions are those of the signature."""
+    """Gives unnamed dimensions of the inputs the names that the signature gave them."""
     named = {port["name"]: port["shape"] for port in facts["inputs"]}
     for value in light.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, named.get(value.name) or (), strict=False):
@@ -90,7 +90,7 @@ def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> on
 
 
 def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
-    """Dimensions that something is picked out of by a number: they hold at least so many."""
+    """Yields dimensions that a node picks an index from, with the smallest size that has this index."""
     shape = shapes.get(node.input[0]) if node.input else None
     if not shape:
         return
@@ -123,7 +123,7 @@ def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterato
 
 
 def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
-    """Lengths of keys or values of earlier steps that an input holds, and of what is put behind them."""
+    """Yields the length of keys or values of earlier steps that an input holds, with the length that is appended."""
     at = _PASTS.get((node.domain.removesuffix("ai.onnx"), node.op_type), 0)
     if not node.input or at >= len(node.input) or node.input[at] not in fed:
         return
@@ -139,7 +139,7 @@ def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tupl
 
 
 def _share(found: Required) -> None:
-    """Dimensions that must be equal have each other's sizes."""
+    """Gives dimensions that must be equal each other's sizes."""
     pairs = sorted(found.same)
     for _ in pairs:
         for dim, other in pairs:

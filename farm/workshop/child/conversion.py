@@ -20,24 +20,26 @@ _NO_ADAPTER = (
 _ATOL, _RTOL = 1e-5, 1e-4
 
 
-def convert(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[str]]:
-    """The model in another default operator set, its stamps put in order; what was done, in sentences.
+def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[str]]:
+    """Converts the model to another default operator set, and says in sentences what was done.
 
-    Raises Problem: no_adapter, conversion_failed.
+    Unused operator sets are removed and the IR version is lowered too. Raises Problem with the code no_adapter or
+    conversion_failed.
     """
-    current = version_stamps.opset_of(model)
+    current = version_stamps.read_opset(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     history: list[str] = []
     if target != current:
-        model, history = _converted(model, current=current, target=target)
+        model, history = _convert_with_reason(model, current=current, target=target)
     return model, [*history, *version_stamps.remove_unused_opsets(model), *version_stamps.lower_ir_version(model)]
 
 
 def check_same_outputs(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Compares the outputs of both on seeded inputs; one sentence. Raises Problem: conversion_failed.
+    """Compares the outputs of both models on seeded inputs and returns one sentence that says the result.
 
-    Where this farm's own runtime cannot run the two, nothing is claimed and the sentence says so.
+    The sentence says so where this process's runtime cannot run them. Raises Problem conversion_failed where the
+    outputs differ.
     """
     facts = signature.read_signature(before)
     try:
@@ -72,7 +74,7 @@ def _check_output(name: str, old: Array, new: Array | None) -> None:
         raise Problem("conversion_failed", text)
 
 
-def _converted(model: onnx.ModelProto, *, current: int, target: int) -> tuple[onnx.ModelProto, list[str]]:
+def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -> tuple[onnx.ModelProto, list[str]]:
     if model.functions:
         model = inliner.inline_local_functions(model)
     try:
@@ -83,14 +85,14 @@ def _converted(model: onnx.ModelProto, *, current: int, target: int) -> tuple[on
 
 
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """The model by onnx's converter. Raises Problem: no_adapter, conversion_failed, with the bare reason."""
+    """Converts by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with the bare reason."""
     try:
         return version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented
         for pattern in _NO_ADAPTER:
             found = pattern.search(str(error))
             if found:
-                way = "an older" if target < (version_stamps.opset_of(model) or 0) else "a newer"
+                way = "an older" if target < (version_stamps.read_opset(model) or 0) else "a newer"
                 text = f"no adapter leads to {way} version of {found['operator']}"
                 raise Problem("no_adapter", text) from error
         raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error

@@ -1,4 +1,4 @@
-"""Whether a model looks for things in a picture, which is then larger than one of a single thing. Child only."""
+"""Whether a model detects objects in a picture, and so takes a larger one than a classifier. Child only."""
 
 import itertools
 import re
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 import onnx
 
 from farm.workshop.child import signature, size_constraints, traversal
-from farm.workshop.child.shapes import Shapes, list_shapes, without_weight_values
+from farm.workshop.child.shapes import Shapes, copy_without_weights, list_shapes
 
 _SEARCHES = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
 _BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
 
 
 def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """An operator of detection, boxes that are put out, or a list of places of several scales.
+    """Says whether the model detects objects: by an operator of detection, outputs of boxes, or maps of several scales.
 
-    `shapes`: as inferred with open sizes; `sizes`: with which it is asked.
+    `shapes` were inferred with dynamic sizes left open; `sizes` are the sizes for which the scales are compared.
     """
     return (
         any(node.op_type in _SEARCHES for node in traversal.iterate_nodes(model))
@@ -31,7 +31,7 @@ def _is_boxes(port: signature.Port, facts: signature.Signature) -> bool:
 
 
 def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """Whether flat maps follow each other in one list, of which each is at most half as long as the one before."""
+    """Says whether a Concat joins maps of which each is at most half as long as the next longer one."""
     joins = {node.output[0]: open_ for node in model.graph.node if len(open_ := list(_open(node, shapes))) > 1}
     known = _sized(model, facts, sizes) if joins else {}
     for parts in joins.values():
@@ -44,7 +44,7 @@ def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Sh
 
 
 def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
-    """What a node joins of lists or rows whose lengths follow from the picture's, and the axis along which it does."""
+    """Yields the inputs that a Concat joins along an axis of open size, with that axis."""
     axis = int(size_constraints.read_attribute(node, "axis", 0))
     for name in node.input if node.op_type == "Concat" else ():
         shape = shapes.get(name, [])
@@ -53,7 +53,7 @@ def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
 
 
 def _sized(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[str, int]) -> Shapes:
-    light = without_weight_values(model)
+    light = copy_without_weights(model)
     shapes = {port["name"]: port["shape"] or [] for port in facts["inputs"]}
     for value in light.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):

@@ -11,32 +11,30 @@ from farm.workshop import arrays
 from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
 from farm.workshop.child import label_shapes, model_file, payloads, signature
-from farm.workshop.problems import Problem, first_line, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, first_line, printable
 
 LABELS, VOCABULARY = "labels", "vocabulary"
 AT_ONCE = 64
 
 
-@with_problems_answered
+@answer_problems
 def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
-    """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
+    """Checks labelled `data` against the model and the recipe, runs the first batch, and writes the data to `out`.
 
-    Answers how many samples there are, the output that is judged, and how many classes it tells apart (None where it
-    tells none). `apply` is one of softmax, argmax, threshold or None, `output` None is the first; `labels` and
-    `at_once` are those of the metric's entry. Nodes judge, in worker.runner.judges.
-
-    Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*, not_loaded, inference_failed.
+    Answers the number of samples, the output that is judged, and the number of classes (None where there are none).
+    The judging itself is done on nodes, by worker.runner.judges. Answers a problem with the code bad_arrays,
+    bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
-    inputs, labels, vocabulary = _opened(Path(payload["data"]), decodes=payload["apply"] == "ctc")
+    inputs, labels, vocabulary = _read_data(Path(payload["data"]), decodes=payload["apply"] == "ctc")
     _refuse_many(len(labels))
-    session = _session(Path(payload["folder"], payload["main"]))
-    names = _output_names(session, payload)
-    raw = _joined(_first_batch(session, names, inputs, facts, count=len(labels), at_once=payload["at_once"]))
-    outputs = _applied(raw, payload, vocabulary)
+    session = _load_session(Path(payload["folder"], payload["main"]))
+    names = _choose_output_names(session, payload)
+    raw = _join_outputs(_run_first_batch(session, names, inputs, facts, count=len(labels), at_once=payload["at_once"]))
+    outputs = _apply_step(raw, payload, vocabulary)
     classes = label_shapes.SHAPES[payload["labels"]](outputs, labels, payload["metric"])
     if classes is None and payload["labels"] == "class":
-        classes = _classes(raw, payload["apply"])
+        classes = _count_classes(raw, payload["apply"])
         if classes is not None:
             label_shapes.check_class_range(labels, classes)
     ordered = {port["name"]: inputs[port["name"]] for port in facts["inputs"]}
@@ -44,11 +42,12 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     return {"n": len(labels), "output": ",".join(names), "classes": classes}
 
 
-@with_problems_answered
+@answer_problems
 def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
-    """Looks at `data` for a user's own judge, runs the first batch, and writes all arrays to `out`.
+    """Checks `data` for a user's own judge, runs the first batch, and writes all arrays to `out`.
 
-    They are the model's inputs by name, and whatever else the judge wants to be given. Raises Problem as `check` does.
+    The arrays are the model's inputs by name and whatever else the judge reads. Answers a problem with the code
+    bad_arrays, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
     path = Path(payload["data"])
@@ -62,9 +61,9 @@ def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
         )
         raise Problem("bad_arrays", text)
     _refuse_many(count)
-    session = _session(Path(payload["folder"], payload["main"]))
+    session = _load_session(Path(payload["folder"], payload["main"]))
     names = [str(output.name) for output in session.get_outputs()]
-    _first_batch(session, names, inputs, facts, count=count, at_once=AT_ONCE)
+    _run_first_batch(session, names, inputs, facts, count=count, at_once=AT_ONCE)
     arrays.write_npz(Path(payload["out"]), stored)
     return {"n": count, "output": "", "classes": None}
 
@@ -75,7 +74,7 @@ def _refuse_many(count: int) -> None:
         raise Problem("too_many_samples", text)
 
 
-def _first_batch(
+def _run_first_batch(
     session: onnxruntime.InferenceSession,
     names: list[str],
     inputs: arrays.Arrays,
@@ -84,8 +83,8 @@ def _first_batch(
     count: int,
     at_once: int,
 ) -> list[Array]:
-    """The named outputs of the first samples, a row each. Raises Problem where they are others, or cannot be had."""
-    feed, size = next(_cut(inputs, facts, count=count, at_once=at_once))
+    """Runs the first samples and returns the named outputs. Raises Problem where the run fails or rows are missing."""
+    feed, size = next(_split_into_feeds(inputs, facts, count=count, at_once=at_once))
     try:
         outputs = [np.asarray(output) for output in session.run(names, feed)]
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
@@ -98,15 +97,15 @@ def _first_batch(
     return [output[:size] for output in outputs]
 
 
-def _classes(raw: Array, step: str | None) -> int | None:
-    """How many classes a step chose among; None where the model itself names the class."""
+def _count_classes(raw: Array, step: str | None) -> int | None:
+    """Counts the classes that the step chose among; None where the model itself names the class."""
     if step == "threshold":
         return 2
     return int(raw.shape[-1]) if step == "argmax" else None
 
 
-def _joined(outputs: list[Array]) -> Array:
-    """What several outputs say of the same in one array. Raises Problem where they say it of other shapes."""
+def _join_outputs(outputs: list[Array]) -> Array:
+    """Joins several outputs, such as boxes and their scores, along the last axis. Raises Problem for unlike shapes."""
     most = max(array.ndim for array in outputs)
     wide = [array if array.ndim == most else array[..., None] for array in outputs]
     if len({array.shape[:-1] for array in wide}) > 1:
@@ -115,13 +114,13 @@ def _joined(outputs: list[Array]) -> Array:
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
-def _applied(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Arrays) -> Array:
-    """What the recipe makes of the output."""
+def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Arrays) -> Array:
+    """Applies the recipe's step to the output."""
     step = payload["apply"]
     if step is None:
         return outputs
     if step == "ctc":
-        return _decoded(outputs, len(vocabulary[VOCABULARY]))
+        return _check_decodable(outputs, len(vocabulary[VOCABULARY]))
     if outputs.dtype.kind != "f":
         raise Problem("bad_output", f"The output is {outputs.dtype}: {step} wants numbers with a fraction.")
     if step == "softmax":
@@ -133,8 +132,8 @@ def _applied(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Ar
     return np.asarray((flat > payload["threshold"]).astype(np.int64))
 
 
-def _decoded(outputs: Array, tokens: int) -> Array:
-    """A text a sample: what it says is of no consequence here. Raises Problem for tokens that the vocabulary lacks."""
+def _check_decodable(outputs: Array, tokens: int) -> Array:
+    """Checks that ctc can decode the output and returns an empty text a sample, as only the shape matters here."""
     is_scores, is_ids = (
         outputs.ndim == 3 and outputs.dtype.kind == "f",
         outputs.ndim == 2 and outputs.dtype.kind in "iu",
@@ -148,7 +147,7 @@ def _decoded(outputs: Array, tokens: int) -> Array:
     return np.full(len(outputs), "")
 
 
-def _vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
+def _take_vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
     given = stored.pop(VOCABULARY, None)
     if given is None or given.ndim != 1 or given.dtype.kind != "U" or "" not in given:
         lacks = "holds none" if given is None else f"has {given.dtype} of shape {list(given.shape)}"
@@ -159,10 +158,10 @@ def _vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
     return {VOCABULARY: given}
 
 
-def _opened(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
-    """Inputs, labels, and the vocabulary where the recipe decodes by one."""
+def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
+    """Reads inputs, labels, and the vocabulary where the recipe decodes by one."""
     stored = arrays.read_npz(path)
-    vocabulary = _vocabulary(stored, path.name) if decodes else {}
+    vocabulary = _take_vocabulary(stored, path.name) if decodes else {}
     if LABELS not in stored:
         raise Problem("bad_labels", f"{printable(path.name)} holds no array called {LABELS!r}: add one label a sample.")
     labels = stored.pop(LABELS)
@@ -176,10 +175,10 @@ def _opened(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.
     return stored, labels, vocabulary
 
 
-def _cut(
+def _split_into_feeds(
     inputs: arrays.Arrays, facts: signature.Signature, *, count: int, at_once: int
 ) -> Iterator[tuple[arrays.Arrays, int]]:
-    """Feeds along the batch, each with its number of samples; a fixed batch's last is filled up with its own first."""
+    """Yields feeds along the batch with their numbers of samples; a fixed batch is filled up with its own samples."""
     own = facts["batch"]
     if own is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")
@@ -188,12 +187,12 @@ def _cut(
         picked = np.arange(at, min(at + size, count))
         filled = np.resize(picked, size) if isinstance(own, int) else picked
         feed = {name: np.ascontiguousarray(array[filled]) for name, array in inputs.items()}
-        feeding.check_given(feed, facts)
+        feeding.read_given_sizes(feed, facts)
         yield feed, len(picked)
 
 
-def _output_names(session: onnxruntime.InferenceSession, payload: payloads.Evaluation) -> list[str]:
-    """The first one unless another is wanted; of boxes several may be, with commas between them."""
+def _choose_output_names(session: onnxruntime.InferenceSession, payload: payloads.Evaluation) -> list[str]:
+    """Chooses the output that the recipe names, else the first; boxes may name several, with commas between them."""
     names, wanted = [str(output.name) for output in session.get_outputs()], payload["output"]
     if wanted is None or wanted in names:
         return [wanted or names[0]]
@@ -204,8 +203,8 @@ def _output_names(session: onnxruntime.InferenceSession, payload: payloads.Evalu
     return several
 
 
-def _session(path: Path) -> onnxruntime.InferenceSession:
-    """As it would be deployed on this CPU: every optimisation on."""
+def _load_session(path: Path) -> onnxruntime.InferenceSession:
+    """Loads the model with every optimisation on, as it would be deployed on this CPU."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:

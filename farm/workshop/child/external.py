@@ -1,4 +1,4 @@
-"""External data: every location inside the bundle, every byte it names inside its file. Runs in the child only."""
+"""Checks external data: locations must lie inside the bundle, ranges inside their files. Runs in the child only."""
 
 import math
 import re
@@ -34,28 +34,32 @@ def count_elements(tensor: TensorProto) -> int:
 
 
 def count_tensor_bytes(tensor: TensorProto) -> int:
-    """What the elements of a tensor take, in bytes; strings count as nothing."""
+    """Counts the bytes of a tensor's elements; strings count as nothing."""
     if tensor.data_type == TensorProto.STRING:
         return 0
     return (count_elements(tensor) * _BITS.get(tensor.data_type, 8) + 7) // 8
 
 
 def read_location(tensor: TensorProto) -> dict[str, str]:
-    """The external-data entries of a tensor; empty where it holds its own elements."""
+    """Reads a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return {}
     return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}
 
 
 def list_external_files(model: onnx.ModelProto) -> list[str]:
-    """Names of the files that tensors of the model point to, sorted."""
+    """Lists, sorted, the names of the files that tensors of the model point to."""
     return sorted(
         {place["location"] for t in traversal.iterate_tensors(model) if (place := read_location(t)).get("location")}
     )
 
 
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
-    """Raises Problem: external_name, external_link, external_missing, external_self, external_range, external_extra."""
+    """Checks every tensor's external data, and that the folder holds no file that belongs to nothing.
+
+    Raises Problem with the code external_name, external_link, external_missing, external_self, external_range or
+    external_extra.
+    """
     for tensor in traversal.iterate_tensors(model):
         place = read_location(tensor)
         if place:

@@ -1,4 +1,4 @@
-"""What a look into a model gathers, as the fields of an `inspection.Inspection`."""
+"""What an inspection gathers of a model, as the fields of an `inspection.Inspection`."""
 
 from typing import Literal, TypedDict
 
@@ -6,7 +6,7 @@ from farm.workshop.child.signature import Signature
 
 
 class FileFacts(TypedDict):
-    """Of the files and the head of the model; sizes in bytes."""
+    """Facts of the files and of the model's header; sizes in bytes."""
 
     ok: Literal[True]
     main_sha256: str
@@ -19,7 +19,7 @@ class FileFacts(TypedDict):
 
 
 class GraphFacts(TypedDict):
-    """Of the graph and all that is below it."""
+    """Facts of the graph and of all graphs and functions below it."""
 
     opsets: dict[str, int]
     unused_opsets: list[str]
@@ -37,4 +37,4 @@ class GraphFacts(TypedDict):
 
 
 class Facts(Signature, FileFacts, GraphFacts):
-    """All of it; findings are looked for in these."""
+    """All facts of a model."""

@@ -1,6 +1,6 @@
-"""What a model is fed where nobody says: sizes of its dynamic dimensions, and how each input is made. Child only.
+"""Chooses sizes of dynamic dimensions and kinds of input values for a model where the user names none. Child only.
 
-Whatever the model leaves open is tried out on the CPU, the likeliest first, until it runs.
+Sizes are tried on the CPU, the likeliest first, until the model runs.
 """
 
 import time
@@ -23,7 +23,7 @@ from farm.workshop.child import (
     traversal,
     trials,
 )
-from farm.workshop.problems import Problem, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, printable
 
 # all tries together; what a child gets is more
 _ALL_S = 30.0
@@ -41,34 +41,37 @@ _MANY = 4
 
 
 @dataclass
-class Found:
-    """Sizes and fills that are taken. `problem`: what the model said when nothing ran."""
+class FoundFeed:
+    """The chosen sizes by dimension and fills by input. `problem`: why the model did not run, in words; else empty."""
 
     sizes: dict[str, int]
     inputs: dict[str, str]
     tries: int = 0
     problem: str = ""
-    # of the run that showed it; None: nothing was shown
+    # seconds of the run that worked; None: none was made or none worked
     took_s: float | None = field(default=None, kw_only=True)
     prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
     session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
 
-@with_problems_answered
+@answer_problems
 def choose_feed(payload: payloads.Written) -> dict[str, object]:
-    """The fields of an `inspection.Feed` for {folder, main, out}; `out` is a folder for scratch files."""
+    """Tries sizes on {folder, main} until it runs, and answers the fields of an `inspection.Feed`.
+
+    `out` is a folder for scratch files.
+    """
     path = Path(payload["folder"], payload["main"])
     model = model_file.read_model(path.parent, path.name)
     found = find_feed(model, path, profile=Path(payload["out"], "profile"))
     if found.took_s is not None:
-        found.inputs = _steady(model, found)
+        found.inputs = _fix_seeds(model, found)
     named = ("sizes", "inputs", "prompt", "tries", "problem")
     return {name: getattr(found, name) for name in named}
 
 
-@with_problems_answered
+@answer_problems
 def guess_feed(payload: payloads.Model) -> dict[str, object]:
-    """As `choose` for {folder, main}, without running anything: the likeliest."""
+    """Answers the likeliest sizes and fills for {folder, main} without running the model."""
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
@@ -76,48 +79,51 @@ def guess_feed(payload: payloads.Model) -> dict[str, object]:
     return {"sizes": sizes, "inputs": input_values.choose_fills(model, facts, required)}
 
 
-def find_feed(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None) -> Found:
-    """What the model was seen to run with, or the likeliest where there is nothing to find out, or no way to.
+def find_feed(
+    model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None
+) -> FoundFeed:
+    """Finds sizes and fills that the model runs with, or the likeliest where nothing is open or nothing can be tried.
 
-    `stored`: the same model, as onnxruntime takes it; `profile`: where its session writes what its nodes put out.
+    `stored` is the same model as a file or as bytes; `profile` is a path prefix under which the session writes its
+    profile where the model's work may depend on values.
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
     ways = list(size_candidates.list_candidates(model, facts, required=required, batch=batch))
     sizes, texts = ways[0], input_values.choose_fills(model, facts, required)
     if problem := signature.explain_unfeedable(facts["inputs"]):
-        return Found(sizes, texts, problem=problem)
+        return FoundFeed(sizes, texts, problem=problem)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
-        return Found(sizes, texts)
+        return FoundFeed(sizes, texts)
     try:
         session = trials.load_session(stored, profile=profile if _follows_values(model, texts) else None)
     except trials.NoSessionError:
-        return Found(sizes, texts)
-    found = _tried(model, facts, texts, session=session, ways=ways)
+        return FoundFeed(sizes, texts)
+    found = _try_sizes(model, facts, texts, session=session, ways=ways)
     found.session = session
     if found.took_s is not None:
-        prompt = size_candidates.sizes_of_prompt(found.sizes, facts, required)
-        found.prompt = prompt if prompt and _takes(session, model, facts, texts, prompt) else {}
-    if found.problem and (asked := required.disagreements()):
-        found.problem = f"The model ran in none of {_many(found.tries)}: {asked}"
+        prompt = size_candidates.make_prompt_sizes(found.sizes, facts, required)
+        found.prompt = prompt if prompt and _can_take(session, model, facts, texts, prompt) else {}
+    if found.problem and (asked := required.describe_disagreements()):
+        found.problem = f"The model ran in none of {_count_tries(found.tries)}: {asked}"
     return found
 
 
 def _is_open(facts: signature.Signature) -> bool:
-    """Whether anything is to be found out: a size, or what a number means."""
+    """Says whether anything is open: a size beside the batch, or the meaning of inputs that are no floats."""
     return bool(set(facts["dims"]) - {facts["batch"]}) or any(
-        signature.numpy_kind(port) != "f" for port in facts["inputs"]
+        signature.find_numpy_kind(port) != "f" for port in facts["inputs"]
     )
 
 
-def _tried(
+def _try_sizes(
     model: onnx.ModelProto,
     facts: signature.Signature,
     texts: dict[str, str],
     *,
     session: onnxruntime.InferenceSession,
     ways: list[dict[str, int]],
-) -> Found:
+) -> FoundFeed:
     ends_at = time.monotonic() + _ALL_S
     tried: list[dict[str, int]] = []
     asked: list[dict[str, int]] = []
@@ -132,17 +138,17 @@ def _tried(
             feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, asked=texts)
             complaint = trials.find_complaint(session, feed)
         except trials.TookTooLongError:
-            return Found(sizes, texts, len(tried))
+            return FoundFeed(sizes, texts, len(tried))
         except Problem as problem:
             complaint = problem.text
         if complaint is None:
-            return Found(sizes, texts, len(tried), took_s=time.monotonic() - began)
+            return FoundFeed(sizes, texts, len(tried), took_s=time.monotonic() - began)
         said = said or complaint
-        asked += size_candidates.sizes_from_complaint(complaint, sizes)
-    return Found(tried[0], texts, len(tried), _sentence(facts, texts, tried=tried, said=said))
+        asked += size_candidates.suggest_sizes_from_complaint(complaint, sizes)
+    return FoundFeed(tried[0], texts, len(tried), _explain_failure(facts, texts, tried=tried, said=said))
 
 
-def _takes(
+def _can_take(
     session: onnxruntime.InferenceSession,
     model: onnx.ModelProto,
     facts: signature.Signature,
@@ -156,43 +162,45 @@ def _takes(
         return False
 
 
-def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str) -> str:
-    """Names the inputs, what was tried, what the model said, and the way out."""
+def _explain_failure(
+    facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str
+) -> str:
+    """Names the inputs, what was tried, what the model said, and what the user can do."""
     ranges = []
     for dim in facts["dims"][:6]:
         sizes = sorted({way[dim] for way in tried})
         ranges.append(f"{printable(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
     made = [f"{printable(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
     return (
-        f"The model ran in none of {_many(len(tried))}, with {', '.join(made)}"
+        f"The model ran in none of {_count_tries(len(tried))}, with {', '.join(made)}"
         + (f" and sizes {', '.join(ranges)}" if ranges else "")
         + f"; it said first: {said}. Give sizes that it takes with --shape NAME=SIZE, one input with "
         "--input NAME=VALUE, or all of them with --inputs FILE.npz."
     )
 
 
-def _many(tries: int) -> str:
+def _count_tries(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def _steady(model: onnx.ModelProto, found: Found) -> dict[str, str]:
-    """The fills, made the same in every run where the work may follow the seed."""
+def _fix_seeds(model: onnx.ModelProto, found: FoundFeed) -> dict[str, str]:
+    """Returns the fills, with a fixed seed where the model's work may depend on the values."""
     if not _follows_values(model, found.inputs) or _is_same_work(model, found):
         return found.inputs
-    drawn = _drawn(found.inputs)
+    drawn = _list_drawn(found.inputs)
     return {name: f"{text}@0" if name in drawn else text for name, text in found.inputs.items()}
 
 
 def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
-    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.iterate_nodes(model))
+    return bool(_list_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.iterate_nodes(model))
 
 
-def _drawn(texts: Mapping[str, str]) -> list[str]:
+def _list_drawn(texts: Mapping[str, str]) -> list[str]:
     return [name for name, text in texts.items() if fills.parse(text).kind in _DRAWN]
 
 
-def _is_same_work(model: onnx.ModelProto, found: Found) -> bool:
-    """Whether the work was seen to be the same for several seeds; one that takes far longer shows that it is not."""
+def _is_same_work(model: onnx.ModelProto, found: FoundFeed) -> bool:
+    """Says whether the model was seen to do the same work for several seeds; False where that took too long to see."""
     took_s = found.took_s or 0.0
     if took_s >= _QUICK_S or found.session is None:
         return False

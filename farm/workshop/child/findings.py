@@ -1,4 +1,4 @@
-"""Findings about a model: each looks for a thing that makes it slow, fragile or unfit. Runs in the child only."""
+"""Findings about a model: properties that make it slow, fragile or unfit. Runs in the child only."""
 
 import hashlib
 from collections import defaultdict
@@ -23,7 +23,7 @@ _DRAWS = {*(f"Random{kind}" for kind in ("Normal", "Uniform", "NormalLike", "Uni
 _TO_NHWC, _TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
-class Found(TypedDict):
+class Finding(TypedDict):
     """The fields of an `inspection.FoundFinding`."""
 
     id: str
@@ -32,10 +32,10 @@ class Found(TypedDict):
     where: list[str]
 
 
-def find_all(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Found]:
-    """All findings, as the fields of `inspection.FoundFinding`; `facts` are those of the inspection.
+def find_all_findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Finding]:
+    """Finds everything that is to be said of the model, as the fields of `inspection.FoundFinding`.
 
-    `path`: where the same model lies. The model is given its shapes.
+    Writes the inferred shapes into `model`. `path` is the file that it was read from; None: there is none.
     """
     found = run_onnx_checks(model, path)
     for look in _LOOKS:
@@ -43,29 +43,29 @@ def find_all(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) 
     return found
 
 
-def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
-    """What ONNX's checker and inference say against the model, which is given its shapes where that works."""
+def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Finding]:
+    """Runs ONNX's checker and shape inference, returns their complaints, and writes the shapes into `model`."""
     imports = {entry.domain: entry.version for entry in model.opset_import}
     newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)
     if model.ir_version > onnx.IR_VERSION or newest > onnx.defs.onnx_opset_version():
         detail = f"IR version {model.ir_version}, opset {newest}; the checker here knows {onnx.IR_VERSION} and "
-        return [_found("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
+        return [_make_finding("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
     complaints = []
     try:
         # read where it lies, a large model is not written into memory once more
         whole = None if external.list_external_files(model) else path
         onnx.checker.check_model(whole or _without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        complaints.append(_found("checker_complaint", f"{first_line(error)}."))
+        complaints.append(_make_finding("checker_complaint", f"{first_line(error)}."))
     try:
         shapes.set_inferred_shapes(model)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
+        complaints.append(_make_finding("checker_complaint", f"Shape inference fails: {first_line(error)}."))
     return complaints
 
 
 def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The checker looks for external files beside the working directory: their places were checked already."""
+    """Copies the model without external data, which the checker would look for in the working directory."""
     if not external.list_external_files(model):
         return model
     copy = onnx.ModelProto()
@@ -79,7 +79,7 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     dropouts = [node for node in traversal.iterate_nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
     flags = constants.read_constants(model, names={node.input[2] for node in dropouts})
     where, drawing = [], []
@@ -91,58 +91,60 @@ def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
         if (is_dropout or node.op_type in _DRAWS) and "seed" not in attributes:
             drawing.append(node.op_type)
     if where:
-        yield _found("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
+        yield _make_finding("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
     if drawing:
         kinds = sorted(set(drawing))
-        yield _found(RANDOM_DRAWS, f"Drawn by {', '.join(kinds)}.", where=kinds, count=len(drawing))
+        yield _make_finding(RANDOM_DRAWS, f"Drawn by {', '.join(kinds)}.", where=kinds, count=len(drawing))
 
 
-def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["batch"] == 1:
-        yield _found("fixed_batch_one", "The first dimension of every input is 1.")
+        yield _make_finding("fixed_batch_one", "The first dimension of every input is 1.")
     if not facts["dims"] and all(port["shape"] is not None for port in facts["inputs"]):
-        yield _found("no_dynamic_axis", "Every dimension of every input is fixed.")
+        yield _make_finding("no_dynamic_axis", "Every dimension of every input is fixed.")
 
 
-def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     lowest = opsets.lowest_runtime(facts["opsets"], facts["ir_version"])
     oldest = f"{opsets.OLDEST[0]}.{opsets.OLDEST[1]}"
     if lowest != oldest:
         needs = f"ONNX Runtime ≥ {lowest}" if lowest else "a release newer than any known"
-        yield _found("needs_newer_runtime", f"With {' and '.join(_newest_stamps(facts, lowest))} it needs {needs}.")
+        yield _make_finding(
+            "needs_newer_runtime", f"With {' and '.join(_newest_stamps(facts, lowest))} it needs {needs}."
+        )
     if facts["unused_opsets"]:
         named = [f"{domain or 'ai.onnx'} {facts['opsets'][domain]}" for domain in facts["unused_opsets"]]
-        yield _found("unused_opset", f"No node uses {', '.join(named)}.", where=named)
+        yield _make_finding("unused_opset", f"No node uses {', '.join(named)}.", where=named)
     if facts["custom_domains"]:
         detail = f"Operators of {', '.join(facts['custom_domains'])}."
-        yield _found("custom_domain", detail, where=facts["custom_domains"])
+        yield _make_finding("custom_domain", detail, where=facts["custom_domains"])
 
 
 def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
-    """Those that ask for that release each by itself."""
+    """Lists the operator sets, and the IR version, that by themselves need this release."""
     named = {f"{domain or 'opset'} {version}": {domain: version} for domain, version in facts["opsets"].items()}
     found = [name for name, imports in named.items() if opsets.lowest_runtime(imports, 0) == lowest]
     is_ir = opsets.lowest_runtime({}, facts["ir_version"]) == lowest
     return [*found, *([f"IR version {facts['ir_version']}"] if is_ir else [])]
 
 
-def _subgraphs(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _subgraphs(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["subgraphs"]:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(facts["subgraphs"].items()))
-        yield _found("subgraphs", f"The graph holds {counts}.", count=sum(facts["subgraphs"].values()))
+        yield _make_finding("subgraphs", f"The graph holds {counts}.", count=sum(facts["subgraphs"].values()))
 
 
-def _wide_types(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _wide_types(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     kinds = _value_kinds(model)
     doubles = sorted(name for name, kind in kinds.items() if kind == TensorProto.DOUBLE)
     if doubles or facts["dtypes"].get("float64"):
-        yield _found(
+        yield _make_finding(
             "float64", f"In float64: {_many(len(doubles), 'tensor')}.", where=doubles, count=max(1, len(doubles))
         )
     made = [kinds[name] for node in model.graph.node for name in node.output if name in kinds]
     whole = sum(kind == TensorProto.INT64 for kind in made)
     if len(made) >= 5 and whole > _MANY_INT64 * len(made):
-        yield _found("int64_heavy", f"{whole} of {len(made)} nodes compute int64.", count=whole)
+        yield _make_finding("int64_heavy", f"{whole} of {len(made)} nodes compute int64.", count=whole)
 
 
 def _value_kinds(model: onnx.ModelProto) -> dict[str, int]:
@@ -154,14 +156,16 @@ def _value_kinds(model: onnx.ModelProto) -> dict[str, int]:
     return kinds
 
 
-def _initialisers_as_inputs(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _initialisers_as_inputs(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     stored = {tensor.name for tensor in model.graph.initializer}
     both = [value.name for value in model.graph.input if value.name in stored]
     if both:
-        yield _found("initialisers_as_inputs", f"Both stored and an input: {_many(len(both), 'tensor')}.", where=both)
+        yield _make_finding(
+            "initialisers_as_inputs", f"Both stored and an input: {_many(len(both), 'tensor')}.", where=both
+        )
 
 
-def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     known = {
         value.name
         for value in (*model.graph.value_info, *model.graph.output, *model.graph.input)
@@ -169,10 +173,10 @@ def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     }
     missing = [name for node in model.graph.node for name in node.output if name and name not in known]
     if missing:
-        yield _found("missing_shapes", f"Without a known shape: {_many(len(missing), 'tensor')}.", where=missing)
+        yield _make_finding("missing_shapes", f"Without a known shape: {_many(len(missing), 'tensor')}.", where=missing)
 
 
-def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     inputs = {port["name"] for port in facts["inputs"]}
     outputs = {value.name for value in model.graph.output}
     where = []
@@ -182,10 +186,12 @@ def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]
         if is_turn and (set(node.input) & inputs or set(node.output) & outputs):
             where.append(_name(node))
     if where:
-        yield _found("transpose_sandwich", f"At the graph's borders: {_many(len(where), 'Transpose')}.", where=where)
+        yield _make_finding(
+            "transpose_sandwich", f"At the graph's borders: {_many(len(where), 'Transpose')}.", where=where
+        )
 
 
-def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     same: defaultdict[tuple[object, ...], list[TensorProto]] = defaultdict(list)
     for tensor in model.graph.initializer:
         if external.count_tensor_bytes(tensor) >= _SMALLEST_DUPLICATE and tensor.data_type != TensorProto.STRING:
@@ -194,7 +200,7 @@ def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     if spare:
         wasted = sum(external.count_tensor_bytes(tensor) for tensor in spare)
         detail = f"Stored again: {_many(len(spare), 'tensor')}, {wasted:,} bytes in all."
-        yield _found("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
+        yield _make_finding("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
 
 
 def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
@@ -210,26 +216,26 @@ def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
     return (tensor.data_type, tuple(tensor.dims), hashlib.sha256(content.SerializeToString()).hexdigest())
 
 
-def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["main_bytes"] > _NEAR_2GB:
-        yield _found("near_2gb", f"The file has {facts['main_bytes']:,} bytes.")
+        yield _make_finding("near_2gb", f"The file has {facts['main_bytes']:,} bytes.")
 
 
-def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
+def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     outputs = [node.output[0] if node.output else node.op_type for node in model.graph.node if not node.name]
     if outputs:
-        yield _found(
+        yield _make_finding(
             "unnamed_nodes", f"Without a name: {_many(len(outputs), 'node')} of {len(model.graph.node)}.", where=outputs
         )
 
 
-def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
-    where = quantised.signed_activations(model)
+def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
+    where = quantised.list_signed_activations(model)
     if where:
-        yield _found("s8s8_on_x86", f"Quantised as int8: {_many(len(where), 'activation')}.", where=where)
+        yield _make_finding("s8s8_on_x86", f"Quantised as int8: {_many(len(where), 'activation')}.", where=where)
 
 
-def _found(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Found:
+def _make_finding(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Finding:
     places = [printable(place) for place in (where or [])[:_WHERE]]
     many = count if count is not None else len(where) if where else 1
     return {"id": finding, "detail": detail, "count": many, "where": places}
@@ -243,7 +249,7 @@ def _name(node: onnx.NodeProto) -> str:
     return node.name or (node.output[0] if node.output else node.op_type)
 
 
-_LOOKS: tuple[Callable[[onnx.ModelProto, Facts], Iterator[Found]], ...] = (
+_LOOKS: tuple[Callable[[onnx.ModelProto, Facts], Iterator[Finding]], ...] = (
     _training_mode,
     _fixed_shapes,
     _stamps,

@@ -13,9 +13,9 @@ MATMUL = "MatMulNBits"
 
 
 def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
-    """Each MatMul by stored weights becomes a MatMulNBits; what was done, in sentences.
+    """Quantises the stored weights of every MatMul to 4 bits, and says in sentences what was done.
 
-    Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
+    Raises Problem with the code already_quantised, bad_option, nothing_quantised or quantising_failed.
     """
     read = options.parse_options(chosen, precision="int4", nodes=[node.name for node in model.graph.node])
     quantisation.check_not_quantised(model)
@@ -29,7 +29,7 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
         raise Problem("nothing_quantised", text)
     level = f", accuracy level {read.accuracy_level}" if read.accuracy_level != "0" else ""
     kind = "symmetric" if read.symmetric else "with zero points"
-    how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.exclusions_sentence()}"
+    how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.describe_exclusions()}"
     return quantisation.finish_quantised(model, after, how=how)
 
 
@@ -55,7 +55,7 @@ def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto
 
 
 def _leave_out_repeated(model: onnx.ModelProto) -> None:
-    """Weights that two MatMul share are stored once: the tool writes them once for each."""
+    """Removes repeated initialisers, as the tool stores weights that two MatMul share once for each."""
     for graph in traversal.iterate_graphs(model):
         kept = {tensor.name: tensor for tensor in graph.initializer}
         if len(kept) < len(graph.initializer):

@@ -1,4 +1,4 @@
-"""Functions inside a model: how large it is once they are all written out. Runs in the child only."""
+"""Limits on a model's nodes, as they are and with its functions written out. Runs in the child only."""
 
 from itertools import islice
 
@@ -11,17 +11,20 @@ _MAX_NODES = 1_000_000
 _MAX_DEPTH = 64
 
 
-def check_count(model: onnx.ModelProto) -> None:
-    """Raises Problem: too_many_nodes. Counts no further than the limit, so that a file of empty nodes is told at once.
+def check_node_count(model: onnx.ModelProto) -> None:
+    """Raises Problem too_many_nodes where the model has more nodes than the limit, and counts no further than that.
 
-    Sixteen megabytes hold eight million of them, which take more than a minute to walk.
+    Sixteen megabytes hold eight million empty nodes, which would take more than a minute to count.
     """
     if next(islice(traversal.iterate_nodes(model), _MAX_NODES, None), None) is not None:
         raise Problem("too_many_nodes", f"The model has more than {_MAX_NODES:,} nodes, the limit: make it smaller.")
 
 
-def check_size(model: onnx.ModelProto) -> None:
-    """Raises Problem: function_bomb. A few nested functions can stand for billions of nodes."""
+def check_expanded_size(model: onnx.ModelProto) -> None:
+    """Raises Problem function_bomb where the model's functions, written out, have more nodes than the limit.
+
+    A few nested functions can stand for billions of nodes.
+    """
     bodies = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
     total = sum(

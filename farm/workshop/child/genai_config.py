@@ -1,4 +1,4 @@
-"""The configuration of onnxruntime-genai beside a model: read for what planning asks of it. Runs in the child only."""
+"""Reads from the configuration of onnxruntime-genai beside a model what planning needs. Runs in the child only."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +17,10 @@ _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embeddin
 
 
 def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
-    """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none.
+    """Reads the folder's configuration as the fields of `plans.GenaiFacts`; None where there is none.
 
-    `outputs`: of the model, which says how many tokens it scores.
+    What is wrong with it is a sentence in the field `problem`. `outputs` are the model's, whose scores say how many
+    tokens there are.
     """
     path = folder / CONFIG
     if not path.is_file():
@@ -87,7 +88,7 @@ def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -
 
 
 def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> None:
-    """Every file that the configuration names is there, under a plain name. A library is loaded by nobody here."""
+    """Raises Problem where a file that the configuration names is missing, lies elsewhere, or is a library."""
     for name, value in _named(model):
         if name == "custom_ops_library":
             raise _bad(f"{CONFIG} names the library {printable(value)}: custom operators are not loaded, leave it out.")
@@ -100,7 +101,7 @@ def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> 
 
 
 def _named(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Files by the setting that names them, in all parts below."""
+    """Yields each setting that names a file, with the file's name, in all parts below."""
     for name, value in part.items():
         if isinstance(value, dict):
             yield from _named(value)

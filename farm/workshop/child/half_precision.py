@@ -12,9 +12,10 @@ from farm.workshop.problems import Problem, first_line
 
 
 def convert_to_half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
-    """Weights and activations as float16, inputs and outputs float32 unless `keep-io` is false; what was done.
+    """Converts weights and activations to float16, and says in a sentence what was done.
 
-    Raises Problem: already_quantised, nothing_halved, halving_failed, bad_option.
+    Inputs and outputs stay float32 unless the option `keep-io` is false. Raises Problem with the code
+    already_quantised, nothing_halved, halving_failed or bad_option.
     """
     read = options.parse_options(chosen, precision="fp16", nodes=[node.name for node in model.graph.node])
     quantisation.check_not_quantised(model)
@@ -41,4 +42,4 @@ def _sentence(made: onnx.ModelProto, read: options.Options) -> str:
     casts = sum(node.op_type == "Cast" for node in made.graph.node)
     ports = "inputs and outputs stay float32" if read.keep_io else "inputs and outputs are float16 too"
     blocked = f", {', '.join(read.block_ops)} stay float32" if read.block_ops else ""
-    return f"Converted to float16: {ports}{blocked}{read.sentence()}; {casts} Cast nodes stand in the graph."
+    return f"Converted to float16: {ports}{blocked}{read.describe()}; {casts} Cast nodes stand in the graph."

@@ -1,4 +1,4 @@
-"""What an input is for, read off its name, its shape and the operators it feeds. Runs in the child only."""
+"""Guesses what an input is for from its name, its shape and the operators that it feeds. Runs in the child only."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -39,13 +39,13 @@ _HIDDEN = -10_000
 
 
 def is_mask(port: signature.Port) -> bool:
-    """Whether ones let everything through."""
+    """Says whether the input is a mask by its name, in which ones let everything through."""
     return bool(_MASK.search(port["name"]))
 
 
-def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Whether its ones are kept out: in their places stands minus infinity, or next to it, as padding is masked."""
-    carried = tensors_holding(model, port["name"])
+def is_hiding_mask(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Says whether ones in it hide what they mark: the graph puts about minus infinity in their places."""
+    carried = find_tensors_holding(model, port["name"])
     chosen = [
         node.input[1]
         for node in traversal.iterate_nodes(model, with_functions=False)
@@ -55,30 +55,33 @@ def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
     return any(value.size and value.dtype.kind == "f" and value.max() <= _HIDDEN for value in stored.values())
 
 
-def is_positions(port: signature.Port) -> bool:
-    return is_whole(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
+def holds_positions(port: signature.Port) -> bool:
+    return holds_integers(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
 
 
-def is_length(port: signature.Port) -> bool:
-    return is_whole(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
+def holds_length(port: signature.Port) -> bool:
+    return holds_integers(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
 
 
-def is_factor(port: signature.Port) -> bool:
-    """Whether it is one number that others are multiplied or divided by: a speed, a scale, a temperature."""
-    is_float = signature.numpy_kind(port) == "f"
+def holds_factor(port: signature.Port) -> bool:
+    """Says whether it is one number that scales others, such as a speed, a scale or a temperature."""
+    is_float = signature.find_numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
     return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
 
 
-def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Whether it goes round: it starts a recurrent operator, or its name says so and an output can be its next."""
-    if signature.numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
+def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Says whether it is a state that one call hands to the next.
+
+    It is one where it feeds the state of a recurrent operator, or where its name says so and an output fits it.
+    """
+    if signature.find_numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
         return False
     stored = {tensor.name for tensor in model.graph.initializer}
     has_others = any(value.name not in stored | {port["name"]} for value in model.graph.input)
     if has_others and _STATE.search(port["name"]) and any(_can_follow(out, port) for out in model.graph.output):
         return True
-    carried = tensors_holding(model, port["name"])
+    carried = find_tensors_holding(model, port["name"])
     return any(
         at < len(node.input) and node.input[at] in carried
         for node in traversal.iterate_nodes(model, with_functions=False)
@@ -87,7 +90,7 @@ def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
-    """Whether an output has the input's type and shape as far as both are known."""
+    """Says whether an output has the input's type and shape as far as both are known."""
     after, before = signature.make_port(output), port["shape"] or []
     if after["dtype"] != port["dtype"] or after["shape"] is None:
         return bool(after["dtype"] == port["dtype"])
@@ -96,9 +99,12 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     )
 
 
-def compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """The number that the model asks a single whole input for: of sampling rates 16,000, else the first; None: none."""
-    if not is_whole(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
+def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
+    """Finds the number that the model compares a single integer input with; None where it compares it with none.
+
+    Of several numbers 16,000 is taken, the usual sampling rate, else the first.
+    """
+    if not holds_integers(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
     known = [int(value.reshape(-1)[0]) for value in _partners(model, port["name"], _COMPARES) if value.size == 1]
     if _RATE.match(port["name"]) or USUAL_RATE in known:
@@ -106,9 +112,9 @@ def compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     return known[0] if known else None
 
 
-def greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """The greatest of the numbers that an input is compared with all at once, as one-hot encodings do; None: none."""
-    if not is_whole(port):
+def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
+    """Finds the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
+    if not holds_integers(port):
         return None
     known = [
         value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
@@ -116,32 +122,37 @@ def greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> in
     return max((int(value.max()) for value in known), default=None)
 
 
-def compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
-    """The whole numbers, one by one, that an input of several is compared with, such as the labels of points; empty:
-    fewer than two. Where 0 and 1 are among them these: others stand for padding, corners or ends."""
+def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
+    """Lists the integers that an input of several numbers is compared with, such as labels of points.
+
+    Empty where there are fewer than two. Where 0 and 1 are among them, only these two are listed, as the others stand
+    for padding, corners or ends.
+    """
     if all(dim == 1 for dim in port["shape"] or ()):
         return []
     met = [
         value for value in _partners(model, port["name"], {"Equal"}) if value.size == 1 and value.dtype.kind in "fiu"
     ]
     low, high = (
-        (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max) if is_whole(port) else (-_MAX_REACH, _MAX_REACH)
+        (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max)
+        if holds_integers(port)
+        else (-_MAX_REACH, _MAX_REACH)
     )
     known = sorted({int(value.item()) for value in met if low <= value.item() <= high and value.item() % 1 == 0})
     return ([0, 1] if {0, 1} <= {*known} else known) if len(known) > 1 else []
 
 
-def is_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Whether it holds whole left, upper, right and lower sides: of its four columns one is taken off another."""
-    carried = tensors_holding(model, port["name"])
+def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Says whether it holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
+    carried = find_tensors_holding(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
         node.op_type == "Sub" and carried >= {*node.input}
         for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
 
-def normalised_range(port: signature.Port, model: onnx.ModelProto) -> int:
-    """The largest number of an input that is first brought to 0 to 1, or -1 to 1, as pixels are; 0: it is not."""
+def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
+    """Finds the largest value of an input that the graph scales to 0..1 or -1..1, as it does pixels; 0: none."""
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
@@ -159,23 +170,23 @@ def normalised_range(port: signature.Port, model: onnx.ModelProto) -> int:
 
 
 def _end_of(factor: float, offset: float) -> int:
-    """Which number times `factor` plus `offset` is 1, where 0 becomes 0 or -1 and pixels may be counted; 0: none."""
+    """Solves x × factor + offset = 1 where the offset is 0 or -1 and x may be a pixel's largest value; else 0."""
     is_scaled = factor > 0 and min(abs(offset), abs(offset + 1)) < 0.01
     end = (1 - offset) / factor if is_scaled else 0.0
     return int(end + 0.01) if _MIN_REACH <= end <= _MAX_REACH else 0
 
 
-def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Whether something is divided by its numbers, so that none may be 0."""
-    carried = tensors_holding(model, port["name"])
-    return is_whole(port) and any(
+def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Says whether something is divided by its numbers, so that none may be 0."""
+    carried = find_tensors_holding(model, port["name"])
+    return holds_integers(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
         for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
 
-def tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
-    """Tensors that hold the input's own numbers, inside branches and loops too."""
+def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
+    """Finds the tensors that hold the input's own numbers, inside branches and loops too."""
     carried = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.op_type in _MOVES and node.input and node.input[0] in carried:
@@ -184,8 +195,8 @@ def tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
 
 
 def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
-    """The stored values that the input's numbers meet in operators of these kinds."""
-    carried = tensors_holding(model, name)
+    """Yields the stored values that operators of these kinds combine with the input's numbers."""
+    carried = find_tensors_holding(model, name)
     met = [
         other
         for node in traversal.iterate_nodes(model, with_functions=False)
@@ -197,5 +208,5 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
     yield from (stored[other] for other in met if other in stored and stored[other].size)
 
 
-def is_whole(port: signature.Port) -> bool:
-    return signature.numpy_kind(port) in ("i", "u")
+def holds_integers(port: signature.Port) -> bool:
+    return signature.find_numpy_kind(port) in ("i", "u")

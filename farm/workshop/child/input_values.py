@@ -1,4 +1,4 @@
-"""Which numbers each input is given where nobody says, and the arrays of them. Runs in the child only."""
+"""Chooses how each input is filled where the user does not say, and makes the arrays. Runs in the child only."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,15 +29,16 @@ _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
 def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
-    """How each input is made, by name: within what the operators that it feeds take."""
-    limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
+    """Chooses a fill for each input, by name, with values that the operators behind it accept."""
+    limits = bounds.find_upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
     for port in facts["inputs"]:
-        if (choices := input_roles.greatest_compared_number(port, model)) and choices >= 1:
+        if (choices := input_roles.find_greatest_compared_number(port, model)) and choices >= 1:
             limits.setdefault(port["name"], choices + 1)
     return {
-        port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, model, limits.get(port["name"]))
+        port["name"]: _choose_by_role(port, model, facts, pasts)
+        or _choose_by_limit(port, model, limits.get(port["name"]))
         for port in facts["inputs"]
     }
 
@@ -45,21 +46,23 @@ def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: c
 def make_array(
     text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
-    """The array that a text says. Raises Problem: bad_input, for what the input's type does not hold.
+    """Makes the array that the fill `text` describes. Raises Problem bad_input where the input cannot hold it.
 
-    `seeds`: the run's, and the place of the input. A text with a seed of its own makes what a run of that seed makes.
+    `seeds` are the run's seed and the input's place; a text with a seed of its own uses that in place of the run's.
     """
-    fill = _read(text, port)
+    fill = _parse_fill(text, port)
     random = np.random.default_rng([seeds[0] if fill.seed is None else fill.seed, seeds[1]])
     if port["dtype"] == "string":
-        return _strings(fill, shape, random)
+        return _draw_strings(fill, shape, random)
     if port["dtype"] != "bfloat16":
-        return _numbers(fill, port, shape=shape, dtype=signature.stored_dtype(port), sizes=sizes, random=random)
-    made = _numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
+        return _make_numbers(
+            fill, port, shape=shape, dtype=signature.find_stored_dtype(port), sizes=sizes, random=random
+        )
+    made = _make_numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
     return (made.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def _strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array:
+def _draw_strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array:
     texts = np.array(fill.texts or _WORDS.split())
     if fill.kind == fills.TEXT:
         return random.choice(texts, size=shape)
@@ -67,7 +70,7 @@ def _strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array
     return np.array([" ".join(row) for row in words.reshape(-1, _WORDS_EACH)]).reshape(shape)
 
 
-def _numbers(
+def _make_numbers(
     fill: Fill,
     port: signature.Port,
     *,
@@ -77,14 +80,14 @@ def _numbers(
     random: np.random.Generator,
 ) -> Array:
     if fill.kind == fills.BOXES:
-        return _boxes(fill, port, shape, dtype, random)
+        return _draw_boxes(fill, port, shape, dtype, random)
     if fill.kind in (fills.NORMAL, fills.OF, "range"):
-        return _drawn(fill, shape, dtype, random)
+        return _draw(fill, shape, dtype, random)
     if fill.dimension and fill.dimension not in sizes:
         text = f"The input {printable(port['name'])!r} cannot be the size of {printable(fill.dimension)!r}"
         raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
     if fill.kind == fills.BELOW:
-        return _between(replace(fill, high=max(0, sizes[fill.dimension] - 1)), shape, dtype, random)
+        return _draw_between(replace(fill, high=max(0, sizes[fill.dimension] - 1)), shape, dtype, random)
     if fill.kind == fills.POSITIONS:
         start = sizes[fill.dimension] if fill.dimension else 0
         counted = np.arange(start, start + (shape[-1] if shape else 1))
@@ -94,15 +97,15 @@ def _numbers(
     return np.full(shape, fill.low, dtype=dtype)
 
 
-def _drawn(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+def _draw(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
     if fill.kind == fills.NORMAL:
         return random.standard_normal(shape).astype(dtype)
     if fill.kind == fills.OF:
         return random.choice(np.array(fill.numbers), size=shape).astype(dtype)
-    return _between(fill, shape, dtype, random)
+    return _draw_between(fill, shape, dtype, random)
 
 
-def _read(text: str, port: signature.Port) -> Fill:
+def _parse_fill(text: str, port: signature.Port) -> Fill:
     try:
         fill = fills.parse(text)
     except MatrixProblem as problem:
@@ -112,42 +115,46 @@ def _read(text: str, port: signature.Port) -> Fill:
     return fill
 
 
-def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+def _draw_between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
     if dtype.kind == "f":
         return random.uniform(fill.low, fill.high, size=shape).astype(dtype)
     kind = np.dtype(np.int64) if dtype.kind == "b" else dtype
     return random.integers(int(fill.low), int(fill.high), size=shape, endpoint=True, dtype=kind).astype(dtype)
 
 
-def _boxes(fill: Fill, port: signature.Port, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+def _draw_boxes(
+    fill: Fill, port: signature.Port, shape: list[int], dtype: np.dtype, random: np.random.Generator
+) -> Array:
     if shape[-1:] != [4]:
         text = f"The input {printable(port['name'])!r} has the shape {shape}: boxes are four numbers each."
         raise Problem("bad_input", f"{text} Write LOW..HIGH.")
-    corners = _between(fill, [*shape[:-1], 2, 2], dtype, random)
+    corners = _draw_between(fill, [*shape[:-1], 2, 2], dtype, random)
     return np.sort(corners, axis=-2).reshape(shape)
 
 
-def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]) -> str | None:
-    """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
+def _choose_by_role(
+    port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]
+) -> str | None:
+    """Chooses a fill by what the input is for, such as ones for a mask and zeros for a state; None: not known."""
     if port["dtype"] == "string":
-        return _known_texts(port, model)
-    if signature.numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding(port, model):
+        return _find_known_texts(port, model)
+    if signature.find_numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding_mask(port, model):
         return fills.ZERO
     if input_roles.is_mask(port):
         return fills.ONE
-    if (asked := input_roles.compared_number(port, model)) is not None:
+    if (asked := input_roles.find_compared_number(port, model)) is not None:
         return str(asked)
-    if input_roles.is_state(port, model):
+    if input_roles.holds_state(port, model):
         return fills.ZERO
-    if input_roles.is_positions(port):
+    if input_roles.holds_positions(port):
         return f"{fills.POSITIONS}:{pasts[0]}" if pasts else fills.POSITIONS
-    if input_roles.is_length(port):
-        return _length(port, facts)
-    return fills.ONE if input_roles.is_factor(port) or input_roles.is_divisor(port, model) else None
+    if input_roles.holds_length(port):
+        return _choose_length(port, facts)
+    return fills.ONE if input_roles.holds_factor(port) or input_roles.holds_divisors(port, model) else None
 
 
-def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
-    """The strings that the operators know which the input reaches; None: they name none."""
+def _find_known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
+    """Finds the strings that operators behind the input have in their tables, as a fill; None: there are none."""
     carried, is_split, found = {port["name"]}, False, list[str]()
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.input and carried & set(node.input) and node.output:
@@ -164,8 +171,8 @@ def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
     return None if text.endswith(":") else text
 
 
-def _length(port: signature.Port, facts: signature.Signature) -> str:
-    """The size of the first dimension behind the batch: of the input that it is named after, else of the first one."""
+def _choose_length(port: signature.Port, facts: signature.Signature) -> str:
+    """Chooses the length, after the batch, of the input that this one is named after, else of the first other one."""
     others = [other for other in facts["inputs"] if other["name"] != port["name"] and len(other["shape"] or ()) > 1]
     others.sort(key=lambda other: not port["name"].startswith(other["name"].rstrip("s")))
     for other in others:
@@ -176,22 +183,22 @@ def _length(port: signature.Port, facts: signature.Signature) -> str:
     return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE
 
 
-def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit | None) -> str:
-    if signature.numpy_kind(port) not in ("f", "i", "u"):
+def _choose_by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit | None) -> str:
+    if signature.find_numpy_kind(port) not in ("f", "i", "u"):
         return fills.default_fill(port["dtype"])
     if limit in (bounds.COUNT, bounds.SIDE):
         return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
-    if limit is None or not input_roles.is_whole(port):
-        return _by_arithmetic(port, model)
+    if limit is None or not input_roles.holds_integers(port):
+        return _choose_by_arithmetic(port, model)
     if isinstance(limit, str):
         return f"{fills.BELOW}:{limit}"
     highest = max(0, min(limit - 1, int(np.iinfo(port["dtype"]).max)))
-    return f"{fills.BOXES}:{min(highest, _PAGE)}" if input_roles.is_boxes(port, model) else f"0..{highest}"
+    return f"{fills.BOXES}:{min(highest, _PAGE)}" if input_roles.holds_boxes(port, model) else f"0..{highest}"
 
 
-def _by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
-    """Of what looks nothing up: numbers that it is compared with, or as many as it is scaled down from."""
-    if codes := input_roles.compared_numbers(port, model):
+def _choose_by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
+    """Chooses among the numbers that it is compared with, else up to the number it is scaled down from."""
+    if codes := input_roles.list_compared_numbers(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
-    reach = 0 if input_roles.is_whole(port) else input_roles.normalised_range(port, model)
+    reach = 0 if input_roles.holds_integers(port) else input_roles.find_scaled_range(port, model)
     return f"0..{reach}" if reach else fills.default_fill(port["dtype"])

@@ -1,4 +1,4 @@
-"""Inputs for a workload: seeded ones, or given ones that were looked at. Runs in the child only."""
+"""Inputs for a workload: makes seeded ones, or checks given ones. Runs in the child only."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
 from farm.workshop.child import consumers, input_values, model_file, payloads, signature
-from farm.workshop.problems import Problem, first_line, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, first_line, printable
 
 _MAX_BYTES = 2 << 30
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -18,41 +18,43 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 Facts = signature.Signature
 
 
-@with_problems_answered
+@answer_problems
 def make_inputs(payload: payloads.Workload) -> dict[str, object]:
-    """Inputs for {folder, main, out, batch, shapes, inputs, seed}, written to `out`; what they are.
+    """Makes seeded inputs for {folder, main}, writes them to `out`, and answers their batch and sizes.
 
-    `inputs`: how they are made, by name, where it is not as the graph says; see `farm.rules.cells.fills`.
+    `inputs` are fills by name (see `farm.rules.cells.fills`) in place of those chosen from the graph. Answers a problem
+    with the code inputs_names, inputs_too_large, bad_input, fixed_batch, no_batch or unknown_dim.
     """
-    model, facts = _opened(payload)
+    model, facts = _read_model_and_facts(payload)
     _check_names(payload["inputs"], facts)
     chosen = sizes.resolve_sizes(facts, batch=payload["batch"], shapes=payload["shapes"])
     made = make_seeded_inputs(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
     arrays.write_npz(Path(payload["out"]), made)
-    return _described(made, facts, chosen)
+    return _describe_sizes(made, facts, chosen)
 
 
-@with_problems_answered
+@answer_problems
 def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Looks at given inputs {folder, main, inputs, out} and writes them in the model's order; what they are.
+    """Checks given inputs, writes them to `out` in the model's order, and answers their batch and sizes.
 
-    Raises Problem: bad_arrays, inputs_names, inputs_dtype, inputs_shape.
+    Answers a problem with the code bad_arrays, inputs_names, inputs_dtype or inputs_shape where they do not fit.
     """
-    _, facts = _opened(payload)
+    _, facts = _read_model_and_facts(payload)
     given = arrays.read_npz(Path(payload["inputs"]))
-    chosen = check_given(given, facts)
+    chosen = read_given_sizes(given, facts)
     ordered = {port["name"]: given[port["name"]] for port in facts["inputs"]}
     arrays.write_npz(Path(payload["out"]), ordered)
-    return _described(ordered, facts, chosen)
+    return _describe_sizes(ordered, facts, chosen)
 
 
-@with_problems_answered
+@answer_problems
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
-    """ONNX's own reference files {folder, main, files, side, out} as one `.npz` by name; `side` is input or output.
+    """Writes ONNX's own `.pb` files as one `.npz` by name, and answers the names.
 
-    The files stand in the order of the model's inputs or outputs. Raises Problem: bad_arrays, inputs_names.
+    The files stand in the order of the model's inputs or outputs, as `side` says. Answers a problem with the code
+    bad_arrays or inputs_names.
     """
-    _, facts = _opened(payload)
+    _, facts = _read_model_and_facts(payload)
     ports, files = facts["inputs" if payload["side"] == "input" else "outputs"], payload["files"]
     if len(files) > len(ports):
         text = f"There are {len(files)} {payload['side']} files, but the model has {len(ports)}: remove the others."
@@ -65,10 +67,14 @@ def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
 def make_seeded_inputs(
     model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, asked: Mapping[str, str] = NOTHING
 ) -> arrays.Arrays:
-    """One array for every input, the same for the same seed. Raises Problem: inputs_too_large, bad_input."""
-    shapes = {port["name"]: _numbers(port, chosen) for port in facts["inputs"]}
+    """Makes one array for every input, the same for the same seed.
+
+    `chosen` are the sizes of dynamic dimensions, `asked` fills by input. Raises Problem with the code
+    inputs_too_large, bad_input or unknown_dim.
+    """
+    shapes = {port["name"]: _fill_shape(port, chosen) for port in facts["inputs"]}
     total = sum(
-        math.prod(shapes[port["name"]]) * max(1, signature.stored_dtype(port).itemsize) for port in facts["inputs"]
+        math.prod(shapes[port["name"]]) * max(1, signature.find_stored_dtype(port).itemsize) for port in facts["inputs"]
     )
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
@@ -83,8 +89,11 @@ def make_seeded_inputs(
     return made
 
 
-def check_given(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
-    """Sizes of dynamic dimensions that given inputs stand for; Problem when they do not fit the model."""
+def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
+    """Reads the sizes of dynamic dimensions off given inputs.
+
+    Raises Problem inputs_names, inputs_dtype or inputs_shape where they do not fit the model.
+    """
     wanted = [port["name"] for port in facts["inputs"]]
     missing, foreign = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
     if missing or foreign:
@@ -107,14 +116,14 @@ def _check_names(asked: Mapping[str, str], facts: Facts) -> None:
         raise Problem("inputs_names", text)
 
 
-def _opened(payload: payloads.Model) -> tuple[onnx.ModelProto, Facts]:
+def _read_model_and_facts(payload: payloads.Model) -> tuple[onnx.ModelProto, Facts]:
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     return model, signature.read_signature(model)
 
 
 def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
     name = printable(port["name"])
-    stored = signature.stored_dtype(port)
+    stored = signature.find_stored_dtype(port)
     if array.dtype != stored and not (array.dtype.kind == stored.kind == "U"):
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
         raise Problem("inputs_dtype", text)
@@ -130,12 +139,12 @@ def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int
         raise Problem("inputs_shape", text)
 
 
-def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
+def _describe_sizes(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
     own = facts["batch"]
     return {"batch": chosen.get(own) if isinstance(own, str) else own, "sizes": dict(chosen)}
 
 
-def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
+def _fill_shape(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
     if port["shape"] is None:
         text = f"The input {printable(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
         raise Problem("unknown_dim", text)
@@ -143,7 +152,7 @@ def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
 
 
 def read_tensor_file(path: Path) -> arrays.Array:
-    """The tensor of ONNX's own test data file. Raises Problem: bad_arrays."""
+    """Reads the tensor of one of ONNX's own test data files. Raises Problem bad_arrays where it holds none."""
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Looking into a model: facts, checks, findings. Runs in the child only."""
+"""Inspects a model: facts, checks and findings. Runs in the child only."""
 
 import hashlib
 import traceback
@@ -24,14 +24,14 @@ from farm.workshop.child import (
     traversal,
 )
 from farm.workshop.child.facts import Facts, FileFacts, GraphFacts
-from farm.workshop.problems import Problem, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, printable
 
 _MAX_OPERATORS = 500
 
 
-@with_problems_answered
+@answer_problems
 def inspect(payload: payloads.Model) -> dict[str, object]:
-    """The fields of an `inspection.Inspection` for {folder, main}."""
+    """Inspects {folder, main} and answers the fields of an `inspection.Inspection`, or a problem with its code."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read_model(folder, main)
     try:
@@ -44,11 +44,11 @@ def inspect(payload: payloads.Model) -> dict[str, object]:
 
 
 def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
-    functions.check_size(model)
+    functions.check_expanded_size(model)
     facts: Facts = {**signature.read_signature(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.describe_program(folder, inputs=facts["inputs"], outputs=facts["outputs"])
     found = {
-        "findings": findings.find_all(model, facts=facts, path=folder / main),
+        "findings": findings.find_all_findings(model, facts=facts, path=folder / main),
         "source": source,
         "compiled": compiled.read_compiled(model),
     }
@@ -56,8 +56,8 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     return {**facts, **found, **told, "context": context.find_context_length(model, inputs=facts["inputs"])}
 
 
-def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
-    """Version by domain, ONNX's own under the empty name; of a domain named twice the newest counts."""
+def list_opset_imports(model: onnx.ModelProto) -> dict[str, int]:
+    """Lists the version of each imported domain, ONNX's own under ""; of a domain named twice the newest counts."""
     versions: dict[str, int] = {}
     for entry in model.opset_import:
         domain = "" if entry.domain == "ai.onnx" else printable(entry.domain)
@@ -65,13 +65,13 @@ def opset_imports(model: onnx.ModelProto) -> dict[str, int]:
     return versions
 
 
-def used_domains(model: onnx.ModelProto) -> set[str]:
-    """Domains of the nodes, ONNX's own under the empty name."""
+def list_used_domains(model: onnx.ModelProto) -> set[str]:
+    """Lists the domains of the nodes, ONNX's own as ""."""
     return {"" if node.domain == "ai.onnx" else printable(node.domain) for node in traversal.iterate_nodes(model)}
 
 
-def custom_domains(model: onnx.ModelProto) -> list[str]:
-    """Domains of operators that neither the model's own functions nor ONNX Runtime define."""
+def list_custom_domains(model: onnx.ModelProto) -> list[str]:
+    """Lists the domains of operators that neither the model's own functions nor ONNX Runtime define."""
     own = {(function.domain, function.name) for function in model.functions}
     used = {node.domain for node in traversal.iterate_nodes(model) if (node.domain, node.op_type) not in own}
     return sorted(printable(domain) for domain in used if opsets.is_custom(domain))
@@ -94,7 +94,7 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
 
 
 def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
-    imports, used = opset_imports(model), used_domains(model)
+    imports, used = list_opset_imports(model), list_used_domains(model)
     everywhere = Counter(_operator(node) for node in traversal.iterate_nodes(model))
     stored = [tensor for tensor in traversal.iterate_tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
     return {
@@ -109,7 +109,7 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
                 node.op_type for node in traversal.iterate_nodes(model) if any(traversal.iterate_inner_graphs(node))
             )
         ),
-        "custom_domains": custom_domains(model),
+        "custom_domains": list_custom_domains(model),
         "parameters": sum(external.count_elements(tensor) for tensor in stored),
         "parameters_bytes": sum(external.count_tensor_bytes(tensor) for tensor in stored),
         "trees": sum(_trees(node) for node in traversal.iterate_nodes(model)),
@@ -131,5 +131,5 @@ def _operator(node: onnx.NodeProto) -> str:
 def _bytes_by_dtype(stored: list[TensorProto]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for tensor in stored:
-        total[signature.dtype_name(tensor.data_type)] += external.count_tensor_bytes(tensor)
+        total[signature.name_dtype(tensor.data_type)] += external.count_tensor_bytes(tensor)
     return dict(total)

@@ -1,7 +1,7 @@
-"""What labels look like beside the output that they judge: a function a shape, by its name. Runs in the child only.
+"""Checks labels against the output that they judge: one function for each shape of labels. Runs in the child only.
 
-Each is given the output of the first batch after the recipe's step, all labels and what the metric is called, and
-answers how many classes there are, None where there is no such number. Each raises Problem: bad_labels, bad_output.
+Each takes the output of the first batch after the recipe's step, all labels and the metric's name, and returns how many
+classes there are, None where there are no classes. Each raises Problem bad_labels or bad_output.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from farm.workshop.problems import Problem
 Check = Callable[[Array, Array, str], int | None]
 
 
-def classes(outputs: Array, labels: Array, metric: str) -> int | None:
-    """A class a sample, from 0 on."""
+def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Checks that labels are one class a sample, from 0 on, and the output scores of these classes or the class."""
     _check_whole(labels, metric)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub" and metric != "top5":
         return None
@@ -28,14 +28,14 @@ def classes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_class_range(labels: Array, count: int) -> None:
-    """Raises Problem where a label is none of so many classes."""
+    """Raises Problem bad_labels where a label is not from 0 to `count` - 1."""
     if labels.min() < 0 or labels.max() >= count:
         text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {count - 1}."
         raise Problem("bad_labels", text)
 
 
-def like_output(outputs: Array, labels: Array, metric: str) -> None:
-    """Numbers of the output's own shape."""
+def check_like_output(outputs: Array, labels: Array, metric: str) -> None:
+    """Checks that labels are finite numbers of the output's shape."""
     _check_shape(outputs, labels, metric)
     if labels.dtype.kind not in "fiub" or not np.isfinite(labels).all():
         raise Problem(
@@ -43,8 +43,8 @@ def like_output(outputs: Array, labels: Array, metric: str) -> None:
         )
 
 
-def groups(outputs: Array, labels: Array, metric: str) -> int | None:
-    """A whole number a sample, which it shares with those it belongs to; the output is an embedding a sample."""
+def check_groups(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Checks that labels are one integer a sample, some shared by several, and the output one embedding a sample."""
     _check_whole(labels, metric)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants an embedding, a row of fractions a sample."
@@ -56,8 +56,8 @@ def groups(outputs: Array, labels: Array, metric: str) -> int | None:
     return len(sizes)
 
 
-def flags(outputs: Array, labels: Array, metric: str) -> int | None:
-    """1 for each class that a sample has and 0 for the others, of the output's own shape."""
+def check_flags(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Checks that labels have the output's shape and hold 1 for each class that a sample has, else 0."""
     if outputs.ndim != 2:
         text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
         raise Problem("bad_output", text)
@@ -69,8 +69,8 @@ def flags(outputs: Array, labels: Array, metric: str) -> int | None:
     return int(labels.shape[1])
 
 
-def texts(outputs: Array, labels: Array, metric: str) -> None:
-    """A text a sample, as the output has or `ctc` makes one."""
+def check_texts(outputs: Array, labels: Array, metric: str) -> None:
+    """Checks that labels and output are one text a sample."""
     if labels.ndim != 1 or labels.dtype.kind != "U" or not "".join(labels).strip():
         text = (
             f"The labels are {_layout(labels)}: {metric} wants a text a sample, and one at least that says something."
@@ -81,8 +81,11 @@ def texts(outputs: Array, labels: Array, metric: str) -> None:
         raise Problem("bad_output", text)
 
 
-def boxes(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Rows of x1, y1, x2, y2, class, of -1 for no box; the output has rows of x1, y1, x2, y2, score, class."""
+def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Checks that labels are rows of x1, y1, x2, y2, class a sample (class -1 for no box).
+
+    The output must be rows of x1, y1, x2, y2, score, class.
+    """
     if outputs.ndim != 3 or outputs.shape[2] != 6 or outputs.dtype.kind not in "fiu":
         text = f"The output is {_layout(outputs)}: {metric} wants rows of x1, y1, x2, y2, score, class a sample."
         raise Problem("bad_output", text)
@@ -98,8 +101,8 @@ def boxes(outputs: Array, labels: Array, metric: str) -> int | None:
     return int(there[:, 4].max()) + 1
 
 
-def tokens(outputs: Array, labels: Array, metric: str) -> int | None:
-    """The token at each place, below 0 where none counts; the output has its scores: [sample, place, token]."""
+def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Checks that labels are one token a place, below 0 where none counts, and the output scores of each token."""
     if outputs.ndim != 3 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants scores of [sample, place, token]."
         raise Problem("bad_output", text)
@@ -113,8 +116,8 @@ def tokens(outputs: Array, labels: Array, metric: str) -> int | None:
     return int(count)
 
 
-def anything(outputs: Array, labels: Array, metric: str) -> None:
-    """Whatever the metric makes of it."""
+def accept_anything(outputs: Array, labels: Array, metric: str) -> None:
+    """Checks nothing: the metric's own judge does."""
 
 
 def _layout(array: Array) -> str:
@@ -136,12 +139,12 @@ def _check_whole(labels: Array, metric: str) -> None:
 
 
 SHAPES: Mapping[LabelShape, Check] = {
-    "class": classes,
-    "like-output": like_output,
-    "group": groups,
-    "flags": flags,
-    "texts": texts,
-    "boxes": boxes,
-    "tokens": tokens,
-    "any": anything,
+    "class": check_classes,
+    "like-output": check_like_output,
+    "group": check_groups,
+    "flags": check_flags,
+    "texts": check_texts,
+    "boxes": check_boxes,
+    "tokens": check_tokens,
+    "any": accept_anything,
 }

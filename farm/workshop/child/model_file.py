@@ -1,4 +1,4 @@
-"""Reading a model file: what it is when it is no ONNX, and a parsed model when it is. Runs in the child only."""
+"""Reads a model file, and says what it seems to be where it is no ONNX model. Runs in the child only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +26,10 @@ _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 
 
 
 def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
-    """The model of a bundle, its external data checked, and loaded too when asked for.
+    """Reads the model of a bundle and checks its external data, which `with_data` loads too.
 
-    Raises Problem: empty_file, over_2gb, not_onnx, truncated, too_many_nodes, and those of `check_external_data`.
+    Raises Problem with the code empty_file, over_2gb, not_onnx, truncated, too_many_nodes, or one of
+    `check_external_data`.
     """
     path = folder / main
     size = path.stat().st_size
@@ -38,7 +39,7 @@ def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.Mode
         text = f"{printable(main)} has {size:,} bytes, more than protobuf's 2 GB: save the weights as external data."
         raise Problem("over_2gb", text)
     content = path.read_bytes()
-    model = _parsed(content, main)
+    model = _parse(content, main)
     if not model.HasField("graph") or not (model.graph.node or model.graph.input or model.graph.output):
         raise Problem(
             "not_onnx", f"{printable(main)} is not a valid ONNX model{_taken_for(content)}: it holds no graph."
@@ -47,14 +48,14 @@ def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.Mode
         raise Problem(
             "truncated", f"{printable(main)} names no operator set, as if cut short: export or upload it again."
         )
-    functions.check_count(model)
+    functions.check_node_count(model)
     external.check_external_data(model, folder=folder, main=main)
     if with_data:
         onnx.load_external_data_for_model(model, str(folder))
     return model
 
 
-def _parsed(content: bytes, main: str) -> onnx.ModelProto:
+def _parse(content: bytes, main: str) -> onnx.ModelProto:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
@@ -77,7 +78,7 @@ def _taken_for(content: bytes) -> str:
 
 
 def _is_cut_short(content: bytes) -> bool:
-    """Whether the message is one of ONNX as far as it goes, and its last field runs past the end."""
+    """Says whether the bytes are an ONNX message whose last field runs past the end."""
     try:
         for number, wire, end in _top_fields(content):
             if _FIELDS.get(number) != wire:

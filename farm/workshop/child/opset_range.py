@@ -1,7 +1,4 @@
-"""How far a model's operator set can be converted, before anybody asks for it. Runs in the child only.
-
-The model is tried without its large weights.
-"""
+"""Finds how far a model's operator set can be converted, by trying without large weights. Runs in the child only."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +9,7 @@ from onnx import helper, inliner
 
 from farm.rules.runtimes import opsets
 from farm.workshop.child import conversion, model_file, payloads, version_stamps
-from farm.workshop.problems import Problem, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems
 
 _OLDEST = 7
 # adapters read small constants, such as axes; weights only cost time
@@ -20,28 +17,31 @@ _SMALL_BYTES = 4096
 _LONGEST_S = 8.0
 
 
-@with_problems_answered
+@answer_problems
 def find_opset_range(payload: payloads.Model) -> dict[str, object]:
-    """The oldest and newest operator set that {folder, main} can be converted to, and what stops it on either side.
+    """Answers the oldest and newest operator set that {folder, main} can be converted to, and what stops it there.
 
-    The reasons are empty where the end of the table was reached, or time was up. Raises Problem: no_adapter.
+    The reasons are empty where the end of the table was reached or time was up. Answers the problem no_adapter where
+    the model names no default operator set.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
-    current = version_stamps.opset_of(model)
+    current = version_stamps.read_opset(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     light = _without_weights(inliner.inline_local_functions(model) if model.functions else model)
     until = time.monotonic() + _LONGEST_S
     newest = opsets.max_opset(f"{opsets.NEWEST[0]}.{opsets.NEWEST[1]}") or current
-    highest, above = _walked(light, range(current + 1, newest + 1), start=current, until=until)
-    lowest, below = _walked(light, range(current - 1, _OLDEST - 1, -1), start=current, until=until)
+    highest, above = _find_last_step(light, range(current + 1, newest + 1), start=current, until=until)
+    lowest, below = _find_last_step(light, range(current - 1, _OLDEST - 1, -1), start=current, until=until)
     return {"lowest": lowest, "below": below, "highest": highest, "above": above}
 
 
-def _walked(model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: float) -> tuple[int | None, str]:
-    """The last of the steps that can be made, and why the next cannot; None and no reason when time was up.
+def _find_last_step(
+    model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: float
+) -> tuple[int | None, str]:
+    """Finds the last step that works and why the next does not, by bisection; None and no reason when time was up.
 
-    The whole way first, then halves of what is left: what stops the converter at a step stops it for all beyond.
+    Bisection is right because what stops the converter at a step stops it for all beyond.
     """
     made, stopped, why = -1, len(steps), ""
     looked_at = len(steps) - 1
@@ -58,7 +58,7 @@ def _walked(model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: 
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its large stored tensors as inputs of the same type and shape."""
+    """Copies the model with its large stored tensors as inputs of the same type and shape."""
     light = onnx.ModelProto()
     light.CopyFrom(model)
     graph, named = light.graph, {port.name for port in light.graph.input}

@@ -5,12 +5,15 @@ from pathlib import Path
 
 from farm.rules.tracing.outlines import outline_of
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, printable
 
 
-@with_problems_answered
+@answer_problems
 def write_outline(payload: payloads.Outline) -> dict[str, object]:
-    """Writes the outline of {folder, main} to `out`; its size. Raises Problem: empty_file, no_graph, large_graph."""
+    """Writes the graph of {folder, main} without its weights to `out`, and answers its size in bytes.
+
+    Answers a problem with the code empty_file, no_graph or large_graph.
+    """
     main, limit = payload["main"], payload["limit_bytes"]
     path = Path(payload["folder"]) / main
     if not path.stat().st_size:

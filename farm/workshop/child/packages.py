@@ -1,23 +1,22 @@
-"""A package of npm taken apart: the few files that are wanted, under limits. Runs in the child only."""
+"""Unpacks the few wanted files of an npm package, under limits. Runs in the child only."""
 
 import tarfile
 from pathlib import Path
 
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems
 
 PIECE_BYTES = 1 << 20
 UNREADABLE = "The package is not an archive as npm packs it."
 
 
-@with_problems_answered
+@answer_problems
 def unpack_package(payload: payloads.Package) -> dict[str, object]:
     """Writes the wanted files of the package {folder, main} to the folder `out`, by their own names.
 
-    Only plain files of its folder `dist` count; links and paths that lead elsewhere are passed over like everything
-    else. Raises Problem: bad_package, missing_file.
-
-    `limit_files`: how many it may list; `limit_bytes`: of the wanted files together.
+    Only plain files of its folder `dist` count; links and paths that lead elsewhere are ignored. `limit_files` limits
+    how many files it lists, `limit_bytes` the size of the wanted ones together. Answers a problem with the code
+    bad_package or missing_file.
     """
     out, wanted = Path(payload["out"]), set(payload["names"])
     left = payload["limit_bytes"]
@@ -29,7 +28,7 @@ def unpack_package(payload: payloads.Package) -> dict[str, object]:
                 top, _, name = member.name.partition("/dist/")
                 if member.isreg() and "/" not in top and name in wanted:
                     wanted.discard(name)
-                    left = _written(archive, member, out / name, left=left)
+                    left = _copy_member(archive, member, out / name, left=left)
     except (tarfile.TarError, EOFError, OSError, ValueError) as problem:
         raise Problem("bad_package", UNREADABLE) from problem
     if wanted:
@@ -37,8 +36,8 @@ def unpack_package(payload: payloads.Package) -> dict[str, object]:
     return {}
 
 
-def _written(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, left: int) -> int:
-    """Copies one file; how many bytes the others may have."""
+def _copy_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, left: int) -> int:
+    """Copies one file and returns how many bytes are left for the others."""
     if member.size > left:
         raise Problem("bad_package", f"{member.name[:80]} is larger than the limit.")
     source = archive.extractfile(member)

@@ -1,4 +1,4 @@
-"""What the workshop's functions are told: the payloads of its orders, as they arrive in the child."""
+"""The payloads of orders to the workshop's functions, as they arrive in the child."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -6,14 +6,14 @@ from farm.contract.evaluation import LabelShape
 
 
 class Model(TypedDict):
-    """The model file `main` in `folder`, which every order names."""
+    """Every order names the model file `main` in `folder`."""
 
     folder: str
     main: str
 
 
 class Written(Model):
-    """`out`: the file or folder that is written."""
+    """An order that writes: `out` is the file or folder that it writes."""
 
     out: str
 
@@ -27,7 +27,7 @@ class Package(Written):
 
 
 class Workload(Written):
-    """Inputs to make: how they are made by name, where it is not as the graph says."""
+    """Inputs to make; `inputs` are fills by name, in place of those chosen from the graph."""
 
     batch: int | None
     shapes: dict[str, int]
@@ -36,13 +36,13 @@ class Workload(Written):
 
 
 class GivenInputs(Written):
-    """Inputs that somebody gave: an `.npz`."""
+    """Inputs that the user gave, as an `.npz`."""
 
     inputs: str
 
 
 class GivenPrompts(Written):
-    """Token ids that somebody gave: an `.npz`."""
+    """Token ids that the user gave, as an `.npz`."""
 
     prompts: str
 
@@ -55,9 +55,9 @@ class TestData(Written):
 
 
 class Recipe(Written):
-    """A variant: `opset` None keeps it, `calibration` is an `.npz` of samples; random ones without.
+    """A variant to make. `opset` None keeps the operator set; `calibration` is an `.npz`, random samples without.
 
-    `program`: the name under which the framework's own program is written in its place; empty: none is.
+    `program` is the name under which the framework's own program is written instead; empty: a variant is made.
     """
 
     precision: str
@@ -68,15 +68,14 @@ class Recipe(Written):
 
 
 class Samples(Written):
-    """Samples to calibrate with: an `.npz`, or without it lists of `input_N.pb`, one a set of test data."""
+    """Samples to calibrate with: the `.npz` `data`, or where that is None lists of `input_N.pb`, one a set."""
 
     data: str | None
     sets: list[list[str]]
 
 
 class Evaluation(Written):
-    """Labelled data (an `.npz`) and how outputs are judged, as the contract's EvaluationRecipe and the metric's entry
-    say it."""
+    """Labelled data (an `.npz`) with the fields of an EvaluationRecipe and of the metric's entry."""
 
     data: str
     labels: LabelShape
@@ -88,19 +87,19 @@ class Evaluation(Written):
 
 
 class JudgedSamples(Written):
-    """What a user's own judge is given: an `.npz`."""
+    """Data for a user's own judge, as an `.npz`."""
 
     data: str
 
 
 class Outline(Written):
-    """A graph to outline, in so many bytes at most."""
+    """A graph to outline in at most `limit_bytes`."""
 
     limit_bytes: int
 
 
 class Trace(Written):
-    """A raw trace to draw: limits of its text once unpacked, of its events, and of what is drawn."""
+    """A raw trace to draw, with limits of its unpacked text, of its events, and of the spans that are drawn."""
 
     limit_bytes: int
     limit_events: int
@@ -108,20 +107,20 @@ class Trace(Written):
 
 
 class Quantised(Written):
-    """A variant (its folder) to hold against its original, on samples (an `.npz`) or random ones."""
+    """A quantised variant (its folder) to compare with its original, on samples (an `.npz`) or random ones."""
 
     variant: str
     data: str | None
 
 
 class Exposed(GivenInputs):
-    """Tensors to make visible; with their values on the inputs, or not."""
+    """Tensors to make outputs of the model, and whether to write their reference values too."""
 
     tensors: list[str]
     with_reference: bool
 
 
 class Cut(Exposed):
-    """Places of nodes that become a model of their own."""
+    """Nodes, by their places in the graph, to write as a model of their own."""
 
     places: list[int]

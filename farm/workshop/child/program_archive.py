@@ -31,14 +31,14 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class Archive:
-    """An open program: its name in sentences, the zip, and the members by their names below the one folder it has."""
+    """An open program: its name for messages, the zip, and its members by their names below the one top folder."""
 
     name: str
     zipped: zipfile.ZipFile
     members: Mapping[str, zipfile.ZipInfo]
 
     def read_json(self, member: str) -> Json:
-        """A member as a JSON object. Raises Problem."""
+        """Reads a member as a JSON object. Raises Problem bad_program where it is none."""
         info = self.members.get(member)
         if info is None or info.file_size > _LONGEST_JSON:
             raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
@@ -50,8 +50,8 @@ class Archive:
             raise make_problem(self.name, f"has a {member} that is not a JSON object: {_EXPORT}")
         return cast(Json, found)
 
-    def text(self, member: str) -> str:
-        """A small member as text; empty where there is none."""
+    def read_text(self, member: str) -> str:
+        """Reads a small member as text; empty where it is missing or larger than that."""
         info = self.members.get(member)
         if info is None or info.file_size > _LONGEST_SMALL:
             return ""
@@ -64,20 +64,20 @@ def make_problem(name: str, what: str) -> Problem:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """The program at this path, with every member looked at. Raises Problem."""
+    """Opens the program at this path and checks its members. Raises Problem bad_program."""
     try:
         with zipfile.ZipFile(path) as zipped:
-            archive = Archive(path.name, zipped, _members(path.name, zipped, path.stat().st_size))
-            _check(archive)
+            archive = Archive(path.name, zipped, _list_members(path.name, zipped, path.stat().st_size))
+            _check_members(archive)
             yield archive
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, UnicodeError) as error:
         raise make_problem(path.name, f"is not a program of torch.export, or a damaged one: {_EXPORT}") from error
 
 
 def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
-    """The same program with this graph, without whatever else its archive holds; `more`: further members."""
+    """Writes the program's tensors with this graph and the further members `more`, and nothing else of the archive."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
-        for member in (*_SMALL, *TENSORS, *_payloads(archive)):
+        for member in (*_SMALL, *TENSORS, *_list_tensor_members(archive)):
             if (info := archive.members.get(member)) is not None:
                 with archive.zipped.open(info) as source, out.open(f"model/{member}", "w", force_zip64=True) as copy:
                     shutil.copyfileobj(source, copy, 1 << 20)
@@ -87,8 +87,8 @@ def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[
             out.writestr(f"model/{member}", content)
 
 
-def _members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members by name. `size`: the archive's bytes, which its files cannot exceed. Raises Problem."""
+def _list_members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Lists the members by name. `size` is the archive's in bytes, which its files cannot exceed. Raises Problem."""
     entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
     if len(entries) > _MOST_FILES:
         raise make_problem(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
@@ -107,40 +107,42 @@ def _members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile
     return members
 
 
-def _check(archive: Archive) -> None:
+def _check_members(archive: Archive) -> None:
     name, members = archive.name, archive.members
     if "data.pkl" in members:
         raise make_problem(name, f"is a pickled file of torch.save or TorchScript, which is not opened: {_EXPORT}")
     if any(member.startswith("data/aotinductor/") for member in members):
         raise make_problem(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
-    if archive.text("archive_format") != "pt2" or GRAPH not in members:
+    if archive.read_text("archive_format") != "pt2" or GRAPH not in members:
         raise make_problem(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
-    if archive.text("archive_version") != "0":
-        raise make_problem(name, f"has the archive version {archive.text('archive_version')!r}, and 0 is read here")
-    if archive.text("byteorder") != "little":
+    if archive.read_text("archive_version") != "0":
+        raise make_problem(
+            name, f"has the archive version {archive.read_text('archive_version')!r}, and 0 is read here"
+        )
+    if archive.read_text("byteorder") != "little":
         raise make_problem(
             name, "was saved on a big-endian machine, and the nodes are little-endian: save it on such a one"
         )
-    missing = next((member for member in _payloads(archive) if member not in members), None)
+    missing = next((member for member in _list_tensor_members(archive) if member not in members), None)
     if missing is not None:
         raise make_problem(
             name, f"names the tensor file {printable(missing)} and does not hold it: save or upload it again"
         )
 
 
-def _payloads(archive: Archive) -> list[str]:
-    """Members with raw tensors. Raises Problem for a pickled tensor, or on another device."""
+def _list_tensor_members(archive: Archive) -> list[str]:
+    """Lists the members with raw tensors. Raises Problem for a pickled tensor."""
     found: dict[str, None] = {}
     for listing, folder in TENSORS.items():
         entries = archive.read_json(listing).get("config")
         if not isinstance(entries, dict):
             raise make_problem(archive.name, f"has a {listing} that lists nothing: {_EXPORT}")
         for tensor, entry in entries.items():
-            found[folder + _payload(archive, str(tensor), entry)] = None
+            found[folder + _find_tensor_file(archive, str(tensor), entry)] = None
     return list(found)
 
 
-def _payload(archive: Archive, tensor: str, entry: object) -> str:
+def _find_tensor_file(archive: Archive, tensor: str, entry: object) -> str:
     if not isinstance(entry, dict) or entry.get("use_pickle") is not False or entry.get("tensor_meta") is None:
         what = f"keeps {printable(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
         raise make_problem(archive.name, what)

@@ -1,7 +1,7 @@
-"""The graph of a framework's program: what it takes and gives, and that it is nothing but operators of PyTorch's own.
+"""Checks the graph of a framework's program, which may hold PyTorch's own operators only, and reads its signature.
 
-PyTorch reads sizes with sympy, which evaluates text, writes Python from names, and finds functions by theirs: each of
-the three is looked at here before anything else sees it. Runs in the child only.
+PyTorch evaluates sizes as text with sympy, writes Python from names of values, and finds functions by their names: all
+three are checked here first. Runs in the child only.
 """
 
 import ast
@@ -37,7 +37,7 @@ _EXPORT = "export a model that takes and gives plain tensors"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output: `sizes` have None where a dimension is free; `key`: of a dict, else empty."""
+    """An input or output. `sizes` have None for free dimensions; `key` is its key in a dict, else empty."""
 
     name: str
     dtype: str
@@ -47,7 +47,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program's graph. `positional`: how many of the inputs it takes by place, the others by name."""
+    """A program's graph. `positional` is how many of the inputs it takes by place; the others it takes by name."""
 
     saved_by: str
     operators: int
@@ -57,10 +57,10 @@ class Graph:
 
 
 def parse_graph(name: str, found: Json) -> Graph:
-    """The graph of the program `name`. Raises Problem for whatever cannot be run here."""
+    """Checks and reads the graph of the program `name`. Raises Problem bad_program where it cannot be run here."""
     try:
         operators = _check_all(name, found)
-        return _graph(name, found, operators=operators)
+        return _read_graph(name, found, operators=operators)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
         raise make_problem(
             name, f"has a graph that is not torch.export's ({type(error).__name__}): save it again"
@@ -68,39 +68,39 @@ def parse_graph(name: str, found: Json) -> Graph:
 
 
 def remove_executable_parts(found: Json) -> Json:
-    """The graph without what PyTorch would run or look up beside it: guards, notes on the source, modules' calls."""
+    """Copies the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls."""
     module = dict(cast(Json, found["graph_module"]))
     module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
-    for node in _dicts(module):
+    for node in _iterate_objects(module):
         if "target" in node and "metadata" in node:
             node["metadata"] = {}
     module["metadata"] = {}
     return {**found, "graph_module": module, "guards_code": []}
 
 
-def _graph(name: str, found: Json, *, operators: int) -> Graph:
+def _read_graph(name: str, found: Json, *, operators: int) -> Graph:
     module = cast(Json, found["graph_module"])
     values = cast(Json, cast(Json, module["graph"])["tensor_values"])
     signature = cast(dict[str, list[Json]], module["signature"])
     called = cast(Json, cast(list[Json], module["module_call_graph"])[0]["signature"])
-    taken = [_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec]
-    given = [_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec]
+    taken = [_read_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec]
+    given = [_read_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec]
     if any("user_input_mutation" in spec for spec in signature["output_specs"]):
         raise make_problem(name, f"changes its inputs in place: {_EXPORT}")
-    keys, positional = _places(name, _spec(called["in_spec"]))
+    keys, positional = _read_places(name, _parse_spec(called["in_spec"]))
     if len(keys) != len(taken):
         raise make_problem(name, f"takes values inside others: {_EXPORT}")
-    out_keys = _keys(name, _spec(called["out_spec"]))
+    out_keys = _read_keys(name, _parse_spec(called["out_spec"]))
     if len(out_keys) != len(given):
         raise make_problem(name, f"gives values that are not tensors: {_EXPORT}")
     # a value by keyword is called as the keyword
-    inputs = [_tensor(argument, values, key=key) for argument, key in zip(taken, keys, strict=True)]
-    outputs = [_tensor(argument, values, key=key) for argument, key in zip(given, out_keys, strict=True)]
+    inputs = [_read_tensor(argument, values, key=key) for argument, key in zip(taken, keys, strict=True)]
+    outputs = [_read_tensor(argument, values, key=key) for argument, key in zip(given, out_keys, strict=True)]
     saved_by = printable(str(found.get("torch_version") or ""), limit=40)
     return Graph(saved_by, operators, tuple(inputs), tuple(outputs), positional)
 
 
-def _argument(name: str, spec: object) -> str:
+def _read_argument(name: str, spec: object) -> str:
     argument = cast(Json, cast(Json, spec)["arg"])
     if "as_tensor" not in argument:
         raise make_problem(
@@ -110,48 +110,48 @@ def _argument(name: str, spec: object) -> str:
     return str(cast(Json, argument["as_tensor"])["name"])
 
 
-def _tensor(name: str, values: Json, *, key: str) -> Tensor:
+def _read_tensor(name: str, values: Json, *, key: str) -> Tensor:
     about = cast(Json, values[name])
     sizes = tuple(cast(int | None, size.get("as_int")) for size in cast(list[Json], about["sizes"]))
     code = cast(int, about["dtype"])
     return Tensor(key or name, _DTYPES.get(code, f"type {code}"), sizes, key)
 
 
-def _spec(text: object) -> Json:
+def _parse_spec(text: object) -> Json:
     version, spec = json.loads(str(text))
     if version != 1:
         raise ValueError("another version")
     return cast(Json, spec)
 
 
-def _places(name: str, spec: Json) -> tuple[list[str], int]:
-    """A keyword for each input, empty for those taken by place, and how many those are."""
+def _read_places(name: str, spec: Json) -> tuple[list[str], int]:
+    """Reads a keyword for each input, empty for those taken by place, and how many those are."""
     places, keywords = cast(list[Json], spec["children_spec"])
     if any(
         child["type"] is not None for part in (places, keywords) for child in cast(list[Json], part["children_spec"])
     ):
         raise make_problem(name, f"takes values inside lists or dicts: {_EXPORT}")
     positional = len(cast(list[Json], places["children_spec"]))
-    return ["" for _ in range(positional)] + _keys(name, keywords), positional
+    return ["" for _ in range(positional)] + _read_keys(name, keywords), positional
 
 
-def _keys(name: str, spec: Json) -> list[str]:
-    """The leaves of a nested value in order; those of one dict by their keys."""
+def _read_keys(name: str, spec: Json) -> list[str]:
+    """Reads a key for each leaf of a nested value, in order; empty for leaves outside a dict."""
     if spec["type"] is None:
         return [""]
     if spec["type"] not in _CONTAINERS:
         raise make_problem(name, f"takes or gives a {printable(str(spec['type']))}, a class of its own: {_EXPORT}")
     children = cast(list[Json], spec["children_spec"])
-    inner = [_keys(name, child) for child in children]
+    inner = [_read_keys(name, child) for child in children]
     if "ict" in str(spec["type"]) and all(len(leaves) == 1 for leaves in inner):
         return [str(key) for key in json.loads(cast(str, spec["context"]))]
     return [leaf for leaves in inner for leaf in leaves]
 
 
 def _check_all(name: str, found: Json) -> int:
-    """How many operators the graph and those below it have, each of PyTorch's own. Raises Problem."""
+    """Checks everything in the graph and those below it, and returns the number of operators. Raises Problem."""
     operators = 0
-    for part in _dicts(found["graph_module"]):
+    for part in _iterate_objects(found["graph_module"]):
         if "target" in part:
             operators += 1
             _check_target(name, str(part["target"]))
@@ -167,8 +167,8 @@ def _check_all(name: str, found: Json) -> int:
 
 
 def _check_words(name: str, part: Json) -> None:
-    """Sizes, devices and names in one object of the graph."""
-    if "expr_str" in part and not _is_plain(str(part["expr_str"])):
+    """Checks sizes, devices and names in one object of the graph. Raises Problem."""
+    if "expr_str" in part and not _is_arithmetic(str(part["expr_str"])):
         raise make_problem(
             name, f"has a size that is not arithmetic ({printable(str(part['expr_str']), limit=40)}): save it again"
         )
@@ -193,8 +193,8 @@ def _check_target(name: str, target: str) -> None:
     )
 
 
-def _is_plain(text: str) -> bool:
-    """Whether an expression is arithmetic on the symbols of torch.export, so that evaluating it does nothing else."""
+def _is_arithmetic(text: str) -> bool:
+    """Says whether an expression is arithmetic on torch.export's symbols, so that evaluating it does nothing else."""
     if len(text) > 2000:
         return False
     try:
@@ -216,13 +216,13 @@ def _is_allowed(node: ast.AST, *, is_called: bool) -> bool:
     return isinstance(node, (*_NODES, ast.Load, ast.keyword))
 
 
-def _dicts(value: object) -> Iterator[Json]:
-    """Every object in a JSON value, without recursion: a file may nest as deep as the parser lets it."""
+def _iterate_objects(value: object) -> Iterator[Json]:
+    """Yields every object in a JSON value, without recursion: a file may nest as deep as the parser lets it."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield cast(Json, one)
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield cast(Json, part)
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)

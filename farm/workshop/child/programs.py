@@ -1,4 +1,4 @@
-"""A framework's program beside a model: looked at, matched with the model, and written without what is not needed.
+"""Checks a framework's program beside a model, matches it with the model, and writes it without unneeded parts.
 
 A program is the `.pt2` of torch.export that lies beside the .onnx of a bundle. Runs in the child only.
 """
@@ -20,13 +20,16 @@ PORTS = "extra/onnxfarm.json"
 
 
 def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
-    """What is known of the program in a folder, as `plans.SourceFacts` has it; None where there is none."""
+    """Describes the program in a folder by the fields of `plans.SourceFacts`; None where there is no program.
+
+    What is wrong with it is a sentence in the field `problem`.
+    """
     found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
         return None
     about: dict[str, object] = {"name": found[0].name, "bytes": found[0].stat().st_size}
     try:
-        _only(found)
+        _refuse_several(found)
         with program_archive.open_archive(found[0]) as archive:
             graph = program_graph.parse_graph(archive.name, archive.read_json(program_archive.GRAPH))
         about |= {"saved_by": graph.saved_by, "operators": graph.operators}
@@ -37,13 +40,16 @@ def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[
 
 
 def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Writes the program of a folder to `target` as nodes run it; what was done, in a sentence. Raises Problem."""
+    """Writes the program of a folder to `target` as nodes run it, and says in a sentence what was done.
+
+    Raises Problem bad_program where there is not one program, or it cannot be run or does not fit the model.
+    """
     found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not found:
         raise Problem(
             "bad_program", f"There is no {PROGRAM_ENDING} beside the model: add the one that torch.export.save wrote."
         )
-    _only(found)
+    _refuse_several(found)
     with program_archive.open_archive(found[0]) as archive:
         content = archive.read_json(program_archive.GRAPH)
         graph = program_graph.parse_graph(archive.name, content)
@@ -56,12 +62,12 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
 
 
 def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
-    """Which input and output of the program is which of the model's: by name where all agree, else by place.
+    """Matches the program's inputs and outputs with the model's, by name where all names agree, else by place.
 
-    Raises Problem where they do not fit.
+    Returns what the runner reads in the archive. Raises Problem bad_program where they do not fit.
     """
-    taken = _matched(name, graph.inputs, inputs, side="input")
-    given = _matched(name, graph.outputs, outputs, side="output")
+    taken = _match_side(name, graph.inputs, inputs, side="input")
+    given = _match_side(name, graph.outputs, outputs, side="output")
     return {
         "saved_by": graph.saved_by,
         "positional": graph.positional,
@@ -73,7 +79,7 @@ def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Seq
     }
 
 
-def _only(found: Sequence[Path]) -> None:
+def _refuse_several(found: Sequence[Path]) -> None:
     if len(found) > 1:
         raise Problem(
             "bad_program",
@@ -81,8 +87,8 @@ def _only(found: Sequence[Path]) -> None:
         )
 
 
-def _matched(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
-    """A port of the model for each of the program's tensors."""
+def _match_side(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
+    """Finds the model's port for each of the program's tensors."""
     by_name = {port["name"]: port for port in known}
     if len(tensors) != len(known):
         have = ", ".join(printable(tensor.name, limit=30) for tensor in tensors[:8]) or "none"

@@ -1,4 +1,4 @@
-"""Prompts that somebody gave, as token ids of a decoder, and a text to score. Runs in the child only."""
+"""Checks prompts that the user gave as token ids of a decoder, and a text to score. Runs in the child only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ from farm.rules.cells.generate import MAX_BATCH, MAX_PROMPT
 from farm.rules.generation import decoders
 from farm.workshop import arrays
 from farm.workshop.child import genai_config, model_file, payloads, signature
-from farm.workshop.problems import Problem, printable, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, printable
 
 _PROMPT, _TEXT = "prompt", "text"
 # a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
-MOST_TEXT = 1 << 20
+MAX_TEXT_TOKENS = 1 << 20
 _MAX_BYTES = 64 << 20
 
 
@@ -26,38 +26,41 @@ class _Port:
     shape: list[int | str] | None
 
 
-@with_problems_answered
+@answer_problems
 def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
-    """Looks at prompts for {folder, main} and writes them to `out`: `prompt` [row, token], `text` where there is one.
+    """Checks prompts for {folder, main}, writes them to `out`, and answers the numbers of rows and tokens.
 
-    Raises Problem: bad_arrays, bad_prompts.
+    `out` holds `prompt` [row, token], and `text` where one was given. Answers a problem with the code bad_arrays or
+    bad_prompts where they do not fit.
     """
     folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])
-    vocabulary = _vocabulary(folder, main)
+    vocabulary = _count_tokens(folder, main)
     given = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
     if _PROMPT not in given:
-        raise _bad(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
+        raise _make_problem(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
     if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:
-        raise _bad(
+        raise _make_problem(
             f"{printable(path.name)} has an array {printable(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}."
         )
-    rows = np.atleast_2d(_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
+    rows = np.atleast_2d(_check_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
     _check_lengths(rows)
     accepted: arrays.Arrays = {_PROMPT: rows}
     if _TEXT in given:
-        accepted[_TEXT] = text = _ids(_TEXT, given[_TEXT], ranks=(1,), vocabulary=vocabulary)
-        if not 2 <= text.size <= MOST_TEXT:
-            raise _bad(f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MOST_TEXT:,}.")
+        accepted[_TEXT] = text = _check_ids(_TEXT, given[_TEXT], ranks=(1,), vocabulary=vocabulary)
+        if not 2 <= text.size <= MAX_TEXT_TOKENS:
+            raise _make_problem(
+                f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MAX_TEXT_TOKENS:,}."
+            )
     arrays.write_npz(Path(payload["out"]), accepted)
     return {"rows": rows.shape[0], "tokens": rows.shape[1], "text_tokens": accepted.get(_TEXT, rows[:0, 0]).size}
 
 
-def _vocabulary(folder: Path, main: str) -> int:
-    """How many tokens the model scores, and its configuration for onnxruntime-genai knows."""
+def _count_tokens(folder: Path, main: str) -> int:
+    """Counts the tokens that the model scores and that its onnxruntime-genai configuration, if any, knows."""
     facts = signature.read_signature(model_file.read_model(folder, main))
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):
-        raise _bad(f"Prompts are for models that generate: {problem}")
+        raise _make_problem(f"Prompts are for models that generate: {problem}")
     found = decoders.decoder_of(inputs, outputs)
     assert found is not None
     assert found.vocabulary is not None
@@ -66,18 +69,20 @@ def _vocabulary(folder: Path, main: str) -> int:
     return min(found.vocabulary, known) if isinstance(known, int) else found.vocabulary
 
 
-def _ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
+def _check_ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
     if given.dtype not in (np.int64, np.int32):
-        raise _bad(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
+        raise _make_problem(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
     if given.ndim not in ranks:
         shapes = " or ".join(["[tokens]", "[rows, tokens]"][rank - 1] for rank in ranks)
-        raise _bad(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
+        raise _make_problem(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
     if not given.size:
-        raise _bad(f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one.")
+        raise _make_problem(
+            f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one."
+        )
     beyond = np.argwhere((given < 0) | (given >= vocabulary))
     if len(beyond):
         place = tuple(beyond[0].tolist())
-        raise _bad(
+        raise _make_problem(
             f"{name}[{', '.join(map(str, place))}] is the token id {given[place]}, and the vocabulary has "
             f"{vocabulary:,}: ids are 0 to {vocabulary - 1}."
         )
@@ -87,10 +92,10 @@ def _ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: 
 def _check_lengths(rows: arrays.Array) -> None:
     count, length = rows.shape
     if count > MAX_BATCH:
-        raise _bad(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
+        raise _make_problem(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
     if length > MAX_PROMPT:
-        raise _bad(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
+        raise _make_problem(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
 
 
-def _bad(text: str) -> Problem:
+def _make_problem(text: str) -> Problem:
     return Problem("bad_prompts", text)

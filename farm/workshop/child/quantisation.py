@@ -18,15 +18,16 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 def quantise_dynamically(
     model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """Weights as 8-bit whole numbers, activations quantised while running; what was done, in sentences.
+    """Quantises weights to 8-bit integers, with activations quantised at run time, and says what was done.
 
-    Raises Problem: already_quantised, bad_option, nothing_quantised, quantising_failed.
+    `work` is a folder for scratch files. Raises Problem with the code already_quantised, bad_option, nothing_quantised
+    or quantising_failed.
     """
     read = options.parse_options(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
     check_not_quantised(model)
     made = work / "quantised.onnx"
     # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
-    plain = without_shapes(model)
+    plain = copy_without_shapes(model)
     store_constants(plain.graph)
     storage.write_model(plain, work, "plain.onnx")
     left = list_misread_attention(model)
@@ -43,13 +44,13 @@ def quantise_dynamically(
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
-    how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
+    how = f"int8-dynamic, weights {read.weight}{read.describe()}"
     after, history = finish_quantised(model, onnx.load(made), how=how)
     return after, [*history, *describe_left_nodes(left)]
 
 
-def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without the shapes of what lies between inputs and outputs."""
+def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Copies the model without the shapes of tensors between inputs and outputs."""
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
@@ -57,7 +58,7 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def store_constants(graph: onnx.GraphProto) -> None:
-    """Weights that an exporter wrote as Constant nodes become stored ones: the tool looks for no others."""
+    """Turns Constant nodes of the graph into initialisers, in place: the tool quantises no other weights."""
     kept = []
     for node in graph.node:
         value = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
@@ -76,28 +77,31 @@ def describe_left_nodes(names: list[str]) -> list[str]:
 
 
 def list_misread_attention(model: onnx.ModelProto) -> list[str]:
-    """Nodes of ONNX's own Attention: the tool takes them for ONNX Runtime's older operator of that name."""
+    """Lists nodes of ONNX's own Attention, which the tool takes for ONNX Runtime's older operator of that name."""
     return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
 
 
 def check_not_quantised(model: onnx.ModelProto) -> None:
-    """Raises Problem: already_quantised. The tools would quantise twice without a word."""
+    """Raises Problem already_quantised: the tools would quantise a second time without a word."""
     if quantised.is_quantised(model):
         why = "and a second time would spoil it: take precision fp32 to measure it as is."
         raise Problem("already_quantised", f"The model is already quantised, {why}")
 
 
 def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
-    """Puts the stamps of a quantised model in order and says what was done. Raises Problem: nothing_quantised."""
+    """Removes unused operator sets, sets the IR version, and says in sentences what the quantisation `how` did.
+
+    Raises Problem nothing_quantised where it did nothing, quantising_failed where the result no longer loads.
+    """
     if not quantised.is_quantised(after):
         raise Problem(
             "nothing_quantised", f"The model has no operator that {how.split(',')[0]} quantises: measure it as fp32."
         )
     version_stamps.remove_unused_opsets(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
-    was = version_stamps.opset_of(before)
+    was = version_stamps.read_opset(before)
     # None: what is left is of ONNX Runtime's own operators alone
-    now = version_stamps.opset_of(after) or was
+    now = version_stamps.read_opset(after) or was
     if was != now:
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp
@@ -107,7 +111,10 @@ def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: st
 
 
 def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
-    """Raises Problem: quantising_failed, when the tool made a model that no longer loads here as the original does."""
+    """Raises Problem quantising_failed where `after` does not load here although `before` does.
+
+    Large models are not tried. `doing` names the tool.
+    """
     if storage.is_large(before):
         return
     try:

@@ -1,4 +1,4 @@
-"""What quantisation did to a model: which operators took part, with which scales, and where the error is.
+"""Reports what quantisation did to a model: which operators took part, with which scales, and where the error is.
 
 Runs in the child only. Errors are signal-to-noise ratios in decibels, as ONNX Runtime's qdq_loss_debug computes them:
 lower is worse.
@@ -16,7 +16,7 @@ from onnxruntime.quantization import qdq_loss_debug
 
 from farm.workshop.arrays import Array
 from farm.workshop.child import calibration, constants, model_file, payloads, storage
-from farm.workshop.problems import Problem, first_line, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, first_line
 
 # operators that quantisation is for; what else there is costs little or cannot be quantised
 _QUANTISED_OPERATORS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
@@ -44,11 +44,12 @@ class TensorError(TypedDict):
     rounding_db: float | None
 
 
-@with_problems_answered
+@answer_problems
 def make_report(payload: payloads.Quantised) -> dict[str, object]:
-    """On {folder, main} and its variant in `variant`: coverage, weight scales and errors by tensor, worst first.
+    """Compares {folder, main} with its variant in `variant`: coverage, weight scales, and errors by tensor.
 
-    `data`: samples to compare on, None for random ones. Errors are null for forms other than QDQ.
+    `data` holds samples to compare on, None takes random ones. Errors are ordered with the worst first, and None for
+    forms other than QDQ. Answers the problem ranking_failed where they cannot be measured.
     """
     original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     variant = model_file.read_model(Path(payload["variant"]), payload["main"], with_data=True)
@@ -62,9 +63,9 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
 
 
 def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
-    """By operator: how many there were, and the names of those that still read plain floats in the variant's graph.
+    """Counts the original's operators by kind, and names those that still read plain floats in the variant's graph.
 
-    What a runtime makes of the graph is another matter: a trace tells.
+    What a runtime makes of that graph only a trace shows.
     """
     dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}
     plain = {
@@ -82,7 +83,7 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
 
 
 def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
-    """Scales of stored tensors by name, one a channel or one for all; long lists are cut."""
+    """Lists the scales of stored tensors by name, one a channel or one for all; long lists are cut."""
     stored = {tensor.name for tensor in variant.graph.initializer}
     uses = {
         node.input[0]: node.input[1]
@@ -97,29 +98,32 @@ def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
 def rank_tensor_errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
 ) -> list[TensorError]:
-    """Tensors by quantisation error, worst first: against the original, and by their own rounding."""
+    """Ranks tensors by their error against the original, worst first, beside the error of their own rounding.
+
+    Raises Problem ranking_failed where the tool fails.
+    """
     feeds, _ = calibration.make_feeds(original, given)
     makers = {name: node for node in original.graph.node for name in node.output}
     with tempfile.TemporaryDirectory(dir=out) as work:
         try:
-            found = _measured(original, variant, feeds[:_MAX_SAMPLES], Path(work))
+            found = _measure_errors(original, variant, feeds[:_MAX_SAMPLES], Path(work))
         except Exception as error:  # the tool raises many kinds, undocumented
             raise Problem("ranking_failed", f"The errors could not be measured ({first_line(error)}).") from error
-    rows = [_row(name, makers.get(name), measured) for name, measured in found.items()]
+    rows = [_make_row(name, makers.get(name), measured) for name, measured in found.items()]
     return sorted(rows, key=lambda row: row["model_db"] if row["model_db"] is not None else np.inf)
 
 
-def _row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float]) -> TensorError:
+def _make_row(tensor: str, maker: onnx.NodeProto | None, measured: Mapping[str, float]) -> TensorError:
     return {
         "tensor": tensor,
         "node": maker.name if maker else "",
         "op_type": maker.op_type if maker else "",
-        "model_db": _finite(measured.get("xmodel_err")),
-        "rounding_db": _finite(measured.get("qdq_err")),
+        "model_db": _drop_infinite(measured.get("xmodel_err")),
+        "rounding_db": _drop_infinite(measured.get("qdq_err")),
     }
 
 
-def _measured(
+def _measure_errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, feeds: calibration.Feeds, work: Path
 ) -> dict[str, dict[str, float]]:
     collected: list[Activations] = []
@@ -135,5 +139,5 @@ def _measured(
     return measured
 
 
-def _finite(number: float | None) -> float | None:
+def _drop_infinite(number: float | None) -> float | None:
     return float(number) if number is not None and np.isfinite(number) else None

@@ -1,4 +1,4 @@
-"""What is quantised in a model, and how. Runs in the child only."""
+"""Finds what is quantised in a model. Runs in the child only."""
 
 import onnx
 from onnx import TensorProto
@@ -23,8 +23,8 @@ def is_quantised(model: onnx.ModelProto) -> bool:
     return any(node.op_type in _KINDS or node.op_type.startswith("QLinear") for node in traversal.iterate_nodes(model))
 
 
-def signed_activations(model: onnx.ModelProto) -> list[str]:
-    """Tensors that are no weights and are quantised as int8, by the zero points of their QuantizeLinear nodes."""
+def list_signed_activations(model: onnx.ModelProto) -> list[str]:
+    """Lists activations that are quantised as int8, as the zero points of their QuantizeLinear nodes say."""
     kinds = {tensor.name: tensor.data_type for graph in traversal.iterate_graphs(model) for tensor in graph.initializer}
     return [
         node.input[0]

@@ -7,16 +7,17 @@ import onnxruntime
 
 from farm.workshop import arrays
 from farm.workshop.child import payloads, trials
-from farm.workshop.problems import Problem, first_line, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems, first_line
 
 MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 
-@with_problems_answered
+@answer_problems
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Runs {folder, main} on the arrays in `inputs` and writes its outputs to `out`; who made them, what is left out.
+    """Runs {folder, main} on the arrays in `inputs`, writes its outputs to `out`, and answers how they were made.
 
-    Raises Problem: bad_arrays, not_loaded, inference_failed.
+    Outputs that are no tensors are named under `skipped`. Answers a problem with the code bad_arrays, not_loaded or
+    inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
     outputs, skipped = run_reference(path, arrays.read_npz(Path(payload["inputs"])))
@@ -25,7 +26,10 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
 
 
 def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
-    """Outputs by name of one run, and the names of those that are no tensors."""
+    """Runs the model once and returns its outputs by name, and the names of those that are no tensors.
+
+    Raises Problem not_loaded or inference_failed.
+    """
     session = load_session(model)
     names = [output.name for output in session.get_outputs()]
     try:
@@ -43,7 +47,7 @@ def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Ar
 
 
 def load_session(model: Path | bytes) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider, optimisations off. Raises Problem: not_loaded."""
+    """Opens a session on the CPU provider without optimisations. Raises Problem not_loaded."""
     try:
         # one thread adds numbers in one order
         return trials.load_session(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)

@@ -1,4 +1,4 @@
-"""The shapes that follow in a graph, sizes and names of dimensions, without the weights' values. Child only."""
+"""Infers the shapes in a graph, with sizes and names of dimensions, without the weights' values. Child only."""
 
 import contextlib
 import math
@@ -16,8 +16,8 @@ Shapes = Mapping[str, Shape]
 _MAX_READ = 256
 
 
-def without_weight_values(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without the values of its weights, whose shapes stay: what shape inference is quick with."""
+def copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Copies the main graph with its large weights as inputs of the same shapes, so that shape inference is quick."""
     light = onnx.ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
     light.functions.extend(model.functions)
     graph = light.graph
@@ -35,11 +35,8 @@ def without_weight_values(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def set_inferred_shapes(model: onnx.ModelProto) -> None:
-    """Gives every tensor of the main graph the shape that follows, where one does, without the weights' values.
-
-    Raises InferenceError, ValueError, RuntimeError.
-    """
-    light = without_weight_values(model)
+    """Writes the inferred shapes into the model's main graph. Raises InferenceError, ValueError or RuntimeError."""
+    light = copy_without_weights(model)
     light.graph.value_info.extend(model.graph.value_info)
     found = infer_shapes(light).graph
     for values, known in ((model.graph.value_info, found.value_info), (model.graph.output, found.output)):
@@ -48,20 +45,20 @@ def set_inferred_shapes(model: onnx.ModelProto) -> None:
 
 
 def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
-    """The shape of every tensor of the main graph that inference knows the rank of, sizes and names of dimensions."""
-    # what is declared is known all the same
+    """Lists the shape of every tensor of the main graph whose rank is declared or can be inferred."""
+    # declared shapes are known even where inference fails
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)
     values = (*light.graph.input, *light.graph.value_info, *light.graph.output)
-    found = {value.name: _shape(value) for value in values if value.type.tensor_type.HasField("shape")}
+    found = {value.name: _read_shape(value) for value in values if value.type.tensor_type.HasField("shape")}
     return found | {tensor.name: list(tensor.dims) for tensor in light.graph.initializer}
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the shapes that follow. Raises InferenceError, ValueError, RuntimeError.
+    """Returns the model with inferred shapes. Raises InferenceError, ValueError or RuntimeError.
 
-    onnx 1.23 ends the process at a LabelEncoder whose input has no type, as operators of other domains leave it: such a
-    model stays as it is.
+    A model with a LabelEncoder and operators of other domains is returned as it is: onnx 1.23 ends the process where
+    the input of a LabelEncoder has no type.
     """
     kinds = {(node.domain in opsets.ONNX_DOMAINS, node.op_type) for node in model.graph.node}
     if any(kind == "LabelEncoder" for _, kind in kinds) and any(not is_own for is_own, _ in kinds):
@@ -69,6 +66,6 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
-def _shape(value: onnx.ValueInfoProto) -> Shape:
+def _read_shape(value: onnx.ValueInfoProto) -> Shape:
     dims = value.type.tensor_type.shape.dim
     return [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]

@@ -26,7 +26,7 @@ _STORED = {"string": np.dtype("U"), "bfloat16": np.dtype(np.uint16)}
 
 
 class Port(TypedDict):
-    """One input or output; see `inspection.Port`. A dimension is a size or a name; without a shape the rank is open."""
+    """One input or output; see `inspection.Port`. A dimension is a size or a name; `shape` is None for an open rank."""
 
     name: str
     dtype: str
@@ -34,7 +34,7 @@ class Port(TypedDict):
 
 
 class Signature(TypedDict):
-    """Inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
+    """Inputs, outputs, batch and names of dynamic dimensions; see `inspection.Inspection`."""
 
     inputs: list[Port]
     outputs: list[Port]
@@ -46,20 +46,22 @@ Ports = list[Port]
 
 
 def read_signature(model: onnx.ModelProto) -> Signature:
-    """inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
-    inputs = inputs_of(model)
+    """Reads inputs, outputs, batch and dynamic dimensions. Raises Problem many_inputs, input_type or malformed."""
+    inputs = list_inputs(model)
     name_shared_batch(model, inputs)
     return {
         "inputs": inputs,
-        "outputs": outputs_of(model),
+        "outputs": list_outputs(model),
         "batch": find_batch(model, inputs),
         "dims": list(dict.fromkeys(dim for port in inputs for dim in port["shape"] or () if isinstance(dim, str))),
     }
 
 
-def inputs_of(model: onnx.ModelProto) -> Ports:
-    """Inputs that a caller must feed, as {name, dtype, shape}: not what may be left away. Raises Problem: many_inputs,
-    input_type for an input that has none."""
+def list_inputs(model: onnx.ModelProto) -> Ports:
+    """Lists the inputs that a caller must feed, without optional ones and those with a stored value.
+
+    Raises Problem many_inputs, or input_type for an input without a type.
+    """
     stored = {tensor.name for tensor in model.graph.initializer}
     stored |= {sparse.values.name for sparse in model.graph.sparse_initializer}
     given = [value for value in model.graph.input if value.name not in stored]
@@ -73,8 +75,8 @@ def inputs_of(model: onnx.ModelProto) -> Ports:
     return [make_port(value) for value in fed]
 
 
-def outputs_of(model: onnx.ModelProto) -> Ports:
-    """Outputs as {name, dtype, shape}; kinds that are no tensor have their kind as dtype and no shape."""
+def list_outputs(model: onnx.ModelProto) -> Ports:
+    """Lists the outputs; those that are no tensor have their kind as dtype and no shape."""
     return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
@@ -82,15 +84,18 @@ def is_optional(value: onnx.ValueInfoProto) -> bool:
     return bool(value.type.WhichOneof("value") == "optional_type")
 
 
-def stored_dtype(port: Port) -> np.dtype[Any]:
-    """How numpy keeps the input's array: text for strings, the bits of bfloat16. Raises Problem: input_type."""
-    if not numpy_kind(port):
+def find_stored_dtype(port: Port) -> np.dtype[Any]:
+    """Finds numpy's dtype for the input's array: text for strings, uint16 for the bits of bfloat16.
+
+    Raises Problem input_type for what cannot be fed.
+    """
+    if not find_numpy_kind(port):
         raise Problem("input_type", explain_unfeedable([port]))
     return _STORED.get(port["dtype"]) or np.dtype(port["dtype"])
 
 
-def numpy_kind(port: Port) -> str:
-    """`f` for numbers with a fraction, `i`, `u`, `b` and `U` as numpy has them; empty for what cannot be fed."""
+def find_numpy_kind(port: Port) -> str:
+    """Finds numpy's kind of the input: `f` (bfloat16 too), `i`, `u`, `b` or `U`; empty for what cannot be fed."""
     if port["dtype"] in _STORED:
         return "f" if port["dtype"] == "bfloat16" else "U"
     is_plain = re.fullmatch(r"float(16|32|64)|u?int(8|16|32|64)|bool", port["dtype"])
@@ -98,14 +103,14 @@ def numpy_kind(port: Port) -> str:
 
 
 def explain_unfeedable(ports: Ports) -> str:
-    """Why such inputs cannot be fed, in one sentence that names the call which misses; empty where they can."""
+    """Says in one sentence why one of the inputs cannot be fed, naming the missing call; empty where all can."""
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (
                 f"The input {printable(port['name'])} is a {port['dtype']}: InferenceSession.run_with_iobinding, which "
                 "models are measured by, takes tensors only. Cut the model so that it takes tensors."
             )
-        if port["shape"] is not None and not numpy_kind(port):
+        if port["shape"] is not None and not find_numpy_kind(port):
             return (
                 f"The input {printable(port['name'])} takes {port['dtype']}, of which numpy makes no array for "
                 "OrtValue.ortvalue_from_numpy: cut the model so that it takes other numbers."
@@ -114,7 +119,7 @@ def explain_unfeedable(ports: Ports) -> str:
 
 
 def make_port(value: onnx.ValueInfoProto) -> Port:
-    """One input or output; see `inspection.Port`. Raises Problem: malformed."""
+    """Reads one input or output. Raises Problem malformed where its name is not UTF-8."""
     name: object = value.name
     # protobuf hands out bytes where a name is no UTF-8
     if not isinstance(name, str):
@@ -124,16 +129,16 @@ def make_port(value: onnx.ValueInfoProto) -> Port:
     if kind != "tensor_type":
         return {"name": value.name, "dtype": str(kind or "unknown").removesuffix("_type"), "shape": None}
     tensor = value.type.tensor_type
-    shape = [_dim(dim, f"{value.name}.{axis}") for axis, dim in enumerate(tensor.shape.dim)]
+    shape = [_read_dim(dim, f"{value.name}.{axis}") for axis, dim in enumerate(tensor.shape.dim)]
     return {
         "name": value.name,
-        "dtype": dtype_name(tensor.elem_type),
+        "dtype": name_dtype(tensor.elem_type),
         "shape": shape if tensor.HasField("shape") else None,
     }
 
 
-def dtype_name(element: int) -> str:
-    """numpy's name of an element type, or ONNX's own in small letters."""
+def name_dtype(element: int) -> str:
+    """Names an ONNX element type as numpy does, `string` for strings, and `typeN` where numpy has none."""
     if element == TensorProto.STRING:
         return "string"
     try:
@@ -143,32 +148,34 @@ def dtype_name(element: int) -> str:
 
 
 def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
-    """The batch: the first dimension that all inputs share, unless something says that it is none. Of several that all
-    count what is done at once, like `num_images` and `num_texts`, the first, which the others then follow.
+    """Finds the batch: the first dimension that all inputs share, as a size or a name; None where there is none.
 
-    Scalar inputs, names of sequences, a batch named at another place and time-major recurrent layers say so.
+    There is none with scalar inputs, names of sequences, a batch named at another place, or time-major recurrent
+    layers. Where the first dimensions all count items, like `num_images` and `num_texts`, the first of them is it.
     """
     shapes = [port["shape"] for port in inputs if port["shape"] is not None]
     if len(shapes) < len(inputs):
         return None
     firsts = [shape[0] for shape in shapes if shape]
-    if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
+    if not firsts or _names_batch_later(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
         return None
     first = firsts[0]
-    if isinstance(first, str) and all(is_count(other, shapes) for other in {first, *firsts}):
+    if isinstance(first, str) and all(counts_items(other, shapes) for other in {first, *firsts}):
         return first
     has_scalars = len(firsts) < len(shapes)
     if has_scalars or any(other != first for other in firsts):
         return None
     if isinstance(first, int):
         has_rows = first > 0 and any(len(shape) > 1 for shape in shapes)
-        return first if has_rows and not any(map(_is_colours, shapes)) else None
+        return first if has_rows and not any(map(_is_picture, shapes)) else None
     return None if any(word in first.lower() for word in _OTHER_NAMES) else first
 
 
 def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
-    """Gives first dimensions one name, `batch`, where every input starts with one that has none. Where an exporter
-    numbered them, the graph has to show that they are one."""
+    """Renames the first dimension of every input to `batch`, in place, where none of them has a name of its own.
+
+    Where an exporter numbered them, they are renamed only if the graph shows that they are the same dimension.
+    """
     firsts = {port["name"]: str(port["shape"][0]) for port in inputs if port["shape"]}
     later = {dim for port in inputs for dim in (port["shape"] or ())[1:]}
     if len(firsts) < len(inputs) or "batch" in later | {*firsts.values()}:
@@ -182,7 +189,7 @@ def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
             shape[0] = "batch"
 
 
-def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
     name = dim.dim_param if dim.HasField("dim_param") else ""
@@ -191,20 +198,22 @@ def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
 
 
 def is_batch_name(dim: str) -> bool:
-    """Whether a dimension's name says that it counts what is done at once; a product of it with others does not."""
+    """Says whether a dimension is called like a batch; an expression of a batch and other sizes is not."""
     return dim.lower() in _BATCH_NAMES or ("batch" in dim.lower() and not re.search(r"[-+*/ ]", dim))
 
 
-def is_count(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -> bool:
-    """Whether a dimension counts what is done at once: by a batch's name, or by that of things, which inputs of more
-    dimensions begin with. What is alone, or stands behind another, is a length: `num_samples` of sound."""
+def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -> bool:
+    """Says whether a dimension's name counts items that are computed at once, like `batch` or `num_images`.
+
+    A name of items must be the first of several dimensions: alone or later it is a length, like `num_samples` of sound.
+    """
     if not isinstance(dim, str) or not _THINGS.fullmatch(dim):
         return isinstance(dim, str) and is_batch_name(dim)
     return all(dim not in shape or (shape[0] == dim and len(shape) > 1) for shape in shapes if shape)
 
 
-def _is_colours(shape: Sequence[int | str]) -> bool:
-    """Whether a fixed first dimension is a picture's colours: nobody fixes a batch and leaves all behind it open."""
+def _is_picture(shape: Sequence[int | str]) -> bool:
+    """Says whether a fixed first dimension is a picture's channels: nobody fixes a batch and leaves the rest open."""
     first, *behind = shape
     return len(behind) == 2 and (
         (first != 1 and all(isinstance(dim, str) for dim in behind))
@@ -212,7 +221,7 @@ def _is_colours(shape: Sequence[int | str]) -> bool:
     )
 
 
-def _is_named_elsewhere(shapes: Sequence[Sequence[int | str]]) -> bool:
+def _names_batch_later(shapes: Sequence[Sequence[int | str]]) -> bool:
     later = {str(dim) for shape in shapes for dim in shape[1:]}
     return any(is_batch_name(dim) and dim.lower() not in ("n", "b") for dim in later)
 

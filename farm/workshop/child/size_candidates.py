@@ -1,4 +1,4 @@
-"""Sizes that are tried for dynamic dimensions, the likeliest first. Runs in the child only."""
+"""Proposes sizes to try for dynamic dimensions, the likeliest first. Runs in the child only."""
 
 import itertools
 import json
@@ -50,14 +50,14 @@ Shape = Sequence[int | str]
 def list_candidates(
     model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.Required, batch: int = 1
 ) -> Iterator[dict[str, int]]:
-    """Sizes of every dynamic dimension, at most MOST_TRIES different ones.
+    """Yields at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
 
-    What the graph requires is no guess. Of the rest first what the model gives away, then one size for all that are not
-    known, at last one dimension at a time.
+    Sizes that the graph requires are the same in all of them. For the rest come first sizes that the model hints at,
+    then one size for all, and last another size for one dimension at a time.
     """
     seen: list[dict[str, int]] = []
-    for sizes in _proposed(model, facts, batch, required):
-        whole = _with_sums(sizes, facts, required)
+    for sizes in _propose_sizes(model, facts, batch, required):
+        whole = _add_sums(sizes, facts, required)
         if whole not in seen:
             seen.append(whole)
             yield whole
@@ -65,38 +65,38 @@ def list_candidates(
             return
 
 
-def _proposed(
+def _propose_sizes(
     model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    wanted = {dim: required.of(dim) for dim in facts["dims"]}
+    wanted = {dim: required.list_sizes(dim) for dim in facts["dims"]}
     choices = {dim: sizes for dim, sizes in wanted.items() if sizes}
     free = [dim for dim in facts["dims"] if dim not in choices]
-    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _counts_at_once(dim, model, facts)}
+    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _is_repeated(dim, model, facts)}
     for sizes in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
         known = {**ones, **dict(zip(choices, sizes, strict=True))}
-        yield from _around(known, model, facts, required)
+        yield from _propose_others(known, model, facts, required)
 
 
-def _around(
+def _propose_others(
     known: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """The known sizes with ways to choose the others."""
+    """Yields the known sizes with several choices of the others."""
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
-    pictures = [shape for port, shape in ports if not input_roles.is_state(port, model)]
+    pictures = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
     latents = {dim for port, shape in ports if _is_latent(port["name"], shape) for dim in shape[2:]}
-    usual = {dim: _LATENT if dim in latents else _usual(dim, pictures) for dim in free}
+    usual = {dim: _LATENT if dim in latents else _guess_size(dim, pictures) for dim in free}
     searched = {dim: SEARCHED if size == PICTURE else size for dim, size in usual.items()}
     if searched != usual and detectors.is_detector(model, facts, required.shapes, {**known, **searched}):
         usual = searched
-    usual |= dict.fromkeys(_pointed(model, facts) & {*free}, POINTED)
+    usual |= dict.fromkeys(_find_point_dims(model, facts) & {*free}, POINTED)
     framed = {dim for port, shape in ports if _is_spectrum(port["name"], shape) for dim in shape[1:]}
     usual |= {dim: FRAMES for dim in free if dim in framed}
-    if stepped := _stepped(facts, free, required):
+    if stepped := _make_step_sizes(facts, free, required):
         longest = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
             yield {**known, **usual, **{dim: past if size == PAST else size for dim, size in stepped.items()}}
-    yield from ({**known, **usual, **hint} for hint in _hints(model, ports, free, required))
+    yield from ({**known, **usual, **hint} for hint in _propose_hints(model, ports, free, required))
     yield {**known, **usual}
     ordered = PICTURES if set(usual.values()) in ({PICTURE}, {SEARCHED}) else SEQUENCES
     yield from ({**known, **dict.fromkeys(free, size)} for size in ordered)
@@ -104,12 +104,15 @@ def _around(
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
-def sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """The sizes with one changed, so that what ONNX Runtime complained of fits what the file was exported with."""
+def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """Changes one size so that what ONNX Runtime complained of fits the size that the model was exported with.
+
+    Returns a dict for each size that may be meant; none where the complaint names no sizes.
+    """
     pairs: list[tuple[int, int]] = []
     if reshaped := _RESHAPED.search(complaint):
         before, after = ([int(size) for size in shape.split(",")] for shape in reshaped.groups())
-        pairs = [(size, _size_for(after, size, math.prod(before) // size)) for size in before if size > 1]
+        pairs = [(size, _find_fitting_size(after, size, math.prod(before) // size)) for size in before if size > 1]
     elif broadcast := _BROADCAST.search(complaint):
         left, right = map(int, broadcast.groups())
         pairs = [(left, right), (right, left)]
@@ -121,9 +124,11 @@ def sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[
     ]
 
 
-def _size_for(shape: list[int], size: int, rest: int) -> int:
-    """What a dimension in place of `size` has to be for a shape, with `rest` numbers at each of its places; 0: nothing
-    fits. With a -1 in the shape the next that divides."""
+def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
+    """Finds the size in place of `size` that fits a Reshape's `shape`, with `rest` numbers at each place; 0: none does.
+
+    Where the shape has a -1, it is the next size that divides evenly.
+    """
     known = math.prod(part for part in shape if part != -1)
     if -1 in shape:
         step = known // math.gcd(known, rest) if known and rest else 0
@@ -131,51 +136,56 @@ def _size_for(shape: list[int], size: int, rest: int) -> int:
     return known // rest if rest and known % rest == 0 else 0
 
 
-def sizes_of_prompt(
+def make_prompt_sizes(
     sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
 ) -> dict[str, int]:
-    """The sizes with a prompt behind nothing in place of one token behind a past; empty where there is no past."""
-    changed = {dim: 0 if size == PAST else SEQUENCE for dim, size in _stepped(facts, list(sizes), required).items()}
-    return _with_sums({**sizes, **changed}, facts, required) if set(changed.values()) == {0, SEQUENCE} else {}
+    """Makes the sizes for a whole prompt without a cache from those for one more token; empty without such a cache."""
+    changed = {
+        dim: 0 if size == PAST else SEQUENCE for dim, size in _make_step_sizes(facts, list(sizes), required).items()
+    }
+    return _add_sums({**sizes, **changed}, facts, required) if set(changed.values()) == {0, SEQUENCE} else {}
 
 
-def _stepped(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
-    """Of a model that keeps what came before: one step more, behind a past. The others may be what an encoder gave."""
+def _make_step_sizes(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
+    """Makes sizes for one step after a cache of earlier ones; empty for a model without such a cache."""
     pasts = {dim: PAST for dim in free if dim in required.pasts}
-    return {**pasts, **{dim: STEP for dim in free if dim in _steps(facts, required)}} if pasts else {}
+    return {**pasts, **{dim: STEP for dim in free if dim in _find_step_dims(facts, required)}} if pasts else {}
 
 
-def _steps(facts: signature.Signature, required: consumers.Required) -> set[str]:
-    """Lengths of what is put behind the past: as inference says, else those of the tokens."""
-    tokens = (port for port in facts["inputs"] if input_roles.is_whole(port) and not input_roles.is_mask(port))
+def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
+    """Finds the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
+    tokens = (port for port in facts["inputs"] if input_roles.holds_integers(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
 
-def _counts_at_once(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
-    """Whether a dimension counts what is done at once: the batch, and where no input but a state has it."""
+def _is_repeated(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
+    """Says whether a dimension counts items that are computed at once, and so may be 1.
+
+    It is the batch, a dimension named like one, or one that only states have.
+    """
     if dim == facts["batch"]:
         return True
-    if dim.lower() not in ("n", "b") and signature.is_count(dim, [port["shape"] for port in facts["inputs"]]):
+    if dim.lower() not in ("n", "b") and signature.counts_items(dim, [port["shape"] for port in facts["inputs"]]):
         return True
     places = [(port, at) for port in facts["inputs"] for at, size in enumerate(port["shape"] or ()) if size == dim]
-    if all(input_roles.is_state(port, model) for port, _ in places):
+    if all(input_roles.holds_state(port, model) for port, _ in places):
         # keys and values have a length, of a past or of what an encoder gave; other states count what is done at once
-        is_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
-        return not is_length and not _PAST.search(dim)
+        holds_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
+        return not holds_length and not _PAST.search(dim)
     says_nothing = dim.lower() in ("n", "b") or all(dim == f"{port['name']}.{at}" for port, at in places)
     return says_nothing and all(at == 0 and len(port["shape"] or ()) > 1 for port, at in places)
 
 
-def _pointed(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
-    """How many points have a label each: two coordinates in one input, and in another what they are compared with."""
+def _find_point_dims(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
+    """Finds dimensions that count points: one input has two coordinates for each, another a label for each."""
     coordinates = {shape[-2] for port in facts["inputs"] if (shape := port["shape"] or [])[1:] and shape[-1] == 2}
     lasts = ((port, str((port["shape"] or [""])[-1])) for port in facts["inputs"])
-    return {last for port, last in lasts if last in coordinates and input_roles.compared_numbers(port, model)}
+    return {last for port, last in lasts if last in coordinates and input_roles.list_compared_numbers(port, model)}
 
 
-def _usual(dim: str, shapes: Sequence[Shape]) -> int:
-    """What such a dimension has where nothing else is known."""
+def _guess_size(dim: str, shapes: Sequence[Shape]) -> int:
+    """Guesses the size of a dimension from its name and place: a picture's side, samples of sound, else a sequence."""
     if _PICTURE_WORDS.search(dim) or any(_is_picture(shape, dim) for shape in shapes):
         return PICTURE
     return SAMPLES if _SOUND_WORDS.search(dim) else SEQUENCE
@@ -192,41 +202,43 @@ def _is_latent(name: str, shape: Shape) -> bool:
 
 
 def _is_spectrum(name: str, shape: Shape) -> bool:
-    """Whether it holds frames of sound: bands of frequencies on one of its two last axes, and a name that says so."""
+    """Says whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
     return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
 
 
-def _hints(
+def _propose_hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """What the model gives away: the pictures it was made for, the stride of what it does to sound first."""
-    noted = _noted(model)
+    """Yields sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
+    noted = _read_noted_size(model)
     for port, shape in ports:
         # height before width, both where the picture's shape has them
         both = [dim for dim in shape if isinstance(dim, str) and dim in free and _is_picture(shape, dim)]
         if noted and both:
             yield dict(zip(both, noted[-len(both) :], strict=False))
         if len(both) > 1:
-            yield from (dict(zip(both, grid, strict=False)) for grid in _grids(model, port["name"], required))
+            yield from (dict(zip(both, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
         if both:
-            yield from (dict.fromkeys(both, side) for side in _sides(model, port["name"], required.tables))
-    has_rate = any(input_roles.compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
+            yield from (dict.fromkeys(both, side) for side in _propose_sides(model, port["name"], required.tables))
+    has_rate = any(input_roles.find_compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
         if isinstance(last, str) and last in free and _is_spectrum(port["name"], shape):
-            yield from ({last: rows * _all_strides(model)} for rows in required.tables)
+            yield from ({last: rows * _multiply_strides(model)} for rows in required.tables)
         elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
-            yield from ({last: size} for size in _lengths(model, port["name"], required, has_rate=has_rate))
+            yield from ({last: size} for size in _propose_lengths(model, port["name"], required, has_rate=has_rate))
 
 
-def _lengths(model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool) -> Iterator[int]:
-    """How long sound is: as positions say, a second as it was recorded, some strides of the first convolution.
+def _propose_lengths(
+    model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool
+) -> Iterator[int]:
+    """Yields lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
 
-    `has_rate`: the model asks for a sampling rate, as those do that listen to a frame at once.
+    `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
     """
-    yield from (rows * _all_strides(model) for rows in required.tables)
-    convolutions = [node for node in _convolutions(model, name) if len(_strides_of(node)) == 1]
-    stride = max((_strides_of(node)[0] for node in convolutions), default=0)
+    yield from (rows * _multiply_strides(model) for rows in required.tables)
+    convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
+    stride = max((_read_strides(node)[0] for node in convolutions), default=0)
     if stride > 1:
         # one channel that is taken in strides is sound as it was recorded
         is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
@@ -235,9 +247,9 @@ def _lengths(model: onnx.ModelProto, name: str, required: consumers.Required, *,
     yield from (FRAME,) if has_rate else ()
 
 
-def _grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
-    """Of pictures with as many patches as a stored grid of positions, which is resized to those of any picture."""
-    fixed, stride = {tensor.name for tensor in model.graph.initializer}, _patch(model, name)
+def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
+    """Yields picture sizes with as many patches as a stored grid of positions that the graph resizes."""
+    fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
     for node in model.graph.node:
         grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
         if {*node.input} - {""} <= fixed:
@@ -247,15 +259,15 @@ def _grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> I
             yield from [sides] if len(sides) == 2 else []
 
 
-def _patch(model: onnx.ModelProto, name: str) -> int:
-    """The side of what a picture's first convolution takes at once."""
-    strides = [_strides_of(node) for node in _convolutions(model, name)]
+def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
+    """Finds the stride of a picture's first convolution, which is the side of one patch."""
+    strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
     return max((both[0] for both in strides if len(both) == 2), default=1)
 
 
-def _sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
-    """Of square pictures that give as many patches as a table of positions has rows, but for a few of its own."""
-    stride = _patch(model, name)
+def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
+    """Yields sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
+    stride = _find_patch_side(model, name)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MOST_TOKENS, rows)))
         side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)
@@ -263,7 +275,7 @@ def _sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int
             yield side * stride
 
 
-def _noted(model: onnx.ModelProto) -> list[int]:
+def _read_noted_size(model: onnx.ModelProto) -> list[int]:
     for entry in model.metadata_props:
         if entry.key.lower() in _NOTED:
             try:
@@ -276,9 +288,9 @@ def _noted(model: onnx.ModelProto) -> list[int]:
     return []
 
 
-def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
-    """Those that read the input before anything else computes."""
-    carried, found = input_roles.tensors_holding(model, name), []
+def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
+    """Lists the convolutions that read the input before anything else computes with it."""
+    carried, found = input_roles.find_tensors_holding(model, name), []
     for node in traversal.iterate_nodes(model, with_functions=False):
         if not node.input or node.input[0] not in carried:
             continue
@@ -289,25 +301,29 @@ def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
     return found
 
 
-def _all_strides(model: onnx.ModelProto) -> int:
-    """How many steps of sound become one: the strides of all convolutions along one axis, multiplied."""
-    found = (_strides_of(node) for node in model.graph.node if node.op_type == "Conv")
+def _multiply_strides(model: onnx.ModelProto) -> int:
+    """Multiplies the strides of all convolutions along one axis: how many steps of sound become one."""
+    found = (_read_strides(node) for node in model.graph.node if node.op_type == "Conv")
     return min(math.prod(strides[0] for strides in found if len(strides) == 1), _LARGEST_HINT)
 
 
-def _strides_of(node: onnx.NodeProto) -> list[int]:
+def _read_strides(node: onnx.NodeProto) -> list[int]:
     return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "strides"), [])
 
 
-def _with_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
-    """Dimensions that are sums of others: by their name, like `past_sequence_length + sequence_length`, or of a mask
-    that covers what came before and what comes now."""
+def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
+    """Sets dimensions that are sums of others.
+
+    They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
+    """
     found, dims = dict(sizes), facts["dims"]
     past = next((dim for dim in dims if dim in required.pasts), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
     )
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
-    now = next((dim for dim in dims if required.pasts and dim in _steps(facts, required)), None) or next(named, None)
+    now = next((dim for dim in dims if required.pasts and dim in _find_step_dims(facts, required)), None) or next(
+        named, None
+    )
     others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):

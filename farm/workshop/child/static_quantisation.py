@@ -1,4 +1,4 @@
-"""Static 8-bit variants: ranges of activations are read off calibration data. Runs in the child only."""
+"""Makes static 8-bit variants, with ranges of activations from calibration data. Runs in the child only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,18 +23,18 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 def quantise_statically(
     model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], given: Path | None
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """Weights and activations as 8-bit whole numbers in QDQ or QOperator form; what was done, in sentences.
+    """Quantises weights and activations to 8-bit integers in QDQ or QOperator form, and says what was done.
 
-    `given`: an `.npz` of samples, or None. Activations are unsigned unless `chosen` says otherwise, as planning does by
-    hardware. Raises Problem: already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised,
-    quantising_failed.
+    `given` is an `.npz` of samples, None takes random ones; `work` is a folder for scratch files. Activations are
+    unsigned unless `chosen` says otherwise, as planning does by hardware. Raises Problem with the code
+    already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised or quantising_failed.
     """
     read = options.parse_options(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
     quantisation.check_not_quantised(model)
     feeds, said = calibration.make_feeds(model, given)
     activation = read.activation or "uint8"
     left = quantisation.list_misread_attention(model)
-    source, made = _prepared(model, work), work / "quantised.onnx"
+    source, made = _prepare(model, work), work / "quantised.onnx"
     try:
         quantize_static(
             source,
@@ -53,18 +53,18 @@ def quantise_statically(
         )
     except Exception as error:  # many kinds, undocumented
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
-    how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.sentence()}"
+    how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.describe()}"
     after, history = quantisation.finish_quantised(model, onnx.load(made), how=how)
     return after, [*history, *said, *quantisation.describe_left_nodes(left)]
 
 
-def _prepared(model: onnx.ModelProto, work: Path) -> Path:
-    """The model after shape inference and basic optimisation, which let more operators be quantised.
+def _prepare(model: onnx.ModelProto, work: Path) -> Path:
+    """Writes the model after shape inference and basic optimisation, which let more operators be quantised.
 
-    The tool's symbolic inference gives up on some models; what it would add is then left out.
+    The tool's symbolic inference fails on some models, which are then prepared without it.
     """
     plain, prepared = work / "plain.onnx", work / "prepared.onnx"
-    storage.write_model(quantisation.without_shapes(model), work, "plain.onnx")
+    storage.write_model(quantisation.copy_without_shapes(model), work, "plain.onnx")
     for skip in (False, True):
         try:
             quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=storage.is_large(model))

@@ -1,4 +1,4 @@
-"""Writing a model where its child may: in one file, or with its data beside it when it is large. Child only."""
+"""Writes a model to its child's folder: in one file, or with its data beside it when it is large. Child only."""
 
 from pathlib import Path
 
@@ -8,12 +8,15 @@ _LARGE_BYTES = 1_500_000_000
 
 
 def is_large(model: onnx.ModelProto) -> bool:
-    """Whether the model is too large for a protobuf file."""
+    """Says whether the model is too large for one protobuf file."""
     return int(model.ByteSize()) > _LARGE_BYTES
 
 
 def write_model(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool = False) -> list[str]:
-    """Writes `main`, its weights in `main`.data when `with_data` or when it is large; the names of the files."""
+    """Writes `main` into `out` and returns the names of the files that it wrote.
+
+    The weights go to `main`.data where `with_data` is set or the model is large.
+    """
     if not with_data and not is_large(model):
         (out / main).write_bytes(model.SerializeToString(deterministic=True))
         return [main]

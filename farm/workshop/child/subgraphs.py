@@ -1,7 +1,4 @@
-"""Looking between the nodes of a model: its graph as a list, tensors made visible, parts cut out.
-
-Runs in the child only.
-"""
+"""Lists a model's graph, makes inner tensors outputs, and cuts out parts of it. Runs in the child only."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,14 +9,17 @@ from onnx import helper
 
 from farm.workshop import arrays
 from farm.workshop.child import model_file, payloads, reference, storage, traversal
-from farm.workshop.problems import Problem, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems
 
 _MAX_NODES = 50_000
 
 
-@with_problems_answered
+@answer_problems
 def list_graph(payload: payloads.Model) -> dict[str, object]:
-    """The nodes of {folder, main} in order, its outputs and the names of what it stores. Raises Problem: too_large."""
+    """Answers the nodes of {folder, main} in order, its outputs, and the names of stored tensors.
+
+    Answers the problem too_large where it has too many nodes.
+    """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     if len(model.graph.node) > _MAX_NODES:
         raise Problem("too_large", f"The graph has more than {_MAX_NODES:,} nodes, too many to look between them.")
@@ -33,11 +33,12 @@ def list_graph(payload: payloads.Model) -> dict[str, object]:
     }
 
 
-@with_problems_answered
+@answer_problems
 def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
-    """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` as reference.npz.
+    """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` to reference.npz.
 
-    Raises Problem: no_tensor, and those of a reference.
+    The values are written where `with_reference` is set. Answers a problem with the code no_tensor, not_loaded or
+    inference_failed.
     """
     folder = Path(payload["folder"])
     model = model_file.read_model(folder, payload["main"], with_data=True)
@@ -53,11 +54,11 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
     return {}
 
 
-@with_problems_answered
+@answer_problems
 def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
-    """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, and its reference.npz.
+    """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, with reference.npz.
 
-    Its inputs are the arrays of `inputs` (an `.npz`), with their very shapes; its outputs are `tensors`.
+    Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]
@@ -85,7 +86,7 @@ def _write(model: onnx.ModelProto, payload: payloads.Exposed) -> None:
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, what graphs inside it take from around them included."""
+    """Yields the tensors that a node reads, including those that graphs inside it take from outside."""
     yield from (name for name in node.input if name)
     for inner in traversal.iterate_inner_graphs(node):
         own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}

@@ -7,18 +7,19 @@ from pathlib import Path
 
 from farm.rules.tracing.timeline import timeline_of
 from farm.workshop.child import payloads
-from farm.workshop.problems import Problem, with_problems_answered
+from farm.workshop.problems import Problem, answer_problems
 
 GZIP = 16 + zlib.MAX_WBITS
 UNREADABLE = "The trace cannot be read."
 TOO_LONG = "The trace is too long to be drawn here; download it and open it in Perfetto."
 
 
-@with_problems_answered
+@answer_problems
 def write_timeline(payload: payloads.Trace) -> dict[str, object]:
-    """Writes the timeline of the trace {folder, main} to `out` as JSON. Raises Problem: long_trace, no_timeline.
+    """Writes the timeline of one inference of the trace {folder, main} to `out` as JSON.
 
-    `limit_bytes`: of the text once unpacked; `limit_events`, `limit_spans`: of what it holds, and of what is drawn.
+    `limit_bytes` limits the unpacked text, `limit_events` the events in it, `limit_spans` what is drawn. Answers the
+    problem long_trace beyond these, and no_timeline where the trace cannot be read or holds no whole inference.
     """
     events = _events(Path(payload["folder"]) / payload["main"], limit_bytes=payload["limit_bytes"])
     if isinstance(events, list) and len(events) > payload["limit_events"]:

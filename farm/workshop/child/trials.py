@@ -1,4 +1,4 @@
-"""Running a model once to see whether it takes what it is fed, for a limited time. Runs in the child only."""
+"""Runs a model once, for a limited time, to see whether it accepts what it is fed. Runs in the child only."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ class NoSessionError(Exception):
 
 
 class TookTooLongError(Exception):
-    """The run was ended before it was over: that says nothing against what it was fed."""
+    """The run was ended at its time limit, which says nothing against what it was fed."""
 
 
 def load_session(
@@ -30,7 +30,10 @@ def load_session(
     level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
-    """A session on this CPU with one thread. Raises NoSessionError."""
+    """Opens a session on this CPU with one thread. Raises NoSessionError where the model is not loaded.
+
+    `profile` is the path prefix of a profile that the session writes; None: it writes none.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = level
@@ -45,7 +48,7 @@ def load_session(
 
 
 def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
-    """What the model says against what it is fed; None: it ran. Raises TookTooLongError."""
+    """Runs the model once and returns the first line of its error; None where it ran. Raises TookTooLongError."""
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
     watch = threading.Timer(limit_s, lambda: setattr(options, "terminate", True))
@@ -65,7 +68,7 @@ def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *
 def run_session(
     session: onnxruntime.InferenceSession, feed: arrays.Arrays, options: onnxruntime.RunOptions | None = None
 ) -> list[Any]:
-    """The outputs; bits of bfloat16 are handed over as such."""
+    """Runs the model and returns its outputs; inputs of type bfloat16 are passed as their bits."""
     bits = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
     if not bits:
         return list(session.run(None, feed, options))
@@ -86,10 +89,10 @@ def run_session(
 def count_output_bytes(
     session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S
 ) -> list[int]:
-    """Bytes that all nodes together put out, for each feed: what an inference has to do, whatever the clock says.
+    """Counts the bytes that all nodes together put out for each feed, which measures work without a clock.
 
-    `session`: one that writes a profile, which ends here. Empty where the model does not run with one of them. Raises
-    TookTooLongError, OSError, ValueError.
+    `session` must write a profile, which this ends and deletes. Empty where a run fails or the profile is too large.
+    Raises TookTooLongError, OSError or ValueError.
     """
     try:
         ran = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
@@ -101,12 +104,12 @@ def count_output_bytes(
     written.unlink()
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
     return [
-        sum(_put_out(event) for event in events if start <= event.get("ts", -1) <= end)
+        sum(_count_event_bytes(event) for event in events if start <= event.get("ts", -1) <= end)
         for start, end in spans[-len(feeds) :]
     ]
 
 
-def _put_out(event: dict[str, Any]) -> int:
+def _count_event_bytes(event: dict[str, Any]) -> int:
     if event.get("cat") != "Node" or not str(event.get("name", "")).endswith("_kernel_time"):
         return 0
     # a node without outputs to speak of still is one more to run

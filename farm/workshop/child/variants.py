@@ -1,4 +1,4 @@
-"""Variants of a model by recipe: another operator set, another precision. Runs in the child only."""
+"""Makes variants of a model by recipe: another operator set, another precision. Runs in the child only."""
 
 import tempfile
 from pathlib import Path
@@ -21,26 +21,26 @@ from farm.workshop.child import (
     static_quantisation,
     storage,
 )
-from farm.workshop.problems import with_problems_answered
+from farm.workshop.problems import answer_problems
 
 
-@with_problems_answered
+@answer_problems
 def make_variant(payload: payloads.Recipe) -> dict[str, object]:
-    """The variant of {folder, main} by {precision, opset, options}, written under the same name into `out`.
+    """Makes the variant of {folder, main} by {precision, opset, options} and writes it under the same name into `out`.
 
-    `opset` is a number, or None to keep it; `calibration` serves static quantisation. Answers the files
-    written, what was done, in sentences, and which operators a quantiser took. Raises Problem, as each step says.
+    Answers the files written, what was done in sentences, and which operators a quantiser took, or the problem of the
+    step that failed. `opset` None keeps the operator set; `calibration` is for static quantisation.
     """
     if payload.get("program"):
-        return _program(payload)
+        return _write_program(payload)
     model = original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
         before = model
-        model, history = conversion.convert(before, payload["opset"])
+        model, history = conversion.convert_opset(before, payload["opset"])
         history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
-        model, more = _in_precision(model, payload, work=Path(work))
+        model, more = _change_precision(model, payload, work=Path(work))
     had_data = bool(external.list_external_files(model_file.read_model(Path(payload["folder"]), payload["main"])))
     files = storage.write_model(model, Path(payload["out"]), payload["main"], with_data=had_data)
     is_few = recipes.is_quantised(payload["precision"])
@@ -48,14 +48,16 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
-def _program(payload: payloads.Recipe) -> dict[str, object]:
+def _write_program(payload: payloads.Recipe) -> dict[str, object]:
     folder, name = Path(payload["folder"]), payload["program"]
     known = signature.read_signature(model_file.read_model(folder, payload["main"]))
     done = programs.write_program(folder, Path(payload["out"]) / name, inputs=known["inputs"], outputs=known["outputs"])
     return {"files": [name], "history": [done], "coverage": []}
 
 
-def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:
+def _change_precision(
+    model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path
+) -> tuple[onnx.ModelProto, list[str]]:
     precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
         options.parse_options(chosen, precision=precision)

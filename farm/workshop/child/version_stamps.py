@@ -1,4 +1,4 @@
-"""A model's stamps: operator sets no node uses are left out, and the IR version is what the operators need."""
+"""Reads and corrects a model's version numbers: its operator sets and its IR version."""
 
 import onnx
 
@@ -6,13 +6,13 @@ from farm.rules.runtimes import opsets
 from farm.workshop.child import traversal
 
 
-def opset_of(model: onnx.ModelProto) -> int | None:
+def read_opset(model: onnx.ModelProto) -> int | None:
     versions = [entry.version for entry in model.opset_import if entry.domain in opsets.ONNX_DOMAINS]
     return max(versions, default=None)
 
 
 def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
-    """Leaves out operator sets that no node uses; what was done, in sentences."""
+    """Removes operator sets that no node uses, in place, and says in sentences what was done."""
     used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
         used |= set(opsets.ONNX_DOMAINS)
@@ -25,8 +25,8 @@ def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
 
 
 def lower_ir_version(model: onnx.ModelProto) -> list[str]:
-    """Lowers an IR version that is higher than the operators need; what was done, in sentences."""
-    wanted = max(opsets.ir_of_opset(opset_of(model) or 0), _needed_ir(model))
+    """Lowers an IR version that is higher than needed, in place, and says in sentences what was done."""
+    wanted = max(opsets.ir_of_opset(read_opset(model) or 0), _needed_ir(model))
     if model.ir_version <= wanted:
         return []
     was, model.ir_version = model.ir_version, wanted
@@ -34,7 +34,7 @@ def lower_ir_version(model: onnx.ModelProto) -> list[str]:
 
 
 def _needed_ir(model: onnx.ModelProto) -> int:
-    """What features ask for beside the operator set: functions, and element types by the release that brought them."""
+    """Finds the IR version that functions and element types need, whatever the operator set."""
     kinds = {tensor.data_type for tensor in traversal.iterate_tensors(model)}
     tensor = onnx.TensorProto
     needed = [(8, bool(model.functions))]

@@ -1,7 +1,6 @@
-"""What a fork server does before its first fork, so that no child has to: ONNX's tables are made when first asked for.
+"""Loads ONNX's tables in a fork server before its first fork, so that no child has to.
 
-A model of our own goes through checker, shape inference and a step of the converter. Runs outside the sandbox, and so
-never on a model of anybody else.
+Runs outside the sandbox, and so only on a model of our own.
 """
 
 from onnx import TensorProto, helper
@@ -13,7 +12,7 @@ _OPSET = 17
 
 
 def load_onnx_tables() -> None:
-    """Makes the schemas and adapters of every operator known to this process."""
+    """Makes ONNX load its schemas and adapters, by running checker, inference and converter on a tiny model."""
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "warm", ports[:1], ports[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)

@@ -1,7 +1,7 @@
-"""Attention of a decoder over what it kept and what is new, spelled by standard operators or as one of ONNX Runtime's.
+"""Attention of a decoder over its cache and new tokens, by standard operators or as one operator of ONNX Runtime.
 
-Both take the linear parts of a layer and give its mixed values [batch, sequence, heads × width]; query heads share
-the kept heads in groups.
+Both take the linear parts of a layer and return the name of its mixed values [batch, sequence, heads × width]; groups
+of query heads share a key head.
 """
 
 from collections.abc import Callable
@@ -38,51 +38,51 @@ Prepare = Callable[[GraphBuilder], None]
 
 
 def prepare_mask(graph: GraphBuilder) -> None:
-    """What is added to the scores: nothing where a token looks back at what the mask lets through, else far below."""
+    """Adds nodes that make `score_bias`: 0 where a token may look back at another one, else a very low number."""
     graph.add("Shape", "now_length", ["input_ids"], output="now", start=1, end=2)
     graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
     graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")
     difference = graph.add("Sub", "past_length", ["total", "now"])
     before = graph.add("Squeeze", "past_squeezed", [difference])
-    start, step = graph.weight("none", _whole(0)), graph.weight("one", _whole(1))
+    start, step = graph.add_weight("none", _whole(0)), graph.add_weight("one", _whole(1))
     queries = graph.add("Range", "query_places", [before, "total_scalar", step])
     keys = graph.add("Range", "key_places", [start, "total_scalar", step])
-    rows = graph.add("Unsqueeze", "query_rows", [queries, graph.weight("row_axis", _whole([1]))])
+    rows = graph.add("Unsqueeze", "query_rows", [queries, graph.add_weight("row_axis", _whole([1]))])
     causal = graph.add("LessOrEqual", "looks_back", [keys, rows])
     mask = graph.add("Cast", "mask_kept", ["attention_mask"], to=onnx.TensorProto.BOOL)
-    spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.weight("mask_axes", _whole([1, 2, 3]))])
+    spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.add_weight("mask_axes", _whole([1, 2, 3]))])
     allowed = graph.add("And", "allowed", [causal, spread])
     nothing, far = (
-        graph.weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
+        graph.add_weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
     )
     graph.add("Where", "bias", [allowed, nothing, far], output="score_bias")
 
 
 def attend(graph: GraphBuilder, parts: Parts) -> str:
-    """Softmax of scaled products, by standard operators."""
+    """Adds attention by standard operators, and returns the name of its output."""
     group, prefix = parts.heads // parts.key_heads, f"layer{parts.layer}"
-    split = graph.weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
+    split = graph.add_weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
     parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
     query = graph.add("Transpose", f"{prefix}_query_heads", [parted], perm=[0, 2, 3, 1, 4])
     key, value = (_with_past(graph, parts, which) for which in (0, 1))
     turned = graph.add("Transpose", f"{prefix}_key_turned", [key], perm=[0, 1, 2, 4, 3])
     scores = graph.add("MatMul", f"{prefix}_scores", [query, turned])
-    scale = graph.weight(f"{prefix}_scale", np.array(parts.width**-0.5, dtype=np.float32))
+    scale = graph.add_weight(f"{prefix}_scale", np.array(parts.width**-0.5, dtype=np.float32))
     scaled = graph.add("Mul", f"{prefix}_scaled", [scores, scale])
     biased = graph.add("Add", f"{prefix}_biased", [scaled, "score_bias"])
     shares = graph.add("Softmax", f"{prefix}_softmax", [biased], axis=-1)
     mixed = graph.add("MatMul", f"{prefix}_mix", [shares, value])
     joined = graph.add("Transpose", f"{prefix}_join", [mixed], perm=[0, 3, 1, 2, 4])
-    merge = graph.weight(f"{prefix}_merge", _whole([0, 0, parts.heads * parts.width]))
+    merge = graph.add_weight(f"{prefix}_merge", _whole([0, 0, parts.heads * parts.width]))
     return graph.add("Reshape", f"{prefix}_merged", [joined, merge])
 
 
 def prepare_lengths(graph: GraphBuilder) -> None:
-    """What GroupQueryAttention asks for beside the parts: the last place of each row, and the length of all."""
+    """Adds nodes that make the further inputs of GroupQueryAttention: `seqlens_k` and `total_length`."""
     counted = graph.add(
-        "ReduceSum", "kept_tokens", ["attention_mask", graph.weight("token_axis", _whole([1]))], keepdims=0
+        "ReduceSum", "kept_tokens", ["attention_mask", graph.add_weight("token_axis", _whole([1]))], keepdims=0
     )
-    last = graph.add("Sub", "last_place", [counted, graph.weight("one", _whole(1))])
+    last = graph.add("Sub", "last_place", [counted, graph.add_weight("one", _whole(1))])
     graph.add("Cast", "last_place_cast", [last], output="seqlens_k", to=onnx.TensorProto.INT32)
     graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
     whole = graph.add("Squeeze", "total_squeezed", ["total"])
@@ -90,11 +90,11 @@ def prepare_lengths(graph: GraphBuilder) -> None:
 
 
 def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
-    """The same by one operator of ONNX Runtime."""
+    """Adds attention as one GroupQueryAttention of ONNX Runtime, and returns the name of its output."""
     mixed = f"layer{parts.layer}_mixed"
     pasts, presents = zip(*parts.caches, strict=True)
     inputs = [parts.query, parts.key, parts.value, *pasts, "seqlens_k", "total_length"]
-    graph.contrib(
+    graph.add_contrib(
         "GroupQueryAttention",
         f"layer{parts.layer}_attention",
         inputs,
@@ -106,14 +106,17 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
 
 
 def _with_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
-    """Past and new keys (0) or values (1) [batch, kept heads, 1, total, width]; without the 1, the present cache."""
+    """Joins past and new keys (`which` 0) or values (1) to the present cache.
+
+    Returns them as [batch, key heads, 1, total, width].
+    """
     past, present = parts.caches[which]
     name = f"layer{parts.layer}_{('key', 'value')[which]}"
-    split = graph.weight(f"{name}_split", _whole([0, 0, parts.key_heads, parts.width]))
+    split = graph.add_weight(f"{name}_split", _whole([0, 0, parts.key_heads, parts.width]))
     parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[which], split])
     new = graph.add("Transpose", f"{name}_heads", [parted], perm=[0, 2, 1, 3])
     graph.add("Concat", f"{name}_with_past", [past, new], output=present, axis=2)
-    return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.weight(f"{name}_axis", _whole([2]))])
+    return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.add_weight(f"{name}_axis", _whole([2]))])
 
 
 def _whole(value: int | list[int]) -> np.ndarray:

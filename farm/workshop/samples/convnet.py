@@ -9,7 +9,7 @@ _SEED = 20_252
 
 
 def make() -> onnx.ModelProto:
-    """`x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
+    """Makes the model: `x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     stem = _conv_relu(graph, seeded, "x", name="stem", shape=(16, 3), stride=1)
     down1 = _conv_relu(graph, seeded, stem, name="down1", shape=(32, 16), stride=2)
@@ -20,10 +20,10 @@ def make() -> onnx.ModelProto:
     down2 = _conv_relu(graph, seeded, block, name="down2", shape=(64, 32), stride=2)
     pooled = graph.add("GlobalAveragePool", "pool", [down2])
     flat = graph.add("Flatten", "flatten", [pooled])
-    weight = graph.weight("head_weight", seeded.dense(64, 10))
-    bias = graph.weight("head_bias", seeded.uniform(10, spread=0.1))
+    weight = graph.add_weight("head_weight", seeded.draw_matrix(64, 10))
+    bias = graph.add_weight("head_bias", seeded.draw_uniform(10, spread=0.1))
     graph.add("Gemm", "head", [flat, weight, bias], output="y")
-    return graph.model("convnet", x=["batch", 3, 32, 32], y=["batch", 10])
+    return graph.finish_with_one_port("convnet", x=["batch", 3, 32, 32], y=["batch", 10])
 
 
 def _conv_relu(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
@@ -32,7 +32,7 @@ def _conv_relu(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape:
 
 def _conv(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
     outputs, inputs = shape
-    kernel = seeded.dense(inputs * 9, outputs).T.reshape(outputs, inputs, 3, 3)
-    weight = graph.weight(f"{name}_weight", kernel)
-    bias = graph.weight(f"{name}_bias", seeded.uniform(outputs, spread=0.1))
-    return graph.conv(name, [x, weight, bias], stride=stride)
+    kernel = seeded.draw_matrix(inputs * 9, outputs).T.reshape(outputs, inputs, 3, 3)
+    weight = graph.add_weight(f"{name}_weight", kernel)
+    bias = graph.add_weight(f"{name}_bias", seeded.draw_uniform(outputs, spread=0.1))
+    return graph.add_conv(name, [x, weight, bias], stride=stride)

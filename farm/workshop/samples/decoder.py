@@ -1,7 +1,7 @@
-"""A decoder of two layers with a cache of keys and values, pre-norm, in two spellings of the same weights.
+"""A decoder of two layers with a cache of keys and values, pre-norm, with two kinds of attention over the same weights.
 
-Its head is peaked: a decoder with random weights has nearly the same score for every token, and samplers, and the
-comparison of what was generated, behave the other way round on it than on a trained one.
+Its scores have a peak, as a trained model's have: with random weights every token would score nearly the same, and
+samplers and comparisons of generated tokens would behave otherwise than on a trained model.
 """
 
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ _FLOAT, _WHOLE = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
 @dataclass(frozen=True)
 class Head:
-    """What scores the tokens. `through`: a narrower layer before it (0: none), so that many tokens are few weights.
+    """The layer that scores the tokens. `through` is the width of a narrower layer before it; 0: there is none.
 
-    `scale`: what the scores are multiplied by; a small one leaves them flat.
+    The scores are multiplied by `scale`; a small one makes all tokens score nearly alike.
     """
 
     vocabulary: int = VOCABULARY
@@ -48,7 +48,7 @@ class Head:
 
 
 def make() -> onnx.ModelProto:
-    """Attention from standard operators.
+    """Makes the decoder with attention from standard operators.
 
     `input_ids`, `position_ids` [batch, sequence] and `attention_mask` [batch, total] int64, and for each layer
     `past_key_values.N.key` and `.value` [batch, 2, past, 64] float → `logits` [batch, sequence, 1000] and
@@ -62,7 +62,7 @@ def make_gqa() -> onnx.ModelProto:
 
 
 def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
-    """As `make`, with a vocabulary of 152,000 whose ids share 1,000 embeddings; flat where all score nearly alike."""
+    """Makes the decoder with 152,000 tokens that share 1,000 embeddings; `is_flat`: all tokens score nearly alike."""
     head = Head(WIDE_VOCABULARY, through=32, scale=0.05 if is_flat else 1.0)
     return _decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
 
@@ -70,8 +70,8 @@ def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
 def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()) -> onnx.ModelProto:
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     prepare(graph)
-    tokens = graph.weight("token_table", seeded.dense(HIDDEN, VOCABULARY).T * 4)
-    places = graph.weight("position_table", seeded.dense(HIDDEN, CONTEXT).T * 8)
+    tokens = graph.add_weight("token_table", seeded.draw_matrix(HIDDEN, VOCABULARY).T * 4)
+    places = graph.add_weight("position_table", seeded.draw_matrix(HIDDEN, CONTEXT).T * 8)
     found = graph.add("Gather", "token", [tokens, _embedded(graph, head)])
     hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
     for layer in range(LAYERS):
@@ -83,25 +83,29 @@ def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()
     _scored(graph, seeded, _normalised(graph, seeded, hidden, name="last_norm"), head=head)
     logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", head.vocabulary])}
     presents = _caches("present", "total_sequence_length")
-    return graph.finished(name, inputs=_inputs(), outputs=logits | presents)
+    return graph.finish(name, inputs=_inputs(), outputs=logits | presents)
 
 
 def _embedded(graph: GraphBuilder, head: Head) -> str:
-    """The ids that are looked up: those of a larger vocabulary share the embeddings."""
+    """Returns the name of the ids that are looked up: ids of a larger vocabulary share the embeddings."""
     if head.vocabulary == VOCABULARY:
         return "input_ids"
-    shared = graph.weight("embeddings", np.array(VOCABULARY, dtype=np.int64))
+    shared = graph.add_weight("embeddings", np.array(VOCABULARY, dtype=np.int64))
     return graph.add("Mod", "embedded_id", ["input_ids", shared])
 
 
 def _scored(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> None:
     rows = HIDDEN
     if head.through:
-        narrow = graph.weight("narrow_weight", seeded.dense(HIDDEN, head.through))
+        narrow = graph.add_weight("narrow_weight", seeded.draw_matrix(HIDDEN, head.through))
         last, rows = graph.add("MatMul", "narrow", [last, narrow]), head.through
-    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(rows, head.vocabulary))])
+    scores = graph.add(
+        "MatMul", "head", [last, graph.add_weight("head_weight", seeded.draw_matrix(rows, head.vocabulary))]
+    )
     if head.scale != 1.0:
-        scores = graph.add("Mul", "head_scaled", [scores, graph.weight("head_scale", np.array(head.scale, np.float32))])
+        scores = graph.add(
+            "Mul", "head_scaled", [scores, graph.add_weight("head_scale", np.array(head.scale, np.float32))]
+        )
     # cubed: a peak without steep weights, behind which rounding would look like another answer
     squared = graph.add("Mul", "head_squared", [scores, scores])
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
@@ -130,13 +134,13 @@ def _caches(stem: str, length: str) -> dict[str, Port]:
 
 
 def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
-    weight, bias = seeded.dense(rows, columns), seeded.uniform(columns, spread=0.02)
-    return graph.linear(name, x, weight=weight, bias=bias)
+    weight, bias = seeded.draw_matrix(rows, columns), seeded.draw_uniform(columns, spread=0.02)
+    return graph.add_linear(name, x, weight=weight, bias=bias)
 
 
 def _normalised(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str) -> str:
-    scale = graph.weight(f"{name}_scale", 1 + seeded.uniform(HIDDEN, spread=0.1))
-    shift = graph.weight(f"{name}_shift", seeded.uniform(HIDDEN, spread=0.1))
+    scale = graph.add_weight(f"{name}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))
+    shift = graph.add_weight(f"{name}_shift", seeded.draw_uniform(HIDDEN, spread=0.1))
     return graph.add("LayerNormalization", name, [x, scale, shift], axis=-1, epsilon=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""A really trained classifier of handwritten digits (by `tests/models/train_digits.py`), with data to judge it."""
+"""A trained classifier of handwritten digits (by `tests/models/train_digits.py`), with data to judge it."""
 
 from pathlib import Path
 
@@ -20,37 +20,40 @@ FULL = np.float32(16)
 
 
 def make() -> onnx.ModelProto:
-    """`x` [batch, 1, 8, 8] float in 0–1 → `y` [batch, 10], scores before softmax; the batch is free."""
+    """Makes the model: `x` [batch, 1, 8, 8] float in 0–1 → `y` [batch, 10], scores before softmax."""
     graph = GraphBuilder()
     with np.load(COMMITTED) as stored:
         weights = {name: stored[name].astype(np.float32) for name in stored.files if stored[name].dtype == np.float16}
     hidden = "x"
     for name, _, _, stride in CONVOLUTIONS:
-        inputs = [hidden, *(graph.weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
-        hidden = graph.add("Relu", f"{name}_relu", [graph.conv(name, inputs, stride=stride)])
+        inputs = [
+            hidden,
+            *(graph.add_weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias")),
+        ]
+        hidden = graph.add("Relu", f"{name}_relu", [graph.add_conv(name, inputs, stride=stride)])
     flat = graph.add("Flatten", "flatten", [hidden])
     hidden = graph.add("Relu", "hidden_relu", [_gemm(graph, weights, flat, name="hidden")])
     _gemm(graph, weights, hidden, name="scores", output="y")
-    return graph.model("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
+    return graph.finish_with_one_port("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
 
 
 def _gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, output: str = "") -> str:
-    inputs = [x, *(graph.weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
+    inputs = [x, *(graph.add_weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
     return graph.add("Gemm", name, inputs, output=output)
 
 
-def evaluation() -> dict[str, Array]:
-    """Pictures the model never saw: `x` [540, 1, 8, 8] float and `labels` [540] whole numbers from 0 to 9."""
+def make_evaluation_data() -> dict[str, Array]:
+    """Makes pictures that the model was not trained on: `x` [540, 1, 8, 8] float and `labels` [540] int64, 0 to 9."""
     with np.load(COMMITTED) as stored:
         return {"x": make_pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
 
 
-def calibration() -> dict[str, Array]:
-    """Pictures from the training set for static quantisation: `x` [512, 1, 8, 8] float."""
+def make_calibration_data() -> dict[str, Array]:
+    """Makes pictures of the training set for static quantisation: `x` [512, 1, 8, 8] float."""
     with np.load(COMMITTED) as stored:
         return {"x": make_pictures(stored["calibration_pixels"])}
 
 
 def make_pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Whole-numbered pixels [n, 64] as the model's input [n, 1, 8, 8]."""
+    """Turns pixels of 0 to 16 [n, 64] into the model's input [n, 1, 8, 8] of 0 to 1."""
     return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

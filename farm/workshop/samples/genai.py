@@ -12,16 +12,16 @@ MAIN = "model.onnx"
 
 
 def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
-    """Writes the model and its configuration into the folder, which is made where it is missing; the folder."""
+    """Writes the model and its configuration into the folder, which it makes where it is missing, and returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MAIN).write_bytes(model.SerializeToString(deterministic=True))
     vocabulary = model.graph.output[0].type.tensor_type.shape.dim[2].dim_value
-    (folder / CONFIG).write_text(json.dumps(configuration(vocabulary), indent=1))
+    (folder / CONFIG).write_text(json.dumps(make_configuration(vocabulary), indent=1))
     return folder
 
 
-def configuration(vocabulary: int) -> dict[str, object]:
-    """As the exporters of onnxruntime-genai write it, with samplers that a cell has to set itself."""
+def make_configuration(vocabulary: int) -> dict[str, object]:
+    """Makes a configuration as onnxruntime-genai's exporters write it, with samplers that a cell has to set itself."""
     inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids")}
     pasts = {f"past_{part}_names": f"past_key_values.%d.{part}" for part in ("key", "value")}
     presents = {f"present_{part}_names": f"present.%d.{part}" for part in ("key", "value")}

@@ -16,47 +16,47 @@ Port = tuple[int, list[str | int]]
 
 
 class GraphBuilder:
-    """Adds nodes in order; `add` returns the name of the new node's output."""
+    """Collects nodes and weights of one graph. The `add` methods return the name of the new weight or output."""
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: list[onnx.TensorProto] = []
         self._is_standard = True
 
-    def weight(self, name: str, value: Array) -> str:
+    def add_weight(self, name: str, value: Array) -> str:
         self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def add(
         self, op_type: str, name: str, inputs: list[str], *, output: str = "", **attributes: int | float | list[int]
     ) -> str:
-        """A node called `name`, its output called `output`, or `name_out`."""
+        """Adds a node of a standard operator, and returns the name of its output: `output`, or `{name}_out`."""
         output = output or f"{name}_out"
         node = helper.make_node(op_type, inputs, [output], name=name)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
         self._nodes.append(node)
         return output
 
-    def contrib(self, op_type: str, name: str, inputs: list[str], *, outputs: list[str], **attributes: int) -> None:
-        """A node of ONNX Runtime's own operators, with as many outputs as are named."""
+    def add_contrib(self, op_type: str, name: str, inputs: list[str], *, outputs: list[str], **attributes: int) -> None:
+        """Adds a node of ONNX Runtime's own operators with the named outputs."""
         node = helper.make_node(op_type, inputs, outputs, name=name, domain=CONTRIB)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
         self._nodes.append(node)
         self._is_standard = False
 
-    def linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
-        product = self.add("MatMul", f"{name}_matmul", [x, self.weight(f"{name}_weight", weight)])
-        return self.add("Add", f"{name}_add", [product, self.weight(f"{name}_bias", bias)])
+    def add_linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
+        product = self.add("MatMul", f"{name}_matmul", [x, self.add_weight(f"{name}_weight", weight)])
+        return self.add("Add", f"{name}_add", [product, self.add_weight(f"{name}_bias", bias)])
 
-    def conv(self, name: str, inputs: list[str], *, stride: int) -> str:
+    def add_conv(self, name: str, inputs: list[str], *, stride: int) -> str:
         return self.add("Conv", name, inputs, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
 
-    def model(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
+    def finish_with_one_port(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
         kind = onnx.TensorProto.FLOAT
-        return self.finished(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
+        return self.finish(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
 
-    def finished(self, name: str, *, inputs: dict[str, Port], outputs: dict[str, Port]) -> onnx.ModelProto:
-        """The finished model; element type and shape of each input and output are given by name."""
+    def finish(self, name: str, *, inputs: dict[str, Port], outputs: dict[str, Port]) -> onnx.ModelProto:
+        """Makes and checks the model; `inputs` and `outputs` give an element type and a shape by name."""
         taken, given = (
             [helper.make_tensor_value_info(port, kind, shape) for port, (kind, shape) in side.items()]
             for side in (inputs, outputs)

@@ -9,17 +9,17 @@ Weights = NDArray[np.float32]
 class Seeded:
     """A stream of weights from one seed.
 
-    Whole numbers of numpy's frozen generator are scaled by powers of two and one factor, so that no library function
-    that may round differently elsewhere takes part.
+    They are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library function
+    that may round differently elsewhere.
     """
 
     def __init__(self, seed: int) -> None:
         self._stream = np.random.RandomState(seed)
 
-    def uniform(self, *shape: int, spread: float) -> Weights:
+    def draw_uniform(self, *shape: int, spread: float) -> Weights:
         whole = self._stream.randint(-(1 << 15), 1 << 15, size=shape).astype(np.float32)
         return np.asarray(whole * np.float32(spread / (1 << 15)), dtype=np.float32)
 
-    def dense(self, rows: int, columns: int) -> Weights:
-        """A matrix that keeps the variance of what it multiplies: uniform with standard deviation 1/√rows."""
-        return self.uniform(rows, columns, spread=float(np.sqrt(3.0 / rows)))
+    def draw_matrix(self, rows: int, columns: int) -> Weights:
+        """Draws a matrix that keeps the variance of what it multiplies: uniform, standard deviation 1/√rows."""
+        return self.draw_uniform(rows, columns, spread=float(np.sqrt(3.0 / rows)))

@@ -62,7 +62,7 @@ def made(version: Version, recipe: Recipe) -> Variant:
 
 
 def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Upload, member_api: Client):
-    version = upload(calibration=("pictures.npz", npz(**digits.calibration())))
+    version = upload(calibration=("pictures.npz", npz(**digits.make_calibration_data())))
     artifact = version.artifact
     recipe = recipe_of(version)
     assert recipe.options[recipes.SAMPLES] == artifact.calibration.sha256
@@ -74,7 +74,7 @@ def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Uplo
 
 
 def test_a_look_into_a_variant_ranks_its_layers_on_the_same_samples(upload: Upload, member: User) -> None:
-    version = upload(calibration=("pictures.npz", npz(**digits.calibration())))
+    version = upload(calibration=("pictures.npz", npz(**digits.make_calibration_data())))
     row = made(version, recipe_of(version, "int8-qdq:per-channel:exclude-nodes=conv1"))
     assert {one["op_type"]: one["kept_float"] for one in row.coverage} == {"Conv": ["conv1"], "Gemm": []}
     report = services.order_variant_report(variant=row, by=member)
@@ -95,7 +95,7 @@ def test_without_samples_the_recipe_and_the_history_say_that_they_are_random(upl
 def test_sets_of_test_data_are_samples_where_nothing_else_is_given(
     transactional_db: None, member_api: Client, model: bytes
 ) -> None:
-    pictures = digits.calibration()["x"]
+    pictures = digits.make_calibration_data()["x"]
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w") as archive:
         archive.writestr("digits.onnx", model)
@@ -109,7 +109,7 @@ def test_sets_of_test_data_are_samples_where_nothing_else_is_given(
 
 
 def test_test_data_named_as_calibration_are_no_inputs(upload: Upload) -> None:
-    tensor = numpy_helper.from_array(digits.calibration()["x"][:5]).SerializeToString()
+    tensor = numpy_helper.from_array(digits.make_calibration_data()["x"][:5]).SerializeToString()
     version = upload(calibration=("test_data_set_0-input_0.pb", tensor))
     artifact = version.artifact
     assert (artifact.calibration_samples, artifact.inputs) == (5, None)
@@ -152,5 +152,5 @@ def test_a_variant_that_takes_too_long_ends_with_a_reason(upload: Upload) -> Non
 
 
 def test_calibration_data_go_with_their_version(upload: Upload, member: User, tmp_path: Path) -> None:
-    version = upload(calibration=("calibration.npz", npz(**digits.calibration())))
+    version = upload(calibration=("calibration.npz", npz(**digits.make_calibration_data())))
     assert services.remove_version(version=version, by=member).freed_bytes > 512 * 64 * 4

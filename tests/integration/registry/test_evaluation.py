@@ -31,7 +31,7 @@ def npz(**arrays: Any) -> SimpleUploadedFile:
 
 
 def few(count: int = 70, **changes: Any) -> dict[str, Any]:
-    data = {name: array[:count] for name, array in digits.evaluation().items()}
+    data = {name: array[:count] for name, array in digits.make_evaluation_data().items()}
     return {name: array for name, array in {**data, **changes}.items() if array is not None}
 
 

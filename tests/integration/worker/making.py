@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reports import CheckReport, EndReport, Facts, Reply, Report, RoundReport, TraceReport
-from farm.workshop.divergence import first_divergence
+from farm.workshop.divergence import find_first_divergence
 from worker.agent.execution import execute_block
 from worker.agent.installation.cache import ArtifactCache
 from worker.agent.installation.environment import NodeEnvironment
@@ -50,7 +50,7 @@ class Workbench:
             work_dir=folder / "work",
             store_trace=self._store,
             read_facts=lambda: FACTS,
-            search=first_divergence,
+            search=find_first_divergence,
         )
 
     def ref(self, path: Path, *, name: str | None = None) -> FileRef:

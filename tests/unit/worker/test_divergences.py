@@ -9,7 +9,7 @@ import pytest
 from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reasons import Reason, ReasonCode
-from farm.workshop.divergence import first_divergence
+from farm.workshop.divergence import find_first_divergence
 from tests.conftest import MODELS
 from worker.agent.installation.runtimes import Installed
 from worker.agent.measurement import divergence
@@ -51,7 +51,7 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Qu
     launcher = OneAnswer(answer)
     asked = divergence.Question(
         folder=model.parent, main=MODEL.name, inputs=inputs, reference="the CPU", out=tmp_path / "out",
-        candidate=TensorComparer(cast(Launcher, launcher), arm, Tolerance()), search=first_divergence,
+        candidate=TensorComparer(cast(Launcher, launcher), arm, Tolerance()), search=find_first_divergence,
         work_dir=tmp_path / "looks", **more,
     )  # fmt: skip
     return asked, launcher

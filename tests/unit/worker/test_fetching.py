@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from farm.contract.blocks import Lease
-from farm.workshop.divergence import first_divergence
+from farm.workshop.divergence import find_first_divergence
 from worker.agent.connection.gateway import Gateway
 from worker.agent.equipment import NodeEquipment
 from worker.agent.home import NodeHome
@@ -33,7 +33,7 @@ def equipped(home: Path, *, busy_s: float, sleep: Callable[[float], None] = time
 
     client = httpx2.Client(transport=httpx2.MockTransport(answer))
     gateway = Gateway(FARM, secret="ofn_1", client=client)
-    made = NodeEquipment(NodeHome(home), gateway, search=first_divergence, sleep=sleep)
+    made = NodeEquipment(NodeHome(home), gateway, search=find_first_divergence, sleep=sleep)
     made._lease = cast(Lease, SimpleNamespace(token="ofa_1"))
     return made
 

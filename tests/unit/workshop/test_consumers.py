@@ -81,11 +81,13 @@ def test_a_size_is_what_its_consumer_was_made_for(
 def test_trees_have_at_least_the_columns_that_they_ask_for() -> None:
     trees = node("TreeEnsembleRegressor", "x", nodes_featureids=[3, 9, 0], **NUMBERS)
     found = required(built([trees], ["b", "c"], {}, opsets={"": 17, "ai.onnx.ml": 3}))
-    assert (found.sizes, found.of("c")) == ({}, [10])
+    assert (found.sizes, found.list_sizes("c")) == ({}, [10])
 
 
 def test_what_is_picked_by_number_is_there() -> None:
-    assert required(built([node("Gather", "x", "at", axis=1)], ["b", "c"], {"at": np.array([4, 6])})).of("c") == [7]
+    assert required(built([node("Gather", "x", "at", axis=1)], ["b", "c"], {"at": np.array([4, 6])})).list_sizes(
+        "c"
+    ) == [7]
 
 
 def test_dimensions_that_are_multiplied_have_one_size() -> None:
@@ -96,7 +98,7 @@ def test_dimensions_that_are_multiplied_have_one_size() -> None:
 
 
 def test_a_large_model_is_inferred_without_its_weights() -> None:
-    light = shapes.without_weight_values(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
+    light = shapes.copy_without_weights(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
     assert light.ByteSize() < 1000
     assert shapes.list_shapes(light)["y"] == ["b", 512]
 
@@ -212,7 +214,7 @@ def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
     ],
 )
 def test_what_onnx_runtime_complains_of_says_a_size(complaint: str, sizes: list[int]) -> None:
-    assert [way["s"] for way in size_candidates.sizes_from_complaint(complaint, {"b": 1, "s": 64})] == sizes
+    assert [way["s"] for way in size_candidates.suggest_sizes_from_complaint(complaint, {"b": 1, "s": 64})] == sizes
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def prepared(folder: Path, main: str, work: Path) -> Path:
 def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -> None:
     samples.write_model("convnet", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "convnet.onnx", tmp_path / "work")
-    found = divergence.first_divergence(
+    found = divergence.find_first_divergence(
         tmp_path / "in", "convnet.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(miscounting("Conv", "block_inner"))),
     )  # fmt: skip
@@ -80,7 +80,7 @@ def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -
 def test_a_quantised_convolution_that_lands_one_quantum_away_is_cut_out(tmp_path: Path) -> None:
     folder = making.save(onnx.load(MODELS / "qdq_bias.onnx"), tmp_path / "in")
     (tmp_path / "work").mkdir()
-    found = divergence.first_divergence(
+    found = divergence.find_first_divergence(
         folder, "model.onnx", inputs=MODELS / "qdq_bias.inputs.npz", work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)),
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_outputs_that_agree_have_no_divergence(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     assert (
-        divergence.first_divergence(
+        divergence.find_first_divergence(
             tmp_path / "in",
             "digits.onnx",
             inputs=inputs,
@@ -115,7 +115,7 @@ def test_a_variant_is_looked_at_where_both_have_a_tensor(tmp_path: Path) -> None
     orders.make_variant(
         tmp_path / "in", "digits.onnx", recipe=Recipe(precision="int8-dynamic"), out_dir=tmp_path / "variant"
     )
-    found = divergence.first_divergence(
+    found = divergence.find_first_divergence(
         tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)), variant_dir=tmp_path / "variant",
     )  # fmt: skip
@@ -128,7 +128,7 @@ def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_p
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     conv = next(node for node in onnx.load(tmp_path / "in" / "digits.onnx").graph.node if node.op_type == "Conv")
     wrong = miscounting("Conv", conv.name)
-    found = divergence.first_divergence(
+    found = divergence.find_first_divergence(
         tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(
             compare=comparing(optimised), refer=lambda look: void(arrays.write_npz(look.reference, wrong(look)))
         ),
@@ -153,7 +153,7 @@ def test_a_look_inside_that_does_not_run_accuses_nobody(tmp_path: Path) -> None:
         return wrong(look)
 
     with pytest.raises(orders.WorkshopError, match="so none was cut out"):
-        divergence.first_divergence(
+        divergence.find_first_divergence(
             tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=fragile)
         )
 
@@ -165,6 +165,6 @@ def test_a_runtime_that_fails_is_not_hidden(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     inputs = prepared(tmp_path / "in", "digits.onnx", tmp_path / "work")
     with pytest.raises(RuntimeError, match="went away"):
-        divergence.first_divergence(
+        divergence.find_first_divergence(
             tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work", sides=Sides(compare=broken)
         )

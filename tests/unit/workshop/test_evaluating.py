@@ -91,14 +91,14 @@ def test_labels_that_do_not_fit_are_told(metric: str, outputs: np.ndarray, label
 def test_the_classifiers_data_are_accepted_in_a_confined_child(tmp_path: Path) -> None:
     samples.write_model("digits", tmp_path / "in")
     (tmp_path / "out").mkdir()
-    data = arrays.write_npz(tmp_path / "evaluation.npz", digits.evaluation())
+    data = arrays.write_npz(tmp_path / "evaluation.npz", digits.make_evaluation_data())
     found = orders.check_evaluation(
         tmp_path / "in", "digits.onnx", data=data, recipe=EvaluationRecipe(), out_dir=tmp_path / "out"
     )
     assert (found.n, found.classes, found.output) == (540, 10, "y")
     accepted = arrays.read_npz(found.path)
     assert list(accepted) == ["x", "labels"]
-    assert accepted["labels"].tolist() == digits.evaluation()["labels"].tolist()
+    assert accepted["labels"].tolist() == digits.make_evaluation_data()["labels"].tolist()
 
 
 def checked(tmp_path: Path, model: Any, data: dict[str, np.ndarray], **recipe: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ OUTPUTS: Any = [{"name": "logits", "dtype": "float32", "shape": ["batch", "seque
 def folder_with(tmp_path: Path, change: Any = None) -> Path:
     """A folder whose configuration was changed."""
     (tmp_path / genai.MAIN).write_bytes(b"onnx")
-    told: dict[str, Any] = genai.configuration(decoder.VOCABULARY)
+    told: dict[str, Any] = genai.make_configuration(decoder.VOCABULARY)
     if change is not None:
         change(told)
     (tmp_path / CONFIG).write_text(json.dumps(told))

@@ -146,7 +146,7 @@ def test_an_answer_of_another_form_is_a_reason_in_words(taken_over: TakenOver, o
 def test_arrays_that_unpack_to_gigabytes_do_not_get_into_the_agents_memory(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "reference.npz", x=np.zeros(16 << 20, np.uint8))
     with pytest.raises(confined.WorkshopError, match="holds 16,777,344 bytes of arrays; at most 1,048,576"):
-        divergence._values(tmp_path / "reference.npz", limit_bytes=1 << 20)
+        divergence._read_values(tmp_path / "reference.npz", limit_bytes=1 << 20)
 
 
 def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_words(tmp_path: Path) -> None:
@@ -156,16 +156,16 @@ def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_wo
     with zipfile.ZipFile(tmp_path / "reference.npz", "w") as archive:
         archive.writestr("x.npy", head.getvalue())
     with pytest.raises(confined.WorkshopError, match="holds no plain arrays"):
-        divergence._values(tmp_path / "reference.npz")
+        divergence._read_values(tmp_path / "reference.npz")
 
 
 def test_a_list_as_long_as_of_a_million_empty_arrays_does_not_get_into_the_agents_memory(tmp_path: Path) -> None:
     arrays.write_npz(tmp_path / "few.npz", {f"x{number}": np.zeros(1, np.uint8) for number in range(200)})
-    assert len(divergence._values(tmp_path / "few.npz")) == 200
+    assert len(divergence._read_values(tmp_path / "few.npz")) == 200
     long_names = [f"{number:060000}" for number in range(arrays.MAX_LISTED_BYTES // 60_000 + 1)]
     arrays.write_npz(tmp_path / "many.npz", {name: np.zeros(0, np.uint8) for name in long_names})
     with pytest.raises(confined.WorkshopError, match="lists more arrays than"):
-        divergence._values(tmp_path / "many.npz")
+        divergence._read_values(tmp_path / "many.npz")
 
 
 def test_a_large_file_that_is_no_archive_is_not_read_whole_to_say_so(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_large_file_that_is_no_archive_is_not_read_whole_to_say_so(tmp_path: P
     tracemalloc.start()
     try:
         with pytest.raises(confined.WorkshopError, match=r"is not an \.npz archive"):
-            divergence._values(tmp_path / "reference.npz")
+            divergence._read_values(tmp_path / "reference.npz")
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()

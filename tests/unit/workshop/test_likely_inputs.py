@@ -29,7 +29,7 @@ def zeros(*shape: int) -> Any:
     return np.zeros(shape, np.float32)
 
 
-def found(model: onnx.ModelProto) -> feed.Found:
+def found(model: onnx.ModelProto) -> feed.FoundFeed:
     return feed.find_feed(model, model.SerializeToString())
 
 
@@ -283,4 +283,4 @@ def test_numbers_that_become_sizes_are_sizes(nodes: list[Any], dims: list[int], 
 def test_a_table_outranks_a_size() -> None:
     nodes = [node("Gather", "table", "n", output="z"), node("Expand", "one", "n")]
     model = built(nodes, [making.port("n", [1], INT64)], {"table": zeros(9, 2), "one": zeros(1)})
-    assert bounds.upper_bounds(model, ["n"], shapes={}) == {"n": 9}
+    assert bounds.find_upper_bounds(model, ["n"], shapes={}) == {"n": 9}

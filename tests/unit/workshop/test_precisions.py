@@ -26,7 +26,7 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return arrays.write_npz(tmp_path_factory.mktemp("data") / "calibration.npz", digits.calibration())
+    return arrays.write_npz(tmp_path_factory.mktemp("data") / "calibration.npz", digits.make_calibration_data())
 
 
 def variant(folder: Path, out: Path, **recipe: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def done(folder: Path, out: Path, **recipe: Any) -> tuple[onnx.ModelProto, list[
 
 
 def accuracy(path: Path) -> float:
-    evaluation = digits.evaluation()
+    evaluation = digits.make_evaluation_data()
     scores = reference.run_reference(path, {"x": evaluation["x"]})[0]["y"]
     return float((scores.argmax(1) == evaluation["labels"]).mean())
 
@@ -71,7 +71,7 @@ def test_a_model_without_float_weights_has_no_half_precision(tmp_path: Path) -> 
 def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(classifier: Path, data: Path, tmp_path: Path):
     made, history = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data))
     assert quantised.is_quantised(made)
-    assert quantised.signed_activations(made) == []
+    assert quantised.list_signed_activations(made) == []
     assert (made.ir_version, made.opset_import[0].version) == (8, 17)
     assert "activations uint8, weights int8, ranges by minmax" in history[0]
     assert history[1] == "Calibrated with 512 samples of calibration.npz."
@@ -80,7 +80,7 @@ def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(classi
 
 def test_static_int8_takes_both_signed_on_arm(classifier: Path, data: Path, tmp_path: Path) -> None:
     made, _ = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data), options={"activation": "int8"})
-    assert quantised.signed_activations(made)
+    assert quantised.list_signed_activations(made)
 
 
 def test_static_int8_can_be_asked_per_channel_without_some_nodes(classifier: Path, data: Path, tmp_path: Path) -> None:

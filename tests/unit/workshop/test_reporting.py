@@ -18,7 +18,11 @@ def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
     """The classifier, an empty folder for its variant, and calibration data."""
     samples.write_model("digits", tmp_path / "in")
     (tmp_path / "variant").mkdir()
-    return tmp_path / "in", tmp_path / "variant", arrays.write_npz(tmp_path / "data.npz", digits.calibration())
+    return (
+        tmp_path / "in",
+        tmp_path / "variant",
+        arrays.write_npz(tmp_path / "data.npz", digits.make_calibration_data()),
+    )
 
 
 def made(folders: tuple[Path, Path, Path], precision: str, **options: str) -> None:

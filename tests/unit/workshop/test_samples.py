@@ -48,7 +48,7 @@ def test_the_convolutional_net_takes_any_batch(tmp_path: Path) -> None:
 
 
 def test_the_classifier_knows_digits_it_never_saw(tmp_path: Path) -> None:
-    data = digits.evaluation()
+    data = digits.make_evaluation_data()
     scores = answered(builders.write_model("digits", tmp_path), data["x"])
     assert data["x"].shape == (540, 1, 8, 8)
     assert (scores.argmax(1) == data["labels"]).mean() > 0.97
@@ -97,9 +97,9 @@ def test_a_decoder_runs_as_a_plain_model_with_a_past_of_zeros(name: str, tmp_pat
 
 
 def test_calibration_pictures_are_many_enough_and_none_is_for_evaluation() -> None:
-    calibration = {picture.tobytes() for picture in digits.calibration()["x"]}
-    assert len(digits.calibration()["x"]) >= 500
-    assert not calibration & {picture.tobytes() for picture in digits.evaluation()["x"]}
+    calibration = {picture.tobytes() for picture in digits.make_calibration_data()["x"]}
+    assert len(digits.make_calibration_data()["x"]) >= 500
+    assert not calibration & {picture.tobytes() for picture in digits.make_evaluation_data()["x"]}
 
 
 def test_the_command_writes_models_and_data(tmp_path: Path) -> None:
