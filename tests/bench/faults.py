@@ -22,7 +22,7 @@ from farm.contract.reports import OutputParity
 from farm.rules.quality import parity
 from tests.bench.figure import publish
 from tests.options import read_options
-from worker.runner.parity import compare_output, root_mean_square_scale
+from worker.runner.parity import compare_output, compute_scale
 
 ROWS, WIDTH, DEPTH = 8, 32, 2
 # of the scale: what 16 bits tell from rounding in 24 layers
@@ -205,7 +205,7 @@ def changed(model: onnx.ModelProto, change: Change, dice: np.random.Generator) -
 def is_moved(right: onnx.ModelProto, wrong: onnx.ModelProto) -> bool:
     """Whether an output moves by more than MOVED of their scale: a sum that saturates where nothing listens is none."""
     (before,), (after,) = run(right, NONE).values(), run(wrong, NONE).values()
-    return bool(np.abs(after - before).max() > MOVED * root_mean_square_scale(before))
+    return bool(np.abs(after - before).max() > MOVED * compute_scale(before))
 
 
 def stored_as(precision: str, model: onnx.ModelProto) -> onnx.ModelProto:

@@ -82,7 +82,7 @@ def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) 
         for number, (old, new) in enumerate(itertools.pairwise(releases), start=1):
             expected = EXPECTED.get((head, sampling, new), "equal")
             known = {"head": head, "sampling": sampling, "step": f"{old} → {new}", "expected": expected}
-            yield {**known, **_row(found, f"c{number}", f"c{number + 1}")}
+            yield {**known, **_read_new_tokens(found, f"c{number}", f"c{number + 1}")}
 
 
 def _patient(block: PlannedBlock) -> PlannedBlock:
@@ -90,7 +90,7 @@ def _patient(block: PlannedBlock) -> PlannedBlock:
     return workbench.select_comparisons(block).model_copy(update={"once_s": None, "round_s": None})
 
 
-def _row(found: Document, old: str, new: str) -> dict[str, Any]:
+def _read_new_tokens(found: Document, old: str, new: str) -> dict[str, Any]:
     (one,) = [pair for pair in found.comparisons if (pair.baseline, pair.candidate) == (old, new)]
     cells = {cell.id: cell for cell in found.cells}
     spent = {name: cells[name].cpu_p50_ms for name in (old, new)}
@@ -128,7 +128,7 @@ import sys, json, time, numpy as np, onnxruntime_genai as og
 sys.path.insert(0, sys.argv[1])
 from worker.runner import order
 from worker.runner.engines import genai
-from worker.runner.scenarios.genai_taken import Taken
+from worker.runner.scenarios.genai_times import TimedGenerations
 folder, prompt, new, turns = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 ids = np.random.default_rng(0).integers(0, 1000, (1, prompt)).astype(np.int32)
 config = og.Config(folder); config.clear_providers()
@@ -146,12 +146,12 @@ def loop():
     spent.append((time.thread_time_ns() - cpu) / (new - 1)); walls.append(sorted(each)[len(each) // 2])
 timer = order.PhaseTimer(launched_ns=None, entered_ns=0)
 asked = order.Order(kind="sample", model=folder + "/model.onnx", inputs="", provider=order.CPU, engine="genai")
-ours = Taken(genai.load(asked, genai.Asked(ids, new), timer=timer))
+ours = TimedGenerations(genai.load_model(asked, genai.GenerationRequest(ids, new), timer=timer))
 for turn in range(turns):
     loop(); ours.run()
 mid = lambda some: sorted(some)[len(some) // 2]
-each = ours.steps()
-print(json.dumps({"processor": [ours.cpu_p50_ms(), mid(spent) / 1e6],
+each = ours.list_step_durations()
+print(json.dumps({"processor": [ours.compute_cpu_p50_ms(), mid(spent) / 1e6],
                   "wall": [float(mid(np.median(each, axis=1))) / 1e6, mid(walls) / 1e6]}))
 """
 PROMPT, NEW, TURNS = 64, 64, 60

@@ -26,7 +26,7 @@ from farm.workshop.samples import builders
 from tests.bench import figure, mlperf_server
 from worker.runner import parity
 from worker.runner.engines.protocol import Engine, Feed
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
 from worker.runner.scenarios.arrivals import MAX_LATE_NS, Call, RealClock, Served, draw_unit_gaps, serve
@@ -60,7 +60,7 @@ class Session:
     def __init__(self, folder: Path, *, seed: int) -> None:
         model = builders.write_model("transformer", folder)
         self._order = Order(kind="sample", model=str(model), inputs="", provider="CPUExecutionProvider")
-        self._kind = kind_of(self._order)
+        self._kind = find_engine_kind(self._order)
         dice = np.random.default_rng(seed)
         self._sets = [{"x": dice.standard_normal((1, ROWS, 256), dtype=np.float32)} for _ in range(SETS)]
 
@@ -83,7 +83,7 @@ class Session:
     def do_differ(self, one: dict[str, object], other: dict[str, object]) -> bool:
         """Whether an element is further off than the cell's tolerance."""
         compared = (
-            parity.compare_output(name, other[name], np.asarray(value), **self._order.tolerance_of(name))
+            parity.compare_output(name, other[name], np.asarray(value), **self._order.find_tolerance(name))
             for name, value in one.items()
         )
         return any(found.get("violations") or found.get("reason") for found in compared)
@@ -188,11 +188,11 @@ def loadgens(calls: Sequence[Call], rate: float, bound_ms: float, arrivals: int,
     return {"loadgen_keeps": found.is_valid, "loadgen_p99_ms": found.p99_ms, "loadgen_service_ms": found.service_ms}
 
 
-def _step(row: dict[str, Any], side: str) -> load.Step:
+def _step(row: dict[str, Any], side: str) -> load.RateStep:
     """A row as the product's own rule for the highest rate reads it."""
     due = np.zeros(1, dtype=np.uint64)
     ended = np.full(1, round(row[f"{side}_p99_ms"] * 1e6), dtype=np.uint64)
-    return load.Step(row["rate_per_s"], Served(due, due, ended, due[:0]), cpu_ns=0)
+    return load.RateStep(row["rate_per_s"], Served(due, due, ended, due[:0]), cpu_ns=0)
 
 
 def answers(session: Session, *, arrivals: int, seed: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Entry of the staged runner: `<runtime environment>/bin/python -I <stage>`. The stage holds this package alone."""
+"""Starts the runner as `<runtime environment>/bin/python -I <stage>`, where the stage holds this package alone."""
 
 from worker.runner.entry import main
 

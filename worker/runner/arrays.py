@@ -1,4 +1,4 @@
-"""Arrays in .npz files: inputs, references, and outputs that are kept."""
+"""Reads and writes .npz files of inputs, references and outputs."""
 
 import zipfile
 import zlib
@@ -12,7 +12,7 @@ Arrays = dict[str, Array]
 
 
 def load_arrays(path: str) -> Arrays:
-    """Arrays of an .npz by name, each of the shape it was written in; pickled objects are refused."""
+    """Reads the arrays of an .npz by name. Raises Refusal where it cannot be read or holds pickled objects."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name], order="C") for name in archive.files}
@@ -21,7 +21,7 @@ def load_arrays(path: str) -> Arrays:
 
 
 def save_arrays(path: str, outputs: dict[str, object]) -> None:
-    """Writes the tensors among the outputs to an .npz, whatever their names are; numpy's own `savez` takes keywords."""
+    """Writes the outputs that are arrays to an .npz, under any names: numpy's own `savez` takes names as keywords."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():
             if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""The check pass: does the cell load, on which providers, how does it start, is it right."""
+"""The check pass: finds out whether the cell loads, on which providers, how it starts, and whether it is right."""
 
 import importlib.metadata
 import sys
@@ -9,11 +9,11 @@ import numpy as np
 from worker.runner import engine_cache, faults, footprint, memory, parity
 from worker.runner.arrays import Arrays, load_arrays, save_arrays
 from worker.runner.engines.protocol import Engine, Kind
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
-# optimisation levels against each other: beyond this the level moved the output
+# tolerance of the outputs with and without optimisations
 LEVELS = 1e-4
 # a second session is made only where the first one took less, in milliseconds and bytes of the whole process
 CHEAP_MS = 1000.0
@@ -23,9 +23,14 @@ MAX_OUTPUT_BYTES = 16 << 20
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Import, session and first inference timed apart; outputs against the reference; a repeat; a row of the batch."""
+    """Runs the cell a few times, and answers the fields of a CheckReport.
+
+    Import, session and first inference are timed apart; the outputs are compared with the reference, with a second
+    run, with those without optimisations, and those of one row with the whole batch's. Raises Refusal where the cell
+    does not load or run.
+    """
     inputs = load_arrays(order.inputs)
-    kind = kind_of(order)
+    kind = find_engine_kind(order)
     engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = kind.choose_inputs(engine, inputs)
@@ -33,11 +38,11 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         feed = kind.feed(engine, inputs)
         with timer.phase("first"):
             feed.run_first()
-        facts["peak_memory_bytes"] = peak_bytes = memory.peak_bytes()
+        facts["peak_memory_bytes"] = peak_bytes = memory.read_peak_bytes()
         outputs = feed.outputs()
         feed.settle()
         again = feed.outputs()
-        facts["batch_row_max_abs"] = _row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
+        facts["batch_row_max_abs"] = _measure_row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}
     size = sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
     if order.keep is not None and size <= MAX_OUTPUT_BYTES:
@@ -45,32 +50,32 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     # before other sessions are closed, whose memory it would find
     footprints = footprint.measure_for_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
-    unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
+    unoptimised = _compare_with_unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
     packages = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
     imported = str(sys.modules[kind.module].__version__)
     return {
         **facts,
         "unoptimised": unoptimised,
         **({"metrics": footprints} if footprints else {}),
-        **engine_cache.measure_cached_start(order, opened=_open_quietly),
+        **engine_cache.measure_cached_start(order, open_session=_open_quietly),
         "provider_facts": engine.provider_facts,
         "is_simulated": engine.is_simulated,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [
-            parity.compare_output(name, value, reference.get(name), **order.tolerance_of(name))
+            parity.compare_output(name, value, reference.get(name), **order.find_tolerance(name))
             for name, value in outputs.items()
         ],
         "is_repeatable": all(parity.are_bit_equal(value, again[name]) for name, value in outputs.items()),
         # installed in this environment, and the version that the runtime gives itself
         "packages": {**dict(sorted(packages.items())), f"{kind.module} (imported)": imported},
-        "executed_precision": _precision(engine),
+        "executed_precision": _read_precision(engine),
     }
 
 
-def _row_difference(
+def _measure_row_difference(
     order: Order, kind: Kind, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]
 ) -> float | None:
-    """Row 0 of the batch against the same row alone: a model that mixes rows of a batch is wrong in production.
+    """Measures the largest difference between row 0 of the batch and the same row alone; a model must not mix rows.
 
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
     """
@@ -89,29 +94,29 @@ def _row_difference(
         return None
     rows = alone.outputs()
     differences = [
-        parity.largest_difference(row, value[:1])
+        parity.measure_largest_difference(row, value[:1])
         for name, value in outputs.items()
         if isinstance(value, np.ndarray)
         and value.ndim > 0
         and value.shape[0] == batch
-        and (row := _array(rows[name])) is not None
+        and (row := _keep_array(rows[name])) is not None
     ]
     found = [value for value in differences if value is not None]
     return max(found) if found else None
 
 
-def _unoptimised(
+def _compare_with_unoptimised(
     order: Order, inputs: Arrays, outputs: dict[str, object], *, timer: PhaseTimer, peak_bytes: int | None
 ) -> list[dict[str, object]]:
-    """The outputs against those of the same runtime without optimisations: what its own fusions move.
+    """Compares the outputs with those of the same runtime without optimisations, to show what its fusions change.
 
-    Empty on other providers than the CPU, without optimisations to compare with, and where a second session is not
-    cheap. It comes last, and what it cannot do is no fault of the cell.
+    Empty on providers other than the CPU, for a cell without optimisations, where a second session is not cheap, and
+    where it fails, which is no fault of the cell.
     """
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
     if (
-        not kind_of(order).has_sessions
+        not find_engine_kind(order).has_sessions
         or order.provider != CPU
         or order.session.optimization == "disable"
         or not is_cheap
@@ -120,7 +125,7 @@ def _unoptimised(
     plain = replace(order, session=replace(order.session, optimization="disable"))
     quiet = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        kind = kind_of(plain)
+        kind = find_engine_kind(plain)
         feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
         feed.run_first()
         values = feed.outputs()
@@ -129,21 +134,23 @@ def _unoptimised(
     # of 16 bits what they are held to anyway; outputs of few bits have no such number
     limit = order.atol if LEVELS < order.atol < 1 else LEVELS
     return [
-        parity.compare_output(name, value, _array(values.get(name)), atol=limit, rtol=limit if limit > LEVELS else 0.0)
+        parity.compare_output(
+            name, value, _keep_array(values.get(name)), atol=limit, rtol=limit if limit > LEVELS else 0.0
+        )
         for name, value in outputs.items()
     ]
 
 
 def _open_quietly(order: Order) -> Engine:
-    return kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return find_engine_kind(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
-def _array(value: object) -> Array | None:
+def _keep_array(value: object) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
 
 
-def _precision(engine: Engine) -> str | None:
-    """The provider's own word on the precision it executes in, where its options tell one."""
+def _read_precision(engine: Engine) -> str | None:
+    """Reads from the provider's options the precision that it executes in; None where they do not say."""
     for name, value in engine.provider_options.items():
         if name.lower() in ("precision", "inference_precision", "inference_precision_hint") and value:
             return str(value).lower()

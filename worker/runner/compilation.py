@@ -1,4 +1,4 @@
-"""The compile pass: a session that leaves what its provider compiled in a model of its own. Never timed."""
+"""The compile pass: a session writes what its provider compiled into a model of its own. Never timed."""
 
 import os
 
@@ -9,7 +9,10 @@ from worker.runner.session import Tune
 
 
 def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Writes ONNX Runtime's EPContext model to `order.keep`, with the code inside it; how many bytes it has."""
+    """Writes ONNX Runtime's EPContext model, with the compiled code in it, to `order.keep`; answers its size.
+
+    Raises Refusal where the provider compiled nothing.
+    """
     if order.keep is None:
         raise faults.Refusal("internal", "the order names no file for the compiled model")
     tune: Tune = {

@@ -22,19 +22,19 @@ IN, OUT = "in.", "out."
 
 
 def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Run every case the ledger does not name yet; the answer only counts them, the ledger holds the outcomes."""
+    """Runs every case that the ledger does not name yet, appends the outcomes to it, and answers their number."""
     known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
     cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
     with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:
         for name in cases:
             ledger.write(json.dumps({"case": name, "outcome": "started"}) + "\n")
-            outcome, text = _outcome_of(Path(order.model) / name, order=order)
+            outcome, text = _run_case(Path(order.model) / name, order=order)
             ledger.write(json.dumps({"case": name, "outcome": outcome, "text": text}) + "\n")
     return {"cases": len(cases)}
 
 
-def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
-    """`pass`, `refused` (does not load or run, in words) or `wrong` (what differs)."""
+def _run_case(folder: Path, *, order: Order) -> tuple[str, str]:
+    """Runs one case: returns `pass`, `refused` or `wrong`, and a text that says why; empty for `pass`."""
     tolerance = json.loads((folder / "tolerance.json").read_text())
     try:
         with faults.translate_errors("session"):
@@ -42,7 +42,7 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
             session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=[order.provider])
         for path in sorted(folder.glob("data_*.npz")):
             with np.load(path, allow_pickle=False) as data:
-                difference = _first_difference(session, dict(data), **tolerance)
+                difference = _find_difference(session, dict(data), **tolerance)
             if difference:
                 return "wrong", difference
     except faults.Refusal as refusal:
@@ -50,23 +50,21 @@ def _outcome_of(folder: Path, *, order: Order) -> tuple[str, str]:
     return "pass", ""
 
 
-def _first_difference(
-    session: onnxruntime.InferenceSession, data: dict[str, Array], *, rtol: float, atol: float
-) -> str:
+def _find_difference(session: onnxruntime.InferenceSession, data: dict[str, Array], *, rtol: float, atol: float) -> str:
     feeds = {name.removeprefix(IN): array for name, array in data.items() if name.startswith(IN)}
     names = [node.name for node in session.get_outputs()]
     with faults.translate_errors("run"):
         values = dict(zip(names, session.run(None, feeds), strict=True))
     for name, array in data.items():
         if name.startswith(OUT):
-            text = _difference(values.get(name.removeprefix(OUT)), array, rtol=rtol, atol=atol)
+            text = _describe_difference(values.get(name.removeprefix(OUT)), array, rtol=rtol, atol=atol)
             if text:
                 return f"output {name.removeprefix(OUT)}: {text}"
     return ""
 
 
-def _difference(value: object, expected: Array, *, rtol: float, atol: float) -> str:
-    """What is wrong with one output, or nothing. NaN is equal to NaN here, as in the ONNX package's own runner."""
+def _describe_difference(value: object, expected: Array, *, rtol: float, atol: float) -> str:
+    """Says how an output differs, "" where it does not; NaN equals NaN, as in the ONNX package's own runner."""
     if not isinstance(value, np.ndarray):
         return f"is a {type(value).__name__}, expected an array"
     if value.shape != expected.shape:

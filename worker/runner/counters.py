@@ -1,7 +1,7 @@
-"""A processor's counter of this process, opened by the launcher before it confined the process: instructions retired.
+"""A processor's counter of this process, such as instructions retired, opened by the launcher before confinement.
 
-Its descriptor, which says what was counted and for how long, stands in the environment: a confined process may open no
-counter itself. It counts the main thread in user mode. Elsewhere there is none, and nothing is said of instructions.
+A confined process may open no counter itself, so its descriptor stands in the environment. It counts the main thread in
+user mode. Where there is none, the runner says nothing of instructions.
 """
 
 import os
@@ -13,13 +13,13 @@ _READ = struct.Struct("=QQQ")
 
 
 class Counter:
-    """What is counted since the process began."""
+    """A counter that began with the process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def read(self) -> int | None:
-        """The count; None where other counters had the hardware for a part of the time, so that it would be a guess."""
+        """Reads the count; None where it cannot be read, or other counters had the hardware for part of the time."""
         try:
             value, enabled, running = _READ.unpack(os.read(self._descriptor, _READ.size))
         except (OSError, struct.error):

@@ -1,4 +1,4 @@
-"""Providers that compile the graph: where their engine is kept, what shapes it is built for, what keeping it saves."""
+"""Providers that compile the graph: options of their engine cache, and the start of a session with a cached engine."""
 
 import os
 import time
@@ -11,20 +11,20 @@ from worker.runner.order import Order
 
 
 def make_cache_options(order: Order) -> dict[str, str]:
-    """The options that the agent answers for: the cache folder, and the workload's shapes where the cell sets none."""
+    """Makes provider options for the cache folder, and for the workload's shapes where the cell sets none."""
     part = order.building
     if part is None:
         return {}
     found = {part.cache: part.folder}
     if part.shapes and not set(part.shapes) & order.provider_options.keys():
-        found |= dict.fromkeys(part.shapes, _shapes(order.inputs))
+        found |= dict.fromkeys(part.shapes, _format_shapes(order.inputs))
     return found
 
 
-def measure_cached_start(order: Order, *, opened: Callable[[Order], object]) -> dict[str, object]:
-    """How long a session takes that finds its engine in the cache, in ms, and how many bytes lie there.
+def measure_cached_start(order: Order, *, open_session: Callable[[Order], object]) -> dict[str, object]:
+    """Opens a session that finds its engine in the cache: its time in ms, and the size of the cache in bytes.
 
-    `opened` opens a session for an order. Empty where the provider compiles nothing or leaves nothing in its cache.
+    Empty where the provider compiles nothing or leaves nothing in its cache, or the session is refused.
     """
     if order.building is None:
         return {}
@@ -34,15 +34,15 @@ def measure_cached_start(order: Order, *, opened: Callable[[Order], object]) -> 
         return {}
     began = time.perf_counter_ns()
     try:
-        opened(order)
+        open_session(order)
     except faults.Refusal:
         # the cell itself runs: what its provider cannot do a second time is no fault of it
         return {}
     return {"cached_session_ms": (time.perf_counter_ns() - began) / 1e6, "engine_bytes": size}
 
 
-def _shapes(inputs: str) -> str:
-    """`name:1x3x224x224,other:…` of the inputs, as TensorRT writes shapes; scalars have none."""
+def _format_shapes(inputs: str) -> str:
+    """Formats the inputs' shapes as TensorRT does, `name:1x3x224x224,other:…`; scalars are left out."""
     with np.load(inputs, allow_pickle=False) as archive:
         shapes = {name: archive[name].shape for name in archive.files}
     return ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items() if shape)

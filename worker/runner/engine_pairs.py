@@ -1,4 +1,4 @@
-"""The engines pass: outputs that the arms of a block kept, against each other. No session is opened."""
+"""The engines pass: compares the outputs that the arms of a block kept. No session is opened."""
 
 from worker.runner import parity
 from worker.runner.arrays import Arrays, load_arrays
@@ -11,25 +11,25 @@ MAX_ELEMENTS = 50_000_000
 def compare_engines(
     order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
 ) -> dict[str, object]:
-    """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""
+    """Compares each pair of arms, the smallest first, until `max_elements` are compared; counts the pairs left out."""
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
         for pair in order.pairs:
             for path in (pair["one_path"], pair["other_path"]):
                 loaded[path] = loaded[path] if path in loaded else load_arrays(path)
-        ranked = sorted(order.pairs, key=lambda pair: _elements(loaded[pair["other_path"]]))
+        ranked = sorted(order.pairs, key=lambda pair: _count_elements(loaded[pair["other_path"]]))
         found: list[dict[str, object]] = []
         left = max_elements
         for pair in ranked:
-            left -= _elements(loaded[pair["other_path"]])
+            left -= _count_elements(loaded[pair["other_path"]])
             if left < 0:
                 break
-            found.append(_compared(pair, loaded[pair["one_path"]], loaded[pair["other_path"]]))
+            found.append(_compare_pair(pair, loaded[pair["one_path"]], loaded[pair["other_path"]]))
     return {"pairs": found, "left_out": len(ranked) - len(found)}
 
 
-def _compared(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
-    names = _paired(list(first), list(other)) if pair["is_by_order"] else {name: name for name in first}
+def _compare_pair(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
+    names = _pair_names(list(first), list(other)) if pair["is_by_order"] else {name: name for name in first}
     outputs = []
     for name, value in other.items():
         atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
@@ -40,12 +40,12 @@ def _compared(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
     return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
 
 
-def _paired(first: list[str], second: list[str]) -> dict[str, str]:
-    """Which output of the first each of the second is compared with: by name, then those that are left by order."""
+def _pair_names(first: list[str], second: list[str]) -> dict[str, str]:
+    """Pairs each output of the second with one of the first: by name, then the rest in their order."""
     left = [name for name in first if name not in second]
     unknown = [name for name in second if name not in first]
     return {name: name for name in second if name in first} | dict(zip(unknown, left, strict=False))
 
 
-def _elements(arrays: Arrays) -> int:
+def _count_elements(arrays: Arrays) -> int:
     return sum(array.size for array in arrays.values())

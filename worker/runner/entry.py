@@ -20,7 +20,7 @@ MAX_ORDER_BYTES = 1 << 20
 
 
 class Pass(Protocol):
-    """What is done with an order."""
+    """A pass: carries out an order, and returns what it measured. Raises Refusal where it cannot."""
 
     def __call__(
         self, todo: order.Order, /, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None = None
@@ -28,7 +28,10 @@ class Pass(Protocol):
 
 
 def main(wrap_call: order.WrapCall | None = None) -> None:
-    """Read the order, run its pass, answer. `wrap_call` lets a test put something around the timed call."""
+    """Reads the order from stdin, runs its pass, writes the answer, and ends the process with code 0.
+
+    `wrap_call` lets a test put something around the timed call.
+    """
     entered_ns = time.monotonic_ns()
     # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -43,7 +46,10 @@ def main(wrap_call: order.WrapCall | None = None) -> None:
 
 
 def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | None = None) -> dict[str, object]:
-    """The answer to one order: the pass's measurements, or `{"reason": {"code", "text"}}`."""
+    """Runs the pass of one order, and returns its measurements, or `{"reason": {"code", "text"}}` with known facts.
+
+    Raises what a pass raises beside Refusal, and MemoryError where the order sets no memory limit.
+    """
     try:
         todo = order.Order.from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
@@ -64,10 +70,9 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
 
 
 def send_answer(answer: dict[str, object]) -> None:
-    """Write the whole answer to the pipe named by the environment, or to stdout when a person runs it by hand.
+    """Writes the answer as JSON to the pipe that the environment names, or to stdout when a person runs it by hand.
 
-    A model or a provider that prints cannot garble it. NaN and infinity are refused: the farm's messages carry finite
-    numbers only.
+    Nothing that a model or a provider prints can garble the pipe. Raises ValueError for NaN and infinity.
     """
     text = json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
     descriptor = int(os.environ.get(REPLY_FD_VARIABLE, sys.stdout.fileno()))
@@ -83,10 +88,10 @@ def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.Wr
         runtime = importlib.import_module(todo.module)
 
     # the engines and passes import both at their top, so they come after the timed import
-    from worker.runner.engines.table import kind_of
+    from worker.runner.engines.table import find_engine_kind
     from worker.runner.scenarios import table as scenarios
 
-    places = kind_of(todo).passes
+    places = find_engine_kind(todo).passes
     if todo.kind not in places:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
     place = scenarios.TRACES.get(todo.scenario["kind"], places["trace"]) if todo.kind == "trace" else places[todo.kind]

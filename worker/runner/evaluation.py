@@ -1,4 +1,4 @@
-"""The evaluation pass: the cell on labelled data, a batch at a time, each sample judged at once and its output let go.
+"""The evaluation pass: runs the cell on labelled data, a batch at a time, and judges each batch before the next.
 
 Never timed. Ends with a refusal when its seconds are over: half of the samples would not be comparable with all.
 """
@@ -24,7 +24,10 @@ FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(do
 
 
 def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Judge every sample; the packed judgements, their number and the output's name."""
+    """Judges every sample, and answers the packed judgements, their number and the output's name.
+
+    Raises Refusal where the data cannot be read or judged, the cell does not run, or its time is over.
+    """
     what = order.evaluation
     if what is None:
         raise faults.Refusal("internal", "the order of an evaluation names no data")
@@ -32,11 +35,11 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | Non
     engine = open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("samples"):
-        judged = _judged_by_own if what.own else _judged
+        judged = _judge_by_own_function if what.own else _judge_samples
         return {**facts, **judged(engine, given, what)}
 
 
-def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
+def _judge_samples(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
     labels = given.pop(LABELS)
     vocabulary = given.pop(VOCABULARY) if what.apply == "ctc" else None
     decode = partial(output_steps.apply_step, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
@@ -49,21 +52,21 @@ def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, ob
     return {"n": int(judged.size), "output": ",".join(names), "samples": pack_judgements(judged)}
 
 
-def _judged_by_own(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
-    """All outputs by name and all data, for a call of the user's function in the seconds that are left."""
+def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
+    """Runs all samples, and calls the user's function with all outputs and data in the seconds that are left."""
     began, judge = time.perf_counter(), user_function.Source(*what.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, given).values())))
     batches = [outputs for outputs, _ in _batches(engine, given, names=names, what=what, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     left_s = max(1.0, what.most_s - (time.perf_counter() - began))
-    found, lower_is_better = judge.judged(outputs, given, count=count, limit_s=left_s)
+    found, lower_is_better = judge.judge(outputs, given, count=count, limit_s=left_s)
     value, samples = (found, "") if isinstance(found, float) else (None, pack_judgements(found))
     return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
 def pack_judgements(judged: Array) -> str:
-    """As farm.rules.quality.evaluation unpacks them: `b1:` bits of right or wrong, `f4:` figures."""
+    """Packs judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and figures."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
@@ -76,7 +79,7 @@ def import_judge(what: EvaluationPart) -> Judge:
 
 
 def join_outputs(arrays: list[Array]) -> Array:
-    """One array a row of which has what several outputs say of the same, such as boxes, scores and classes."""
+    """Joins several outputs, such as boxes, scores and classes, along the last axis."""
     dimensions = max(array.ndim for array in arrays)
     wide = [array if array.ndim == dimensions else array[..., None] for array in arrays]
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
@@ -91,9 +94,9 @@ def refuse_unless_finite(judged: Array, metric: str) -> None:
 def _batches(
     engine: Engine, given: Arrays, *, names: list[str], what: EvaluationPart, count: int
 ) -> Iterator[tuple[list[Array], Array]]:
-    """Outputs of so many samples at once, and which they are."""
+    """Yields the outputs of each batch, and the numbers of its samples. Raises Refusal when the time is over."""
     ends_at = time.perf_counter() + what.most_s
-    inputs = _cast(engine, choose_inputs(engine, given))
+    inputs = _cast_floats(engine, choose_inputs(engine, given))
     firsts = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
     fixed = next((size for size in firsts if isinstance(size, int)), None)
     size = fixed or what.at_once
@@ -108,8 +111,8 @@ def _batches(
         yield [np.asarray(output)[: len(picked)] for output in engine.session.run(names, feed)], picked
 
 
-def _cast(engine: Engine, inputs: Arrays) -> Arrays:
-    """Float inputs in the type that this variant takes: one made with `keep-io=false` takes halves."""
+def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
+    """Casts float inputs to the types that this variant takes, as one made with `keep-io=false` takes float16."""
     wanted = {node.name: FLOATS.get(node.type) for node in engine.session.get_inputs()}
     return {
         name: array.astype(wanted[name]) if array.dtype.kind == "f" and wanted.get(name) is not None else array

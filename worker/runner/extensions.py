@@ -1,5 +1,7 @@
-"""Where engines, scenarios, judges and passes lie, imported where they are asked for; those of other packages are files
-that the agent put beside the runner's own."""
+"""Imports engines, scenarios, judges and passes when they are needed.
+
+Those of other packages are files that the agent put beside the runner's own.
+"""
 
 import importlib
 from typing import Any, Literal
@@ -17,7 +19,7 @@ def import_own(place: str) -> Any:
 
 
 def import_outside(sort: Sort, name: str) -> Any:
-    """The `Outside` of a package's file. Raises Refusal where there is none."""
+    """Imports the object `Outside` of another package's file. Raises Refusal where there is no such file."""
     folder = f"{OUTSIDE}.{sort}"
     try:
         # a name that no matrix chose: it is one of an entry that the farm and the node have

@@ -1,7 +1,7 @@
-"""ONNX Runtime's error strings, turned into a reason: a code for programs and a sentence for people.
+"""Translates ONNX Runtime's errors into reasons: a code for programs and a sentence for people.
 
-The patterns were read off 1.15–1.31. Codes are those of the contract's ReasonCode, as plain text, because the runner
-imports nothing of ours.
+The patterns are of releases 1.15 to 1.31. Codes are those of the contract's ReasonCode, as plain text, because the
+runner imports nothing of ours.
 """
 
 import re
@@ -12,7 +12,7 @@ MAX_TEXT = 600
 
 
 class Refusal(Exception):
-    """The pass cannot go on. `facts` holds what was measured until then, so that nothing known is lost."""
+    """The pass cannot go on: a code, a sentence, and in `facts` what was measured until then."""
 
     def __init__(self, code: str, text: str, **facts: object) -> None:
         super().__init__(text)
@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 @contextmanager
 def translate_errors(during: str, **facts: object) -> Iterator[None]:
-    """Turn whatever ONNX Runtime raises in the body into a Refusal. `during`: import, session, provider or run."""
+    """Turns every exception of the body into a Refusal with `facts`. `during` is import, session, provider or run."""
     try:
         yield
     except Refusal:
@@ -37,7 +37,7 @@ def translate_errors(during: str, **facts: object) -> Iterator[None]:
 
 
 def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
-    """Code and sentence for an exception of ONNX Runtime."""
+    """Returns a reason's code and sentence for an exception; `during` is import, session, provider or run."""
     raw = str(error)
     if isinstance(error, MemoryError):
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
@@ -51,7 +51,7 @@ def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
 
 
 def extract_message(raw: str) -> str:
-    """The message without ONNX Runtime's status prefix, C++ locations and the local path of the model."""
+    """Strips ONNX Runtime's status prefix, C++ locations and the model's local path from a message, and cuts it."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", raw)
     text = re.sub(r"Load model from \S+ failed:", "", text)
     # "/onnxruntime_src/…/model.cc:149 onnxruntime::Model::Model(…) the message"

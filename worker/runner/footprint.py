@@ -1,7 +1,7 @@
-"""What a further session of the model takes of this process's memory, and what a further thread of a session does.
+"""Measures how much memory a further session of the model takes, and a further thread of a session.
 
 Two more sessions with the cell's threads are opened beside the first and run once each, then one with a single thread.
-All stay open until the end: addresses and threads of one that is closed would be taken again unseen.
+All stay open until the end, because memory of a closed one would be used again unseen.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from worker.runner import memory
 from worker.runner.arrays import Arrays
 from worker.runner.engines.protocol import Feed
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import CPU, Order, PhaseTimer
 
 FURTHER = 2
@@ -21,55 +21,61 @@ CHEAP_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class _Taken:
-    """Of this process: bytes that are resident, and bytes of addresses."""
+    """This process's resident memory and its address space, in bytes."""
 
     resident: int
     addresses: int
 
 
 def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
-    """The figures by the names of their metrics: of the CPU provider, where sessions are cheap and Linux tells memory.
+    """Opens further sessions of the cell, and returns memory figures by the names of their metrics, in bytes.
 
-    What cannot be opened again is no fault of the cell: it has no figure.
+    Empty for providers other than the CPU, where sessions are not cheap, memory cannot be read, or a session fails.
+    `spent_ms` and `peak_bytes` are the first session's time and the process's peak memory.
     """
     is_cheap = spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
-    if not kind_of(order).has_sessions or order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
+    if (
+        not find_engine_kind(order).has_sessions
+        or order.provider != CPU
+        or order.session.memory_limit_mb
+        or not is_cheap
+    ):
         return {}
     held: list[Feed] = []
     try:
         return measure_growth(
-            threads=order.session.threads, add=lambda threads: held.append(_opened(order, inputs, threads))
+            threads=order.session.threads, add=lambda threads: held.append(_open_session(order, inputs, threads))
         )
     except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for example
         return {}
 
 
 def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
-    """The same, of whatever `add` opens with so many threads."""
-    before = _taken()
+    """Measures the growth of memory while `add` opens something with the given number of threads several times."""
+    before = _read_taken()
     for _ in range(FURTHER):
         add(threads)
-    after = _taken()
+    after = _read_taken()
     if before is None or after is None:
         return {}
     found = {"memory_per_session_bytes": (after.resident - before.resident) / FURTHER}
     if threads > 1:
         add(1)
-        alone = _taken() or after
+        alone = _read_taken() or after
         together = (after.addresses - before.addresses) / FURTHER
         found["addresses_per_thread_bytes"] = (together - (alone.addresses - after.addresses)) / (threads - 1)
     return found
 
 
-def _opened(order: Order, inputs: Arrays, threads: int) -> Feed:
+def _open_session(order: Order, inputs: Arrays, threads: int) -> Feed:
     of_threads = replace(order, session=replace(order.session, threads=threads))
-    kind = kind_of(of_threads)
+    kind = find_engine_kind(of_threads)
     feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer(launched_ns=None, entered_ns=0)), inputs)
     feed.run_first()
     return feed
 
 
-def _taken() -> _Taken | None:
+def _read_taken() -> _Taken | None:
     memory.release_freed_memory()
-    resident, addresses = memory.resident_bytes(), memory.address_space_bytes()
+    resident, addresses = memory.read_resident_bytes(), memory.read_address_space_bytes()
     return None if resident is None or addresses is None else _Taken(resident, addresses)

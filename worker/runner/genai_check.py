@@ -1,7 +1,7 @@
-"""The check of what onnxruntime-genai generates with: does it load, and are its scores those of the graph alone?
+"""The check pass of onnxruntime-genai: finds out whether the model loads, and whether its scores are the graph's.
 
-The cell's own inputs hold a cache, which it cannot be given. So their token ids are the prompt, and the scores behind
-it are held against those of a plain session of the same ONNX Runtime.
+The cell's own inputs hold a cache, which it cannot take. So their token ids are the prompt, and the scores after it are
+compared with those of a plain session of the same ONNX Runtime.
 """
 
 import importlib.metadata
@@ -24,18 +24,21 @@ MAX_TOKENS = 64
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Import, loading and the first token timed apart; the scores behind a prompt against the graph's own."""
-    prompt = _prompt_of(load_arrays(order.inputs), order)
-    loaded = genai.load(order, genai.Asked(prompt, 1), timer=timer)
+    """Times import, loading and the first token apart, compares the scores, and answers the fields of a CheckReport.
+
+    Raises Refusal where the model does not load or run.
+    """
+    prompt = _choose_prompt(load_arrays(order.inputs), order)
+    loaded = genai.load_model(order, genai.GenerationRequest(prompt, 1), timer=timer)
     facts: dict[str, object] = {"requested_providers": loaded.requested, "active_providers": loaded.active}
     with faults.translate_errors("run", **facts):
         with timer.phase("first"):
-            scores = _scores(loaded)
-        facts["peak_memory_bytes"] = memory.peak_bytes()
-        again = _scores(loaded)
+            scores = _compute_scores(loaded)
+        facts["peak_memory_bytes"] = memory.read_peak_bytes()
+        again = _compute_scores(loaded)
     if order.keep is not None:
         save_arrays(order.keep, {SCORES: scores})
-    plain = _plain_scores(order, prompt)
+    plain = _compute_plain_scores(order, prompt)
     return {
         **facts,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
@@ -45,22 +48,22 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     }
 
 
-def _scores(loaded: genai.Loaded) -> Array:
-    generator = loaded.begin()
+def _compute_scores(loaded: genai.LoadedModel) -> Array:
+    generator = loaded.make_generator()
     generator.append_tokens(loaded.asked.prompt)
     found: Array = np.array(generator.get_logits(), dtype=np.float32).reshape(-1)
     return found
 
 
-def _prompt_of(given: Arrays, order: Order) -> Array:
-    """The first row of the inputs that hold token ids."""
+def _choose_prompt(given: Arrays, order: Order) -> Array:
+    """Chooses the first row of the inputs that hold token ids, cut to MAX_TOKENS."""
     rows = [array for name, array in given.items() if array.ndim == 2 and array.dtype.kind == "i" and "id" in name]
     ids = [array for array in rows if array.size] or [np.zeros((1, 1), dtype=np.int64)]
     return np.ascontiguousarray(ids[0][:1, :MAX_TOKENS]).astype(np.int32)
 
 
-def _plain_scores(order: Order, prompt: Array) -> Array | None:
-    """The same by a session of ONNX Runtime; None where that cannot be told."""
+def _compute_plain_scores(order: Order, prompt: Array) -> Array | None:
+    """Computes the scores by a plain session of ONNX Runtime; None where that fails."""
     plain = replace(order, engine=ONNXRUNTIME)
     try:
         session: Any = open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session

@@ -1,6 +1,6 @@
-"""The tokens pass: texts as the token ids that a model's own tokenizer makes of them. Never timed.
+"""The tokens pass: a model's own tokenizer turns texts into token ids. Never timed.
 
-onnxruntime-genai hands out the tokenizer of a loaded model alone, so the model is loaded for it.
+onnxruntime-genai has a tokenizer for loaded models only, so the model is loaded for it.
 """
 
 import json
@@ -21,7 +21,10 @@ MAX_TEXT_BYTES = 32 << 20
 
 
 def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Reads `order.inputs` ({name: text} as JSON), writes `order.keep` ({name: ids, int64} as .npz). Raises Refusal."""
+    """Reads texts from `order.inputs` ({name: text} as JSON) and writes their ids to `order.keep` (.npz, int64).
+
+    Raises Refusal where the model has no tokenizer or it fails.
+    """
     folder = os.path.dirname(order.model)
     if not any(os.path.isfile(os.path.join(folder, name)) for name in TOKENIZERS):
         raise faults.Refusal(

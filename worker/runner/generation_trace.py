@@ -1,4 +1,4 @@
-"""The trace pass of a cell that generates: the prompt and steps behind it, told apart by the order of their runs."""
+"""The trace pass of a cell that generates: profiles the prompt and the steps after it, by the order of their runs."""
 
 import time
 
@@ -17,7 +17,10 @@ MIN_PASSES = 5
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Executed nodes of a step with their median self time, and under `prompt` those of the prompt."""
+    """Answers the executed nodes of a step with their median self times, and under `prompt` those of the prompt.
+
+    Raises Refusal where the model is no decoder, or does not load or run.
+    """
     engine, saved = trace.open_profiled(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("runs"):
@@ -25,7 +28,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         decoder = describe_decoder(engine.session)
         given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         steps = Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
-        calls = _some(steps.calls())
+        calls = _pick_calls(steps.calls())
         passes = _run_profiled(calls, order)
         path = engine.session.end_profiling()
     with timer.phase("parse"):
@@ -46,15 +49,15 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     }
 
 
-def _some(calls: list[Call]) -> list[Call]:
-    """The prompt, then some of the steps: each is bound by itself, and can be run behind any other."""
+def _pick_calls(calls: list[Call]) -> list[Call]:
+    """Picks the prompt and some of the steps: each is bound by itself and can run after any other."""
     new = len(calls)
     places = np.unique(np.linspace(1, new - 1, min(STEPS, new - 1)).astype(int)).tolist()
     return [calls[0], *(calls[place] for place in places)]
 
 
 def _run_profiled(calls: list[Call], order: Order) -> int:
-    """How many passes were run in all."""
+    """Runs the calls for several passes, and returns how many passes there were."""
     ends_at, done = None, 0
     max_passes = WARMUP_PASSES + max(MIN_PASSES, order.trace_runs)
     while done < max_passes:

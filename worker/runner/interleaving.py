@@ -1,4 +1,4 @@
-"""Taking turns with the other processes of a round: measure for some milliseconds, hand over, wait.
+"""Takes turns with the other processes of a round: each measures for some milliseconds, hands over, and waits.
 
 The agent made two named pipes in a folder: it writes GO into `go` for every turn, and reads the outcome from `said`.
 Between turns the process sleeps in a read, so that one process at a time uses the machine.
@@ -18,7 +18,10 @@ DONE = b"d"
 
 
 class Turns:
-    """This process's place among those that take turns. `count`: the turns it had so far."""
+    """This process's side of taking turns. `count` is the number of turns that it had so far.
+
+    Every method blocks until the agent gives the next turn, and ends the process where the agent is gone.
+    """
 
     def __init__(self, folder: str) -> None:
         # neither blocks: the agent holds both ends open
@@ -27,14 +30,14 @@ class Turns:
         self.count = 0
 
     def wait_to_warm_up(self) -> None:
-        """Say that the model is loaded, and sleep until nobody else starts or warms up; that turn does not count."""
+        """Says that the model is loaded, and waits for the turn to warm up, which does not count."""
         self._write(MORE)
 
-    def wait(self) -> None:
+    def wait_for_turn(self) -> None:
         self._write(MORE)
         self.count += 1
 
-    def rest(self) -> None:
+    def wait_until_all_measured(self) -> None:
         self._write(TRACE)
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""A hard limit on this process's addresses, as a cell asks for it: from here on it runs within it or fails."""
+"""Sets a hard limit on this process's address space, where a cell asks for it."""
 
 import resource
 import sys
@@ -9,13 +9,13 @@ _MIB = 1 << 20
 
 
 def limit_memory(mib: int) -> None:
-    """Holds the process to so many MiB of address space from now on; 0 holds it to nothing.
+    """Limits the process to `mib` MiB of address space from now on; 0 sets no limit.
 
-    Raises Refusal where the runtime alone has taken more by now, or where this system knows no such limit.
+    Raises Refusal where the runtime alone has taken more already, or this system has no such limit.
     """
     if not mib:
         return
-    taken = memory.address_space_bytes()
+    taken = memory.read_address_space_bytes()
     if taken is None:
         raise faults.Refusal(
             "not_supported",
@@ -32,7 +32,7 @@ def limit_memory(mib: int) -> None:
 
 
 def explain_with_limit(refusal: faults.Refusal, mib: int) -> faults.Refusal:
-    """The same refusal, saying which limit was reached where memory ran out under one."""
+    """Returns the refusal, with the memory limit in its text where memory ran out under one of `mib` MiB."""
     if not mib or refusal.code != "out_of_memory" or "memory limit" in refusal.text:
         return refusal
     size = refusal.text.partition(";")[0]

@@ -1,7 +1,7 @@
-"""What a runtime loads, tried with a ladder of models of one node: operator sets, IR versions, `ai.onnx.ml`.
+"""Finds the newest operator set, IR version and `ai.onnx.ml` that a runtime loads, by trying models of one node.
 
-Its text runs by itself in the runtime's environment, where nothing of ours and no `onnx` is: the models are written as
-ONNX's protobuf has them. A runtime that loads the last step of a ladder checks nothing, so that nothing is known of it.
+Its text runs by itself in the runtime's environment, without anything of ours and without `onnx`: so the models are
+written as protobuf bytes. A runtime that loads even the last version tried checks nothing, so its answer is 0.
 """
 
 import json
@@ -16,7 +16,7 @@ OPSETS, IRS, ML_OPSETS = range(7, 80), range(3, 60), range(1, 30)
 
 
 def make_model(op_type: bytes, domain: bytes, *, opset: int, ir: int) -> bytes:
-    """`y = op_type(x)` of one float, as a ModelProto."""
+    """Writes the model `y = op_type(x)` of one float as the bytes of a ModelProto."""
     shape = _message(2, _message(1, _number(1, 1)))
     value = _message(2, _message(1, _number(1, 1) + shape))
     node = _message(1, b"x") + _message(2, b"y") + _message(4, op_type) + _message(7, domain)

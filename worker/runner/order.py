@@ -1,4 +1,4 @@
-"""What the runner is asked to do, as the agent wrote it. Only this file knows the keys.
+"""The runner's order, as the agent wrote it; only this file knows its keys.
 
 History of ORDER_VERSION
 1  first version: check, trace, sample.
@@ -22,7 +22,7 @@ WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
 
 @dataclass(frozen=True)
 class BudgetOrder:
-    """How long to measure. Seconds and runs; `windows_agreeing` 1 means a single window."""
+    """How long to measure, in seconds and runs; `windows_agreeing` 1 means a single window."""
 
     warmup_s: float = 0.2
     warmup_cap_s: float = 5.0
@@ -38,8 +38,8 @@ class BudgetOrder:
 class EvaluationPart:
     """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe.
 
-    `judge`: what judges, and `at_once`: samples in a batch, as the metric's entry has them. `own`: a user's own judge
-    in their place: where its file lies, what it is called, and the function in it.
+    `judge` is the place of the metric's judge, `at_once` the samples in a batch. `own` is a user's own judge in their
+    stead: the path of its file, its name for the user, and the function in it. `most_s` is the time limit.
     """
 
     data: str
@@ -55,7 +55,7 @@ class EvaluationPart:
 
 @dataclass(frozen=True)
 class BuildingPart:
-    """Of a provider that compiles: its cache option and folder, and its options for shapes."""
+    """A compiling provider's cache: the option that names it, its folder, and the provider's options for shapes."""
 
     cache: str
     folder: str
@@ -63,7 +63,7 @@ class BuildingPart:
 
 
 class Tolerance(TypedDict):
-    """How close an output is to come."""
+    """How close an output has to be; see `parity.compare_output`."""
 
     atol: float
     rtol: float
@@ -71,9 +71,9 @@ class Tolerance(TypedDict):
 
 
 class Pair(TypedDict):
-    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
+    """Two arms whose outputs are compared: the arms, the files of their outputs, and the tolerance.
 
-    `own`: of single outputs; `is_by_order`: whether those of other names are compared too, in their order.
+    `own` has tolerances of single outputs. `is_by_order`: outputs with other names are compared too, in their order.
     """
 
     one: int
@@ -88,7 +88,7 @@ class Pair(TypedDict):
 
 @dataclass(frozen=True)
 class Order:
-    """One pass of one cell. Paths are absolute; `batch` is None when the first dimension is no batch."""
+    """One pass of one cell. Paths are absolute; `batch` is None where the first dimension is no batch."""
 
     kind: str
     model: str
@@ -144,14 +144,14 @@ class Order:
     work_dir: str = "."
     launched_ns: int | None = None
 
-    def tolerance_of(self, name: str) -> Tolerance:
-        """`atol` and `rtol` of an output; those that somebody gave for it are absolute."""
+    def find_tolerance(self, name: str) -> Tolerance:
+        """Finds the tolerance of an output; one that the user gave is absolute."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
         return {"atol": atol, "rtol": rtol, "is_absolute": self.is_absolute or name in self.tolerances}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":
-        """Build from decoded JSON. Raises ValueError, KeyError or TypeError on another version or unknown keys."""
+        """Builds an order from decoded JSON. Raises ValueError, KeyError or TypeError for another version or keys."""
         known = dict(value)
         version = known.pop("version")
         if version != ORDER_VERSION:
@@ -172,8 +172,10 @@ JUDGED_PHASES = ("session", "first")
 
 
 class PhaseTimer:
-    """Where the process's wall-clock went, in milliseconds by phase; of JUDGED_PHASES the processor time too, by
-    `session_cpu` and so on."""
+    """Times the phases of the process: wall-clock in ms by phase, and for JUDGED_PHASES the processor time too.
+
+    The processor time of `session` is under `session_cpu`, and so on.
+    """
 
     def __init__(self, *, launched_ns: int | None, entered_ns: int) -> None:
         self.phases_ms: dict[str, float] = {}
@@ -183,7 +185,7 @@ class PhaseTimer:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time the body; a phase entered twice adds up."""
+        """Times the body as the phase `name`; the times of a phase that is entered twice add up."""
         began, cpu_began = time.perf_counter_ns(), time.process_time_ns()
         try:
             yield

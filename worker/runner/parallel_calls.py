@@ -1,4 +1,4 @@
-"""Sessions side by side: a thread each, all begun at once."""
+"""Runs sessions side by side, each in a thread, all started at once."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,9 +11,9 @@ Found = TypeVar("Found")
 
 
 def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
-    """What `work` gives for each call, in the order in which they ended; it may wait at the gate for the others again.
+    """Runs `work` for each call in a thread of its own, and returns the results in the order in which they ended.
 
-    Raises what the one that failed raised.
+    `work` may wait at the gate for all others again. Raises what the first thread that failed raised.
     """
     gate = Gate(len(calls))
     found: list[Found] = []

@@ -1,4 +1,4 @@
-"""One output against its reference: differences, never a verdict (the farm judges)."""
+"""Compares outputs with their references: differences, never a verdict, as the farm judges."""
 
 import numpy as np
 
@@ -16,13 +16,12 @@ _MASKED = -10_000.0
 def compare_output(
     name: str, value: object, reference: Array | None, *, atol: float, rtol: float, is_absolute: bool = False
 ) -> dict[str, object]:
-    """Differences of one output, in the shape of the contract's OutputParity.
+    """Compares one output with its reference; returns the fields of the contract's OutputParity.
 
-    `atol` is of the reference's scale unless it `is_absolute`, as what somebody gave is; and no closer than the type.
-
-    All differences are absolute or relative in the output's own unit, computed in float64. Elements that are not
-    finite in both are left out of the differences; NaN or infinity where the reference has another value is a
-    violation. Relative differences are taken where the reference is not zero.
+    `atol` is a part of the reference's scale, and no smaller than the output's type can hold, unless it `is_absolute`,
+    as one that the user gave is. Differences are computed in float64. Elements that are not finite in both are left out
+    of them; NaN or infinity where the reference has another value is a violation. Relative differences are taken where
+    the reference is not zero. Without a reference nothing is compared.
     """
     if not isinstance(value, np.ndarray):
         # a sequence, a map or a type that numpy lacks: its name is told, nothing is compared
@@ -32,8 +31,8 @@ def compare_output(
         "dtype": str(value.dtype),
         "shape": list(value.shape),
         "elements": int(value.size),
-        "nan_count": _count(np.isnan, value),
-        "inf_count": _count(np.isinf, value),
+        "nan_count": _count_floats(np.isnan, value),
+        "inf_count": _count_floats(np.isinf, value),
     }
     if reference is None:
         return facts
@@ -44,14 +43,18 @@ def compare_output(
         return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
     if not is_absolute:
         floor = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
-        atol, rtol = max(atol, floor) * root_mean_square_scale(reference), max(rtol, floor)
-    return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
+        atol, rtol = max(atol, floor) * compute_scale(reference), max(rtol, floor)
+    return {
+        **facts,
+        **_compare_values(value, reference, atol=atol, rtol=rtol),
+        "top1_agreement": _compare_best(value, reference),
+    }
 
 
-def root_mean_square_scale(reference: Array) -> float:
-    """The root of the mean square of what is finite, at least 1: rounding goes with the numbers that are added up.
+def compute_scale(reference: Array) -> float:
+    """Computes the scale of rounding errors: the root mean square of the finite values, at least 1.
 
-    Many at a lowest below -10,000 are scores that a mask leaves out, and left out here too.
+    Several values near a lowest below -10,000 are scores that a mask hides, and do not count.
     """
     wide = np.abs(reference).astype(np.float64) if reference.dtype.kind == "c" else reference.astype(np.float64)
     finite = wide[np.isfinite(wide)]
@@ -62,8 +65,8 @@ def root_mean_square_scale(reference: Array) -> float:
     return max(1.0, float(largest * np.sqrt(np.mean(np.square(finite / largest))))) if largest > 1 else 1.0
 
 
-def largest_difference(first: Array, second: Array) -> float | None:
-    """Largest finite absolute difference of two arrays of one shape; None when nothing can be compared."""
+def measure_largest_difference(first: Array, second: Array) -> float | None:
+    """Measures the largest finite absolute difference of two arrays; None where nothing can be compared."""
     if first.shape != second.shape or first.size == 0 or first.dtype.kind in "OSU":
         return None
     difference = np.abs(first.astype(np.float64) - second.astype(np.float64))
@@ -72,19 +75,22 @@ def largest_difference(first: Array, second: Array) -> float | None:
 
 
 def summarise_values(value: Array) -> dict[str, object]:
-    """Range, mean and standard deviation of the finite values, in float64; how many are not finite."""
+    """Summarises the finite values by range, mean and standard deviation, and counts the others."""
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
-    facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
+    facts: dict[str, object] = {
+        "nan_count": _count_floats(np.isnan, value),
+        "inf_count": _count_floats(np.isinf, value),
+    }
     if finite.size:
         with np.errstate(all="ignore"):
             found = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
-        facts |= {name: _finite(number) for name, number in found.items()}
+        facts |= {name: _drop_infinite(number) for name, number in found.items()}
     return facts
 
 
-def find_largest_difference(value: Array, reference: Array) -> dict[str, object] | None:
-    """The element where two arrays of one shape are furthest apart; None where nothing finite can be compared."""
+def locate_largest_difference(value: Array, reference: Array) -> dict[str, object] | None:
+    """Locates the element where two arrays are furthest apart, with both values; None where nothing is comparable."""
     if value.shape != reference.shape or value.size == 0 or reference.dtype.kind in "OSU":
         return None
     new, old = value.astype(np.float64), reference.astype(np.float64)
@@ -97,7 +103,7 @@ def find_largest_difference(value: Array, reference: Array) -> dict[str, object]
 
 
 def are_bit_equal(first: object, second: object) -> bool:
-    """Whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
+    """Says whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
         return bool(first == second)
     if first.dtype.kind == "O":
@@ -105,7 +111,7 @@ def are_bit_equal(first: object, second: object) -> bool:
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
 
 
-def _differences(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, object]:
+def _compare_values(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, object]:
     new, old = value.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
     both = np.isfinite(new) & np.isfinite(old)
     with np.errstate(all="ignore"):
@@ -121,18 +127,18 @@ def _differences(value: Array, reference: Array, *, atol: float, rtol: float) ->
     nonzero = old != 0
     with np.errstate(all="ignore"):
         relative = float(np.max(gap[nonzero] / np.abs(old[nonzero]))) if nonzero.any() else None
-        rmse = _finite(np.sqrt(np.mean(np.square(gap))))
+        rmse = _drop_infinite(np.sqrt(np.mean(np.square(gap))))
     return {
         "max_abs": float(gap.max()),
         "max_rel": relative if relative is None or np.isfinite(relative) else None,
         "rmse": rmse,
-        "cosine": _cosine(new, old),
+        "cosine": _compute_cosine(new, old),
         "violations": int(np.count_nonzero(beyond)),
     }
 
 
-def _cosine(new: Array, old: Array) -> float | None:
-    """Cosine of the angle between two vectors; two zero vectors agree, one alone has no angle."""
+def _compute_cosine(new: Array, old: Array) -> float | None:
+    """Computes the cosine between two vectors: 1 for two zero vectors, None for one."""
     # scaling first keeps the squares of large values finite
     top_new, top_old = np.max(np.abs(new)), np.max(np.abs(old))
     if top_new == 0 and top_old == 0:
@@ -144,17 +150,17 @@ def _cosine(new: Array, old: Array) -> float | None:
     return max(-1.0, min(1.0, cosine))
 
 
-def _top1(value: Array, reference: Array) -> float | None:
-    """Share of rows whose largest score is at the same place; only for two-dimensional float outputs."""
+def _compare_best(value: Array, reference: Array) -> float | None:
+    """Computes the share of rows whose largest score is at the same place; None for outputs that are no such rows."""
     is_scores = value.ndim == 2 and value.shape[1] > 1 and value.shape[0] > 0 and value.dtype.kind == "f"
     if not is_scores or np.isnan(value).any() or np.isnan(reference).any():
         return None
     return float(np.mean(np.argmax(value, axis=1) == np.argmax(reference, axis=1)))
 
 
-def _count(predicate: np.ufunc, value: Array) -> int:
+def _count_floats(predicate: np.ufunc, value: Array) -> int:
     return int(np.count_nonzero(predicate(value))) if value.dtype.kind in "fc" else 0
 
 
-def _finite(number: np.floating) -> float | None:
+def _drop_infinite(number: np.floating) -> float | None:
     return float(number) if np.isfinite(number) else None

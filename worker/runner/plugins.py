@@ -13,14 +13,14 @@ from worker.runner.order import Order
 # an option of ours, not the library's: which kind of device to take where it lists several
 DEVICE_OPTION = "device_type"
 
-# of a package whose module nobody has looked at
+# tried for packages whose function is not known
 USUAL_FUNCTIONS = ("library_path", "get_library_path")
 
 _registered: set[str] = set()
 
 
 class Hardware(Protocol):
-    """What a provider runs on, as ONNX Runtime's OrtHardwareDevice tells."""
+    """The hardware of a device, as ONNX Runtime's OrtHardwareDevice describes it."""
 
     type: object
     vendor: str
@@ -28,7 +28,7 @@ class Hardware(Protocol):
 
 
 class Device(Protocol):
-    """A device that a provider lists: ONNX Runtime's OrtEpDevice, which releases before 1.23 have not got."""
+    """A device that a provider lists: ONNX Runtime's OrtEpDevice, which is new in release 1.23."""
 
     ep_name: str
     ep_metadata: Mapping[str, str]
@@ -36,22 +36,25 @@ class Device(Protocol):
 
 
 def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
-    """The first device of the provider, of the kind that the cell asks for. Raises Refusal when there is none."""
+    """Registers the plug-in's library, and finds the provider's first device of the kind that the cell asks for.
+
+    Raises Refusal where there is no such device, the library is not found, or it does not know an option.
+    """
     assert order.plugin is not None
     with faults.translate_errors("provider", requested_providers=requested):
         if order.provider not in _registered:
-            library = _library(order.plugin)
+            library = _find_library(order.plugin)
             _refuse_unknown_options(order, library=library, requested=requested)
             # under the provider's name, which is what some libraries then call their provider
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]
     wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
-    fitting = [device for device in listed if not wanted or device_kind(device) == wanted.partition(".")[0]]
+    fitting = [device for device in listed if not wanted or name_device_kind(device) == wanted.partition(".")[0]]
     if fitting:
         return fitting[:1]
     kind = f" {wanted}" if wanted else ""
-    has = f"; it lists {', '.join(map(device_kind, listed))}" if listed else ""
+    has = f"; it lists {', '.join(map(name_device_kind, listed))}" if listed else ""
     raise faults.Refusal(
         "provider_not_active",
         f"the plug-in of {order.provider} lists no{kind} device on this machine{has}, so nothing was measured; "
@@ -61,8 +64,8 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
     )
 
 
-def _library(plugin: str) -> str:
-    """The path of the library, by the function that is named; where none is, by those that such packages offer."""
+def _find_library(plugin: str) -> str:
+    """Finds the library's path by the named function, or where none is named by those that such packages offer."""
     module, _, function = plugin.partition(":")
     package = importlib.import_module(module)
     for name in (function,) if function else USUAL_FUNCTIONS:
@@ -76,15 +79,15 @@ def _library(plugin: str) -> str:
 
 
 def _refuse_unknown_options(order: Order, *, library: str, requested: list[str]) -> None:
-    """Of a plug-in whose options nobody has listed: an option that its library does not know it would ignore silently.
+    """Raises Refusal for an option whose name is not in the library, which would ignore it silently.
 
-    The name of an option stands in the library that reads it.
+    Plug-ins whose options are listed were checked before.
     """
     if order.plugin is None or not order.plugin.endswith(":"):
         return
     with open(library, "rb") as file:
         words = file.read()
-    for option in library_options(order):
+    for option in list_library_options(order):
         if option.encode() not in words:
             raise faults.Refusal(
                 "provider_not_active",
@@ -94,30 +97,31 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
             )
 
 
-def library_options(order: Order) -> dict[str, str]:
+def list_library_options(order: Order) -> dict[str, str]:
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 
 def describe_devices(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
-    """What the library and its device say of themselves, as text.
+    """Describes the library and its device by their own facts, as texts by name.
 
-    `stands_in`: the switch that lets the processor stand in; where it is on, no device need be behind the figures.
+    `stands_in` is the environment variable that lets the processor stand in for the device; where it is on and the
+    device is a CPU, `adapter` says so.
     """
     found: dict[str, str] = {}
     for device in devices:
         about = device.device
-        found["device"] = f"{device_kind(device)} of {about.vendor}".strip()
+        found["device"] = f"{name_device_kind(device)} of {about.vendor}".strip()
         found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
         metadata = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
         found |= {f"plug-in {name}": value for name, value in metadata.items()}
-        if stands_in and os.environ.get(stands_in) == "1" and device_kind(device) == "CPU":
+        if stands_in and os.environ.get(stands_in) == "1" and name_device_kind(device) == "CPU":
             found["adapter"] = "software: the processor stands in for a GPU"
     return found
 
 
 def is_simulated(devices: list[Device], *, is_simulated_on_cpu: bool) -> bool:
-    return is_simulated_on_cpu and any(device_kind(device) == "CPU" for device in devices)
+    return is_simulated_on_cpu and any(name_device_kind(device) == "CPU" for device in devices)
 
 
-def device_kind(device: Device) -> str:
+def name_device_kind(device: Device) -> str:
     return str(device.device.type).rpartition(".")[2]

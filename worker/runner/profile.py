@@ -1,4 +1,4 @@
-"""ONNX Runtime's profile (Chrome-trace JSON, 1.15–1.31), summed up per executed node.
+"""Summarises ONNX Runtime's profile (Chrome-trace JSON, 1.15–1.31) by executed node.
 
 MEASURING.md, "What really ran": node events have category `Node` and names ending in `_kernel_time`; up to 1.20 there
 are fence events too; values of `args` are strings; events of control-flow nodes include their children.
@@ -28,7 +28,7 @@ Key = tuple[tuple[str, ...], str, str, str, int]
 
 
 class TraceEvent(TypedDict, total=False):
-    """What is read of one event of the profile; times in µs."""
+    """The part of a profile's event that is read here; times in µs."""
 
     name: str
     cat: str
@@ -49,10 +49,10 @@ class Total:
     calls: int = 0
     memory_bytes: int | None = None
 
-    def time_us(self, runs: int) -> float:
-        """The median over all runs: a mean would carry every time that something else took the processor away."""
+    def compute_time_us(self, runs: int) -> float:
+        """Computes the median over all runs, as a mean would include every time that another program interrupted."""
         spent = list(self.by_run.values())
-        return median_us([*spent, *[0] * (runs - len(spent))])
+        return compute_median_us([*spent, *[0] * (runs - len(spent))])
 
 
 @dataclass
@@ -71,7 +71,10 @@ class _Event:
 
 @dataclass
 class Summary:
-    """What `runs` runs took: `run_us` the median of whole runs, between whose nodes there is time too."""
+    """Times of `runs` runs by node. `run_us` is the median of whole runs, with the time between nodes.
+
+    `has_overflowed`: the profiler reached its limit of events.
+    """
 
     runs: int = 0
     run_us: float = 0.0
@@ -80,25 +83,25 @@ class Summary:
 
 
 def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection[int] = ()) -> Summary:
-    """Node events of the runs after the first `skip_runs` ones (they warm up), by node and run.
+    """Sums up node events by node, over the runs after the first `skip_runs` ones, which warm up.
 
-    `cold_runs`: places of further runs that do not count, from the first of all. Memory is that of all other runs: the
-    first ones tell it, and how many there are before does not change it.
-    A run cut short by the profiler's limit has fewer events than the others and is left out.
+    `cold_runs` are places of further runs, from the first of all, that do not count at all. A node's memory is the most
+    of all other runs, those that warm up too, as the first ones allocate. A run that the profiler's limit cut short is
+    left out.
     """
     runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)
     spans = [span for place, span in enumerate(runs) if place not in cold_runs]
     begun = sum(place not in cold_runs for place in range(min(skip_runs, len(runs))))
-    per_run = _by_run(events, spans)
+    per_run = _split_by_run(events, spans)
     has_overflowed = len(events) >= MAX_EVENTS
     full = max((len(run) for run in per_run), default=0)
     counted = [at for at in range(begun, len(spans)) if not has_overflowed or len(per_run[at]) == full]
-    whole_us = median_us([spans[at][1] - spans[at][0] for at in counted]) if counted else 0.0
+    whole_us = compute_median_us([spans[at][1] - spans[at][0] for at in counted]) if counted else 0.0
     summary = Summary(runs=len(counted), run_us=whole_us, has_overflowed=has_overflowed)
     known: dict[Key, int] = {}
     for at, run in enumerate(per_run):
         is_counted = at in counted
-        for event in _executed(run):
+        for event in _list_executed(run):
             if event.memory_bytes is not None:
                 known[event.key] = max(known.get(event.key, 0), event.memory_bytes)
             if is_counted:
@@ -110,8 +113,8 @@ def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection
     return summary
 
 
-def _by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) -> list[list[TraceEvent]]:
-    """The node events within each of these stretches of time, in order of their start, parents before children."""
+def _split_by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) -> list[list[TraceEvent]]:
+    """Splits the node events by run, in order of their start, parents before children."""
     per_run: list[list[TraceEvent]] = [[] for _ in spans]
     nodes = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith(NODE_SUFFIX)]
     nodes.sort(key=lambda e: (int(e["ts"]), -int(e["dur"])))
@@ -124,18 +127,19 @@ def _by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) -> list[
     return per_run
 
 
-def median_us(spent: Sequence[int]) -> float:
-    """The median of times that were cut to whole µs: among equal ones it stands where the middle one would.
+def compute_median_us(spent: Sequence[int]) -> float:
+    """Computes the median of times that were cut to whole µs by interpolation (`statistics.median_grouped`).
 
-    Without that, a node of 0.4 µs would take none: `statistics.median_grouped` has the formula.
+    Without that, a node of 0.4 µs would take no time.
     """
     return max(0.0, median_grouped(spent))
 
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
-    """One row an executed node with its time in a run, slowest first; at most MAX_NODES and one row of the rest."""
+    """Makes a row for each executed node, the slowest first: at most MAX_NODES, and one row of the rest a provider."""
     ordered = sorted(
-        ((key, total, total.time_us(summary.runs)) for key, total in summary.nodes.items()), key=lambda item: -item[2]
+        ((key, total, total.compute_time_us(summary.runs)) for key, total in summary.nodes.items()),
+        key=lambda item: -item[2],
     )
     rows: list[dict[str, object]] = [
         {
@@ -160,8 +164,8 @@ def make_rows(summary: Summary) -> list[dict[str, object]]:
     return rows
 
 
-def _executed(run: list[TraceEvent]) -> list[_Event]:
-    """The nodes of a run, each with the time of its children: those of the same thread inside it (If, Loop, Scan, …).
+def _list_executed(run: list[TraceEvent]) -> list[_Event]:
+    """Lists the nodes of a run with the time of their children: nodes of the same thread inside them (If, Loop, Scan).
 
     The events come in order of their start, parents before their children.
     """
@@ -176,8 +180,14 @@ def _executed(run: list[TraceEvent]) -> list[_Event]:
         name = raw["name"].removesuffix(NODE_SUFFIX)
         arguments = raw.get("args", {})
         path = tuple(parent.name for parent in stack)
-        key = (path, name, str(arguments.get("op_name", "")), str(arguments.get("provider", "")), _index(arguments))
-        event = _Event(start, end, name, key, memory_bytes=_memory(arguments))
+        key = (
+            path,
+            name,
+            str(arguments.get("op_name", "")),
+            str(arguments.get("provider", "")),
+            _read_index(arguments),
+        )
+        event = _Event(start, end, name, key, memory_bytes=_read_kept_bytes(arguments))
         if stack:
             stack[-1].inner_us += end - start
         stack.append(event)
@@ -185,15 +195,15 @@ def _executed(run: list[TraceEvent]) -> list[_Event]:
     return done
 
 
-def _memory(arguments: dict[str, str]) -> int | None:
-    """What a node asked for and kept. One that gave back more than it asked for kept nothing."""
+def _read_kept_bytes(arguments: dict[str, str]) -> int | None:
+    """Reads the bytes that a node allocated and kept, at least 0; None where the event does not say."""
     try:
         return min(MAX_BYTES, max(0, int(arguments[MEMORY])))
     except (KeyError, ValueError):
         return None
 
 
-def _index(arguments: dict[str, str]) -> int:
+def _read_index(arguments: dict[str, str]) -> int:
     try:
         return int(arguments.get("node_index", -1))
     except ValueError:

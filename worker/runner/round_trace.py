@@ -1,4 +1,4 @@
-"""The trace of a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
+"""Traces a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
 
 The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that the
 same stretch of the machine's time is seen by all arms.
@@ -18,13 +18,13 @@ MIN_RUNS = 5
 
 
 def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
-    """Executed nodes with their median self time, as the trace pass has them; none where tracing failed.
+    """Traces a few inferences and returns executed nodes as `profile.make_rows` does; none where tracing failed.
 
-    The sample is measured by then, and is not given up for its trace.
+    The sample is measured already, and a failed trace does not discard it. Ends this process's turns.
     """
     try:
         with timer.phase("trace"):
-            path, cold_runs = _profiled(order, turns=turns)
+            path, cold_runs = _profile_runs(order, turns=turns)
         if turns is not None:
             turns.finish()
         events = read_profile(path)
@@ -34,8 +34,8 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
     return profile.make_rows(profile.summarise(events, skip_runs=WARMUP_RUNS, cold_runs=cold_runs))
 
 
-def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
-    """The path of the profile, and which of its runs filled the caches again."""
+def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
+    """Runs under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
     # session creation is no part of what the sample says of its own
     apart = PhaseTimer(launched_ns=None, entered_ns=0)
     prefix = os.path.join(order.work_dir, "round")
@@ -48,14 +48,14 @@ def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
         while begun < WARMUP_RUNS:
             feed.run()
             begun += 1
-        cold_runs = _run(feed, order, begun=begun, turns=turns)
+        cold_runs = _run_in_turns(feed, order, begun=begun, turns=turns)
         return engine.session.end_profiling(), cold_runs
 
 
-def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
-    """At least five runs, more while there is time; which of the profile's runs came first after others' turns.
+def _run_in_turns(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
+    """Runs at least five times, more while there is time; returns which runs came first after others' turns.
 
-    `begun`: how many runs the profile has already.
+    `begun` is how many runs the profile has already.
     """
     cold_runs: set[int] = set()
     counted, spent_ns = 0, 0
@@ -69,6 +69,6 @@ def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: 
             if counted >= MIN_RUNS and (counted >= order.trace_runs or spent_ns >= order.trace_s * 1e9):
                 return cold_runs
         if turns is not None:
-            turns.wait()
+            turns.wait_for_turn()
             cold_runs.add(begun + counted + len(cold_runs))
             feed.run()

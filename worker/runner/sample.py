@@ -1,4 +1,4 @@
-"""The sample pass: one process launch, which does what the order's scenario says. Never with the profiler on."""
+"""The sample pass: one process launch, which runs the order's scenario. Never with the profiler on."""
 
 import gc
 
@@ -6,17 +6,18 @@ from worker.runner import faults
 from worker.runner.interleaving import Turns, pin_to_core
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scenarios import table
-from worker.runner.scenarios.protocol import Room, Scenario
+from worker.runner.scenarios.protocol import LaunchContext, Scenario
 
 
 def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Run the scenario; what it came to, in the shape of the contract's Sample, under `sample`.
+    """Runs the scenario, and answers its figures, the fields of the contract's Sample, under `sample`.
 
-    Where it is asked for, a few inferences are traced then: executed nodes, under `traced`.
+    Where the order asks for it, a few inferences are traced after it, whose executed nodes are under `traced`. Raises
+    Refusal where the cell does not load or run.
     """
     turns = Turns(order.turns) if order.turns else None
     answer = run_scenario(
-        table.scenario_of(order)(Room(order, timer, wrap_call, turns)), order, timer=timer, turns=turns
+        table.choose_scenario(order)(LaunchContext(order, timer, wrap_call, turns)), order, timer=timer, turns=turns
     )
     if not order.is_traced:
         return answer
@@ -31,11 +32,16 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    return run_scenario(table.find_scenario("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
+    return run_scenario(
+        table.find_scenario("sustained")(LaunchContext(order, timer, wrap_call)), order, timer=timer, turns=None
+    )
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
-    """A scenario from its opening to what it says, in its turn where launches take turns."""
+    """Opens the scenario, steps it to its end and closes it, in turns where `turns` is set, without garbage collection.
+
+    Returns what `close` answers. Raises Refusal.
+    """
     scenario.open()
     with faults.translate_errors("run"):
         # a collection inside the timed loop would be counted as the model's time
@@ -50,7 +56,7 @@ def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: 
         while scenario.step():
             pass
         if turns is not None:
-            turns.rest() if order.is_traced else turns.finish()
+            turns.wait_until_all_measured() if order.is_traced else turns.finish()
         answer = scenario.close()
     if turns is not None and isinstance(sample := answer.get("sample"), dict):
         sample["turns"] = turns.count

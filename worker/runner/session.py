@@ -1,4 +1,4 @@
-"""Session settings of the cell: as the agent wrote them, and as ONNX Runtime takes them."""
+"""The cell's session settings, as the agent wrote them, and the ONNX Runtime options that they become."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
@@ -48,7 +48,7 @@ class Tune(TypedDict, total=False):
 
 
 def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
-    """SessionOptions of the cell; raises Refusal on a config entry ONNX Runtime does not take."""
+    """Makes ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
     # orders are read before its import, which is timed
     import onnxruntime
 
@@ -82,7 +82,7 @@ def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Se
 
 
 def _set_policy(options: "onnxruntime.SessionOptions", policy: str) -> None:
-    """Lets ONNX Runtime choose the devices. Raises Refusal where this release cannot."""
+    """Lets ONNX Runtime choose the devices by the policy. Raises Refusal where this release cannot."""
     if policy == NO_POLICY:
         return
     import onnxruntime

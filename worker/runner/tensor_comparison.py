@@ -1,18 +1,21 @@
-"""The look pass: one inference, its outputs against a reference, and what both sides hold. Never timed."""
+"""The look pass: compares the outputs of one inference with a reference, value by value. Never timed."""
 
 import numpy as np
 
 from worker.runner import faults, parity
 from worker.runner.arrays import load_arrays, save_arrays
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
 
 def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
+    """Runs once, compares the outputs with `order.reference` where there is one, and writes them to `order.keep`.
+
+    Raises Refusal where the cell does not load or run.
+    """
     inputs = load_arrays(order.inputs)
-    kind = kind_of(order)
+    kind = find_engine_kind(order)
     engine = kind.open_engine(order, timer=timer)
     inputs = kind.choose_inputs(engine, inputs)
     with faults.translate_errors("run"):
@@ -22,16 +25,18 @@ def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCal
     if order.keep is not None:
         save_arrays(order.keep, outputs)
     reference = load_arrays(order.reference) if order.reference else {}
-    return {"outputs": [_looked(name, value, reference.get(name), order=order) for name, value in outputs.items()]}
+    return {
+        "outputs": [_compare_tensor(name, value, reference.get(name), order=order) for name, value in outputs.items()]
+    }
 
 
-def _looked(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
-    facts = parity.compare_output(name, value, reference, **order.tolerance_of(name))
+def _compare_tensor(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
+    facts = parity.compare_output(name, value, reference, **order.find_tolerance(name))
     if not isinstance(value, np.ndarray) or reference is None or value.dtype.kind in "OSU":
         return facts
     return {
         **facts,
         "candidate": parity.summarise_values(value),
         "reference": parity.summarise_values(reference),
-        "furthest": parity.find_largest_difference(value, reference),
+        "furthest": parity.locate_largest_difference(value, reference),
     }

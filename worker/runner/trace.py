@@ -1,4 +1,4 @@
-"""The trace pass: profiler on, never timed. Leaves the raw Chrome-trace JSON and the optimised model in the folder."""
+"""The trace pass: runs under the profiler, never timed. Leaves the raw trace and the optimised model in the folder."""
 
 import json
 import os
@@ -25,7 +25,10 @@ _EXTERNAL_KEYS = {
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Profile 10 to `trace_runs` runs; executed nodes with their median self time, and where their graph lies."""
+    """Profiles 10 to `trace_runs` runs; answers executed nodes with their median self times, and the files' names.
+
+    Raises Refusal where the cell does not load or run.
+    """
     given = load_arrays(order.inputs)
     engine, saved = open_profiled(order, timer=timer)
     inputs = choose_inputs(engine, given)
@@ -42,7 +45,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 
 
 def summarise_profile(summary: profile.Summary) -> dict[str, object]:
-    """What some profiled runs took, and their executed nodes."""
+    """Turns a summary into the fields of an answer: runs, their time, and rows of executed nodes."""
     return {
         "runs": summary.runs,
         "run_us": summary.run_us,
@@ -52,16 +55,19 @@ def summarise_profile(summary: profile.Summary) -> dict[str, object]:
 
 
 def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
-    """What mapping needs besides: which provider took which nodes, and the names of the files."""
+    """Lists what mapping to the model's own nodes needs: each provider's nodes, and the names of the two files."""
     return {
-        "assigned": _assignments(engine),
+        "assigned": _list_assignments(engine),
         "raw": os.path.basename(path),
         "optimized": os.path.basename(saved) if saved else None,
     }
 
 
 def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
-    """A session under the profiler, and where it saved the optimised model, if it could."""
+    """Opens a session under the profiler; returns it with the path of the optimised model, None where it saved none.
+
+    Raises Refusal where the session cannot be opened.
+    """
     saved = os.path.join(order.work_dir, OPTIMIZED_NAME)
     config = {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"}
     tune: Tune = {
@@ -80,7 +86,7 @@ def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | Non
 
 
 def _run_profiled(feed: Feed, order: Order) -> None:
-    """Two runs are behind us: warm up, then at least 10 runs, more while there is time."""
+    """Warms up, after the two runs that `settle` made, then runs at least 10 times, more while there is time."""
     for _ in range(WARMUP_RUNS - 2):
         feed.run()
     ends_at = time.perf_counter() + order.trace_s
@@ -101,8 +107,8 @@ def read_profile(path: str) -> list[profile.TraceEvent]:
     return [event for event in events if isinstance(event, dict)]
 
 
-def _assignments(engine: Engine) -> list[dict[str, object]]:
-    """Which nodes each provider took (≥ 1.24): one entry a compiled subgraph, in order."""
+def _list_assignments(engine: Engine) -> list[dict[str, object]]:
+    """Lists the nodes that each provider took, an entry a compiled subgraph; empty before ONNX Runtime 1.24."""
     ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
     if ask is None:
         return []

@@ -1,4 +1,4 @@
-"""Timing loops: warm-up, windows and when to stop. The timed call and the clock come from outside.
+"""Timing loops: warm-up, windows, and when to stop. The timed call and the clock are parameters.
 
 MEASURING.md, "Inside one process", 3 and 5. All durations are integer nanoseconds.
 """
@@ -31,7 +31,7 @@ BESIDE_NS = TURN_NS // 4
 
 @dataclass
 class Warmup:
-    """What warming up took; `agreed`: its last two blocks had the same p50, of which `p50_ns` is the last."""
+    """The runs and time of a warm-up. `agreed`: its last two blocks had the same p50; `p50_ns` is the last one's."""
 
     runs: int = 0
     wall_ns: int = 0
@@ -41,7 +41,7 @@ class Warmup:
 
 @dataclass
 class Timings:
-    """Durations of every inference, in order, and the windows they were taken in."""
+    """Durations of every inference in ns, in order, and the windows in which they were measured."""
 
     durations: "array[int]" = field(default_factory=lambda: array("Q"))
     # index of each window's first duration
@@ -51,7 +51,7 @@ class Timings:
     cpu_ns: int = 0
     away_ns: int = 0
     away_cpu_ns: int = 0
-    beside: "Beside | None" = None
+    beside: "SideCall | None" = None
     is_stable: bool = False
     # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
     cpu_per_call_ns: list[float] = field(default_factory=list)
@@ -70,28 +70,28 @@ class Timings:
 
     @property
     def instructions(self) -> float | None:
-        """The median of the parts; None where nothing counts, or a counter that did not move."""
+        """Instructions of one inference, the median of the parts; None without a counter, or one that did not move."""
         median = float(np.median(self.instructions_per_call)) if self.instructions_per_call else 0.0
         return median if median > 0 else None
 
     def begin_part(self) -> None:
-        self._part_first, self._part_count = len(self.durations), self._counted()
+        self._part_first, self._part_count = len(self.durations), self._read_counter()
         self._part_cpu_ns = self.cpu_clock()
 
     def end_part(self) -> None:
-        """Keep the CPU time and the count of an inference since `begin_part`."""
+        """Adds the mean CPU time and instruction count of an inference since `begin_part`."""
         spent, runs = self.cpu_clock() - self._part_cpu_ns, len(self.durations) - self._part_first
-        count = self._counted()
+        count = self._read_counter()
         if runs:
             self.cpu_per_call_ns.append(spent / runs)
         if runs and count is not None and self._part_count is not None:
             self.instructions_per_call.append((count - self._part_count) / runs)
 
-    def _counted(self) -> int | None:
+    def _read_counter(self) -> int | None:
         return None if self.counter is None else self.counter.read()
 
-    def windows(self) -> list[Durations]:
-        """The durations, window by window, copied (a view would forbid the array to grow)."""
+    def list_windows(self) -> list[Durations]:
+        """Copies the durations window by window (a view would forbid the array to grow)."""
         ends = [*self.starts[1:], len(self.durations)]
         return [
             np.array(self.durations[start:end], dtype=np.uint64) for start, end in zip(self.starts, ends, strict=True)
@@ -99,15 +99,15 @@ class Timings:
 
 
 @dataclass
-class Beside:
-    """Another call, timed behind each part of a window. `taken.wall_ns`: what that took altogether."""
+class SideCall:
+    """Another call that is timed after each part of a window. `taken.wall_ns` is the time of all of it together."""
 
     name: str
     call: Call
     taken: Timings = field(default_factory=Timings)
 
     def time_part(self, clock: Clock) -> None:
-        """As many inferences as fit BESIDE_NS, behind one that does not count: the caches hold the window's call."""
+        """Times as many inferences as fit BESIDE_NS, after one that fills the caches and does not count."""
         taken, call, began = self.taken, self.call, clock()
         call()
         taken.begin_part()
@@ -123,7 +123,7 @@ class Beside:
 
 
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
-    """Run until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
+    """Runs until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
 
     A run longer than a block is a block of its own.
     """
@@ -151,15 +151,16 @@ def measure(
     turns: Turns | None = None,
     counter: Counter | None = None,
     cpu_clock: Clock = time.thread_time_ns,
-    beside: "Beside | None" = None,
+    beside: "SideCall | None" = None,
 ) -> Timings:
-    """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
+    """Measures one window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
 
-    With `turns` the window is taken in parts, and others measure between them; so is `beside` timed.
+    Windows have parts of 20 ms. With `turns` others measure between the parts, and `beside` is timed there too;
+    neither counts as this call's time.
     """
     taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
     if turns is not None:
-        turns.wait()
+        turns.wait_for_turn()
         call()
     began = clock()
     cpu_began = cpu_clock()
@@ -178,14 +179,14 @@ def measure(
 
 
 def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
-    """Whether the last windows agree within 5 % on p50 and throughput; a single window's halves on p50."""
+    """Says whether the last windows agree within 5 % on p50 and throughput, or a single window's halves on p50."""
     if budget.windows_agreeing == 1:
-        last = taken.windows()[-1]
+        last = taken.list_windows()[-1]
         middle = len(last) // 2
         return middle == 0 or agree_within_tolerance([float(np.median(last[:middle])), float(np.median(last[middle:]))])
     if len(taken.starts) < budget.windows_agreeing:
         return False
-    last_windows = taken.windows()[-budget.windows_agreeing :]
+    last_windows = taken.list_windows()[-budget.windows_agreeing :]
     medians = [float(np.median(window)) for window in last_windows]
     means = [float(np.mean(window)) for window in last_windows]
     return agree_within_tolerance(medians) and agree_within_tolerance(means)
@@ -208,7 +209,7 @@ def _run_block(call: Call, *, clock: Clock, at_least_ns: int) -> list[int]:
 
 
 def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock, turns: Turns | None) -> None:
-    """Append durations until the window's time and number of runs are reached. This is the timed loop: keep it lean."""
+    """Appends durations until the window's time and runs are reached. This is the timed loop: keep it lean."""
     append = into.durations.append
     runs = budget.window_runs
     into.begin_part()
@@ -237,16 +238,15 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
 
 
 def _hand_over(call: Call, turns: Turns | None, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
-    """Let what is beside and the others measure; the nanoseconds that took.
+    """Lets the side call and the other processes measure, and returns how many nanoseconds that took.
 
-    They used the caches: one inference that does not count fills them again. One that is longer than a turn does not
-    feel it.
+    They used the caches, so one inference that does not count fills them again, unless it is longer than a turn.
     """
     left_at, cpu_before = clock(), taken.cpu_clock()
     if taken.beside is not None:
         taken.beside.time_part(clock)
     if turns is not None:
-        turns.wait()
+        turns.wait_for_turn()
     if not is_slow:
         call()
     away = clock() - left_at

@@ -5,22 +5,22 @@ import numpy as np
 
 from worker.runner import windows
 from worker.runner.scenarios import summaries
-from worker.runner.scenarios.protocol import Room, make_ready
+from worker.runner.scenarios.protocol import LaunchContext, prepare_sessions
 
 RUNS = 100
 
 
 class Outside:
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
         self._taken: list[int] = []
         self._waited: list[int] = []
 
     def open(self) -> None:
-        self._ready = make_ready(self._room, sessions=1)
+        self._sessions = prepare_sessions(self._context, sessions=1)
 
     def step(self) -> bool:
-        call, order = self._ready.calls[0], self._room.order
+        call, order = self._sessions.calls[0], self._context.order
         if not self._taken:
             self._warm = windows.warm_up(call, order.budget)
         asked = time.perf_counter_ns()
@@ -48,4 +48,4 @@ class Outside:
             "phases": [{"name": name, "metrics": {"p50_ms": float(p50_ms)}} for name, p50_ms in halves.items()],
             **summaries.make_other_metrics(summaries.read_memory_peaks(), figures),
         }
-        return {"sample": sample, **self._ready.asked_and_got}
+        return {"sample": sample, **self._sessions.provider_report}

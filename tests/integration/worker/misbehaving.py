@@ -59,7 +59,7 @@ from worker.runner import interleaving  # noqa: E402
 from worker.runner.entry import main  # noqa: E402
 
 if when == "turn":
-    hand_over = interleaving.Turns.wait
+    hand_over = interleaving.Turns.wait_for_turn
 
     def misbehave_in_first(self: interleaving.Turns) -> None:
         hand_over(self)
@@ -68,6 +68,6 @@ if when == "turn":
         if self.count == 1:
             misbehave(what, order["work_dir"])
 
-    interleaving.Turns.wait = misbehave_in_first  # type: ignore[method-assign]
+    interleaving.Turns.wait_for_turn = misbehave_in_first  # type: ignore[method-assign]
 
 main()

@@ -18,8 +18,8 @@ from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.sample import run_scenario
 from worker.runner.scenarios import decoder_ports, memory_limit, prompts, table
-from worker.runner.scenarios.generated import Alone, Taken
-from worker.runner.scenarios.protocol import Room
+from worker.runner.scenarios.generated import SeparateRows, TimedGenerations
+from worker.runner.scenarios.protocol import LaunchContext
 
 POSITIONS = Port("position_ids", "int64", ("batch", "sequence"))
 LENGTHS = [Port("seqlens_k", "int32", ("batch",)), Port("total_sequence_length", "int32", (1,))]
@@ -61,7 +61,9 @@ def answered(path: Path, *, given: Path | None = None, **scenario: Any) -> dict[
     order = order_of(path, given=given, **scenario)
     timer = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        answer = run_scenario(table.find_scenario("generate")(Room(order, timer)), order, timer=timer, turns=None)
+        answer = run_scenario(
+            table.find_scenario("generate")(LaunchContext(order, timer)), order, timer=timer, turns=None
+        )
     finally:
         # a launch ends with its process
         gc.unfreeze()
@@ -114,7 +116,7 @@ def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> Non
     path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     lengths = {role: decoder_ports.Port(role, np.int32, [1]) for role in ("last_places", "total")}
-    assert [decoder_ports.shape_at_step(role, port, past=16, now=1) for role, port in lengths.items()] == [
+    assert [decoder_ports.compute_shape_at_step(role, port, past=16, now=1) for role, port in lengths.items()] == [
         ([1], 16),
         ([1], 17),
     ]
@@ -162,9 +164,9 @@ def test_a_row_that_a_batch_answers_otherwise_is_counted(tmp_path: Path) -> None
     given = prompts.load_prompts(order_of(path, batch=2, prompt=8), vocabulary=1000)
     alone = [generated(path, given[row : row + 1], new=4)[0] for row in (0, 1)]
     tokens = np.array(alone).T.copy()
-    assert Alone(session, decoder, given).differing(tokens, {}) == 0
+    assert SeparateRows(session, decoder, given).count_differing(tokens, {}) == 0
     tokens[3, 1] += 1
-    assert Alone(session, decoder, given).differing(tokens, {}) == 1
+    assert SeparateRows(session, decoder, given).count_differing(tokens, {}) == 1
 
 
 def test_a_given_text_is_scored_alike_by_both_spellings_and_gaps_are_those_of_the_scores(tmp_path: Path) -> None:
@@ -180,13 +182,13 @@ def test_a_given_text_is_scored_alike_by_both_spellings_and_gaps_are_those_of_th
 
 
 def test_growth_is_that_of_the_quartiles_over_their_distance() -> None:
-    taken = Taken(17, {})
+    taken = TimedGenerations(17, {})
     # 1 µs more at each position
     taken._graph_ns.extend([9000, *(1000 * place for place in range(16))])
-    assert taken.growth_ms() == pytest.approx(1.0)
-    short = Taken(4, {})
+    assert taken.compute_growth_ms() == pytest.approx(1.0)
+    short = TimedGenerations(4, {})
     short._graph_ns.extend([1, 2, 3, 4])
-    assert short.growth_ms() is None
+    assert short.compute_growth_ms() is None
 
 
 def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
 
 def test_lengths_over_the_memory_are_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = builders.write_model("decoder", tmp_path)
-    monkeypatch.setattr(memory_limit, "free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(memory_limit, "read_free_bytes", lambda: 1_000_000)
     words = "a prompt of 400 tokens and 8 more take 3 MB for scores and caches, and 1 MB are free: ask for fewer"
     with pytest.raises(Refusal, match=words) as refused:
         answered(path, prompt=400, new=8)
@@ -227,7 +229,7 @@ def test_what_scores_and_caches_take_is_counted_as_they_are_bound(tmp_path: Path
     decoder = decoder_ports.describe_decoder(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]))
     caches = 2 * 2 * 2 * 64 * 4
     assert memory_limit.estimate_bytes(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
-    assert 0 < (memory_limit.free_bytes() or 0) < 1 << 50
+    assert 0 < (memory_limit.read_free_bytes() or 0) < 1 << 50
 
 
 def test_the_first_sequence_of_a_batch_is_given_what_it_is_given_alone() -> None:

@@ -10,7 +10,7 @@ from worker.runner import faults, windows
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
 from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, draw_unit_gaps, serve
-from worker.runner.scenarios.protocol import Room
+from worker.runner.scenarios.protocol import LaunchContext
 
 
 class FakeClock:
@@ -97,10 +97,10 @@ def test_several_streams_are_a_queue_with_several_servers() -> None:
     assert (found.ended > found.began).all()
 
 
-def stepped(rate: float, p99_ms: float) -> load.Step:
+def stepped(rate: float, p99_ms: float) -> load.RateStep:
     due = np.zeros(700, dtype=np.uint64)
     ended = np.full(700, round(p99_ms * 1e6), dtype=np.uint64)
-    return load.Step(rate, Served(due, due, ended, due[:0]), cpu_ns=700_000)
+    return load.RateStep(rate, Served(due, due, ended, due[:0]), cpu_ns=700_000)
 
 
 def test_the_highest_rate_lies_between_those_on_both_sides_of_the_bound() -> None:
@@ -112,10 +112,10 @@ def test_the_highest_rate_lies_between_those_on_both_sides_of_the_bound() -> Non
 
 
 def test_a_rate_tells_its_curve_and_who_kept_the_bound() -> None:
-    told = stepped(50.0, 20.0).phase(10.0)
+    told = stepped(50.0, 20.0).make_phase(10.0)
     assert told["name"] == "50 per s"
     assert (told["metrics"]["p99_ms"], told["metrics"]["goodput_per_s"]) == (20.0, 0.0)
-    assert stepped(50.0, 20.0).phase(None)["metrics"]["goodput_per_s"] == pytest.approx(700 / 0.02)
+    assert stepped(50.0, 20.0).make_phase(None)["metrics"]["goodput_per_s"] == pytest.approx(700 / 0.02)
     assert told["metrics"]["cpu_ms"] == 0.001
 
 
@@ -124,7 +124,7 @@ def loop_over(*, service_s: float, clock: FakeClock | None = None, **asked: Any)
     own = clock or FakeClock()
     scenario = {"rate": None, "bound_ms": None, "rates": [], "streams": 1, "sessions": "shared", "seed": 1, "made": {}}
     order = Order(kind="sample", model="", inputs="", provider="", scenario={"kind": "load", **scenario, **asked})
-    found = load.OpenLoop(Room(order, PhaseTimer(launched_ns=None, entered_ns=0)), clock=own)
+    found = load.OpenLoop(LaunchContext(order, PhaseTimer(launched_ns=None, entered_ns=0)), clock=own)
 
     def work() -> None:
         own.ns += round(service_s * 1e9)
@@ -140,7 +140,7 @@ def test_the_search_finds_the_rate_by_halving() -> None:
     most = load.find_highest_rate(found._steps, 5.0)
     assert most is not None
     assert 600 < most < 900
-    assert loop_over(service_s=0.001, rate=most)._at(most).p99_ms == pytest.approx(5.0, rel=0.25)
+    assert loop_over(service_s=0.001, rate=most)._drive_rate(most).p99_ms == pytest.approx(5.0, rel=0.25)
     assert len(found._steps) == load.HALVINGS
 
 
@@ -165,4 +165,4 @@ def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sente
 def test_a_late_generator_is_refused_in_one_sentence() -> None:
     found = loop_over(service_s=0.001, rate=100.0, clock=FakeClock(oversleeps_ns=500_000))
     with pytest.raises(faults.Refusal, match=r"^generator late: at 100 per s .* 0\.50 ms after their arrivals"):
-        found._at(100.0)
+        found._drive_rate(100.0)

@@ -11,9 +11,9 @@ TAKEN = 512
 PROGRAM = f"""
 import mmap
 from worker.runner import memory
-before = memory.peak_bytes(), memory.peak_address_space_bytes()
+before = memory.read_peak_bytes(), memory.read_peak_address_space_bytes()
 held = mmap.mmap(-1, {TAKEN} << 20)
-print(*(after - old for after, old in zip((memory.peak_bytes(), memory.peak_address_space_bytes()), before)))
+print(*(after - old for after, old in zip((memory.read_peak_bytes(), memory.read_peak_address_space_bytes()), before)))
 """
 
 

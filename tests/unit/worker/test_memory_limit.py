@@ -12,7 +12,7 @@ from worker.runner import faults, limits, memory
 
 PROGRAM = """
 from worker.runner import faults, limits, memory
-limits.limit_memory(memory.address_space_bytes() // (1 << 20) + 64)
+limits.limit_memory(memory.read_address_space_bytes() // (1 << 20) + 64)
 try:
     bytearray(256 << 20)
 except MemoryError:
@@ -41,7 +41,7 @@ def test_a_limit_under_what_the_runtime_takes_is_refused_with_both_figures() -> 
 
 
 def test_a_system_that_tells_no_addresses_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "address_space_bytes", lambda: None)
+    monkeypatch.setattr(memory, "read_address_space_bytes", lambda: None)
     with pytest.raises(faults.Refusal, match="measure on Linux, or leave memory-limit-mb out"):
         limits.limit_memory(64)
 

@@ -17,7 +17,7 @@ DATA = {"x": np.zeros((3, 4)), "labels": np.array([1, 1, 1])}
 def judged(folder: Path, text: str, *, function: str = "score", limit_s: float = 5.0) -> tuple[Any, bool]:
     (folder / "laid.py").write_text(text)
     source = user_function.Source(str(folder / "laid.py"), "mine.py", function)
-    return source.judged(OUTPUTS, DATA, count=3, limit_s=limit_s)
+    return source.judge(OUTPUTS, DATA, count=3, limit_s=limit_s)
 
 
 def test_it_is_given_the_outputs_and_the_data_and_gives_a_float_a_sample(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_every_token_but_the_first_is_scored_once_behind_those_before_it(session
     calls = steps.calls()
     calls[0]()
     before = steps.prompt_scores.copy()
-    found = perplexity.perplexity_of(calls[0], steps, TEXT)
+    found = perplexity.compute_perplexity(calls[0], steps, TEXT)
     assert found == pytest.approx(expected(session, length), rel=1e-4)
-    assert found == perplexity.perplexity_of(calls[0], steps, TEXT)
+    assert found == perplexity.compute_perplexity(calls[0], steps, TEXT)
     assert (steps.prompt == prompt).all()
     calls[0]()
     assert (steps.prompt_scores == before).all()
@@ -58,14 +58,14 @@ def test_every_token_but_the_first_is_scored_once_behind_those_before_it(session
 
 def test_a_prompt_of_one_token_scores_nothing(session: Any) -> None:
     steps = steps_of(session, np.array([[1]]))
-    assert perplexity.perplexity_of(steps.calls()[0], steps, TEXT) is None
+    assert perplexity.compute_perplexity(steps.calls()[0], steps, TEXT) is None
 
 
 def test_no_more_than_the_first_tokens_of_a_long_text_are_scored(session: Any) -> None:
     steps = steps_of(session, np.zeros((4, 256), np.int64))
     call = steps.calls()[0]
     text = np.resize(TEXT, perplexity.MAX_TOKENS + 7)
-    assert perplexity.perplexity_of(call, steps, text) == perplexity.perplexity_of(
+    assert perplexity.compute_perplexity(call, steps, text) == perplexity.compute_perplexity(
         call, steps, text[: perplexity.MAX_TOKENS]
     )
 
@@ -73,15 +73,15 @@ def test_no_more_than_the_first_tokens_of_a_long_text_are_scored(session: Any) -
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_perplexity(session: Any, score: float) -> None:
     steps = steps_of(session, np.zeros((1, 16), np.int64))
-    assert perplexity.perplexity_of(lambda: steps.prompt_scores.fill(score), steps, TEXT) is None
+    assert perplexity.compute_perplexity(lambda: steps.prompt_scores.fill(score), steps, TEXT) is None
 
 
 def test_equal_scores_are_as_perplexed_as_there_are_tokens_and_the_impossible_has_no_figure(session: Any) -> None:
     steps = steps_of(session, np.zeros((1, 16), np.int64))
-    assert perplexity.perplexity_of(lambda: steps.prompt_scores.fill(2.0), steps, TEXT) == pytest.approx(1000.0)
+    assert perplexity.compute_perplexity(lambda: steps.prompt_scores.fill(2.0), steps, TEXT) == pytest.approx(1000.0)
 
     def certain() -> None:
         steps.prompt_scores.fill(0.0)
         steps.prompt_scores[..., 0] = 1e6
 
-    assert perplexity.perplexity_of(certain, steps, np.array([1, 2, 3])) is None
+    assert perplexity.compute_perplexity(certain, steps, np.array([1, 2, 3])) is None

@@ -70,7 +70,7 @@ def test_neighbours_that_share_a_microsecond_are_no_parent_and_child() -> None:
     events = [run(0, 100), event("a", 10, 5), event("b", 15, 5), event("c", 15, 0)]
     summary = profile.summarise(events, skip_runs=0)
     assert {key[0] for key in summary.nodes} <= {(), ("b",)}
-    assert summary.nodes[((), "b", "Op", "P", 0)].time_us(1) == 5
+    assert summary.nodes[((), "b", "Op", "P", 0)].compute_time_us(1) == 5
 
 
 def test_fence_events_of_older_runtimes_are_no_nodes() -> None:

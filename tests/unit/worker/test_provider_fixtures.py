@@ -135,7 +135,7 @@ def order(tmp_path: Path, short: str, **options: str) -> Order:
 
 
 def test_tensorrt_is_given_the_workloads_shapes_and_a_cache_of_the_agents(tmp_path: Path) -> None:
-    found = engine.provider_options(order(tmp_path, "tensorrt", trt_fp16_enable="1"))
+    found = engine.make_provider_options(order(tmp_path, "tensorrt", trt_fp16_enable="1"))
     assert found == {
         "trt_engine_cache_path": str(tmp_path / "engines"),
         "trt_profile_min_shapes": "x:2x3x8x8",
@@ -146,7 +146,7 @@ def test_tensorrt_is_given_the_workloads_shapes_and_a_cache_of_the_agents(tmp_pa
 
 
 def test_shapes_that_the_matrix_sets_are_left_as_they_are(tmp_path: Path) -> None:
-    found = engine.provider_options(order(tmp_path, "tensorrt", trt_profile_max_shapes="x:8x3x8x8"))
+    found = engine.make_provider_options(order(tmp_path, "tensorrt", trt_profile_max_shapes="x:8x3x8x8"))
     assert "trt_profile_min_shapes" not in found
     assert found["trt_profile_max_shapes"] == "x:8x3x8x8"
 
@@ -157,7 +157,7 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
     engines.mkdir()
     (engines / "plan.engine").write_bytes(b"x" * 1000)
     opened: list[Order] = []
-    found = engine_cache.measure_cached_start(asked, opened=opened.append)
+    found = engine_cache.measure_cached_start(asked, open_session=opened.append)
     assert found["engine_bytes"] == 1000
     assert found["cached_session_ms"] >= 0
     assert opened == [asked]
@@ -165,14 +165,14 @@ def test_the_cached_build_is_timed_apart_with_what_it_left(tmp_path: Path) -> No
 
 def test_a_provider_that_keeps_nothing_or_does_not_start_again_has_no_cached_build(tmp_path: Path) -> None:
     asked = order(tmp_path, "migraphx")
-    assert engine_cache.measure_cached_start(asked, opened=lambda one: None) == {}
+    assert engine_cache.measure_cached_start(asked, open_session=lambda one: None) == {}
 
     def refused(one: Order) -> None:
         raise faults.Refusal("provider_not_active", "no")
 
     (tmp_path / "engines").mkdir()
     (tmp_path / "engines" / "a.mxr").write_bytes(b"x")
-    assert engine_cache.measure_cached_start(asked, opened=refused) == {}
+    assert engine_cache.measure_cached_start(asked, open_session=refused) == {}
 
 
 def test_a_plug_in_stands_beside_a_pinned_runtime() -> None:

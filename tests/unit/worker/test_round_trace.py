@@ -63,8 +63,8 @@ def test_runs_after_others_turns_are_known_by_their_places_however_many_runs_cam
     order = Order(kind="sample", model="", inputs="", provider="CPUExecutionProvider", trace_runs=5, trace_s=60.0)
     said: list[str] = ["run"] * begun
     feed = SimpleNamespace(run=lambda: said.append("run"))
-    turns = SimpleNamespace(wait=lambda: said.append("wait"))
+    turns = SimpleNamespace(wait_for_turn=lambda: said.append("wait"))
     # every inference takes a turn of its own
-    cold = round_trace._run(cast(Feed, feed), order, begun=begun, turns=cast(Turns, turns), turn_ns=1)
+    cold = round_trace._run_in_turns(cast(Feed, feed), order, begun=begun, turns=cast(Turns, turns), turn_ns=1)
     after_waits = {said[:place].count("run") for place, word in enumerate(said) if word == "wait"}
     assert cold == after_waits == {begun + 1, begun + 3, begun + 5, begun + 7}

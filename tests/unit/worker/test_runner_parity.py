@@ -94,19 +94,19 @@ def test_the_spread_of_a_tensor_leaves_out_what_is_not_finite_and_counts_it() ->
 
 
 def test_the_furthest_element_is_told_with_both_values() -> None:
-    found = parity.find_largest_difference(
+    found = parity.locate_largest_difference(
         np.asarray([[0, 7], [2, 3]], np.uint8), np.asarray([[0, 1], [2, 9]], np.uint8)
     )
     assert found == {"index": [0, 1], "candidate": 7.0, "reference": 1.0}
-    assert parity.find_largest_difference(np.zeros(2), np.zeros(3)) is None
-    assert parity.find_largest_difference(np.asarray([np.nan]), np.asarray([1.0])) is None
+    assert parity.locate_largest_difference(np.zeros(2), np.zeros(3)) is None
+    assert parity.locate_largest_difference(np.asarray([np.nan]), np.asarray([1.0])) is None
 
 
 def test_the_scale_is_that_of_what_counts() -> None:
-    assert parity.root_mean_square_scale(np.array([0.1, -0.2])) == 1.0
-    assert parity.root_mean_square_scale(np.array([3e300, np.nan, -4e300, np.inf])) == pytest.approx(5e300 / 2**0.5)
-    assert parity.root_mean_square_scale(np.array([-1e9, -1e9, 30.0, 40.0])) == pytest.approx(50 / 2**0.5)
-    assert parity.root_mean_square_scale(np.array([])) == 1.0
+    assert parity.compute_scale(np.array([0.1, -0.2])) == 1.0
+    assert parity.compute_scale(np.array([3e300, np.nan, -4e300, np.inf])) == pytest.approx(5e300 / 2**0.5)
+    assert parity.compute_scale(np.array([-1e9, -1e9, 30.0, 40.0])) == pytest.approx(50 / 2**0.5)
+    assert parity.compute_scale(np.array([])) == 1.0
 
 
 def test_what_somebody_gave_is_absolute() -> None:

@@ -17,13 +17,13 @@ def order(**options: str) -> Order:
 @pytest.mark.parametrize("function", plugins.USUAL_FUNCTIONS)
 def test_the_library_is_where_the_package_says(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "their_ep", SimpleNamespace(**{function: lambda: Path("/lib/theirs.so")}))
-    assert plugins._library("their_ep:") == "/lib/theirs.so"
+    assert plugins._find_library("their_ep:") == "/lib/theirs.so"
 
 
 def test_a_package_that_names_no_library_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "their_ep", SimpleNamespace())
     with pytest.raises(faults.Refusal, match=r"their_ep has no library_path\(\) or get_library_path\(\)"):
-        plugins._library("their_ep:")
+        plugins._find_library("their_ep:")
 
 
 def test_an_option_whose_name_is_nowhere_in_the_library_is_refused(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class Neighbours:
         self.machine = machine
         self.count = 0
 
-    def wait(self) -> None:
+    def wait_for_turn(self) -> None:
         self.count += 1
         self.machine.now += 60 * MS
 
@@ -166,7 +166,7 @@ def test_a_clock_of_processor_time_that_stands_still_gives_none() -> None:
 
 def test_another_call_is_timed_behind_each_part_and_counts_neither_as_time_nor_as_inferences() -> None:
     machine = Machine(steady(1))
-    beside = windows.Beside("run", lambda: setattr(machine, "now", machine.now + MS // 2))
+    beside = windows.SideCall("run", lambda: setattr(machine, "now", machine.now + MS // 2))
     budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
     taken = windows.measure(machine.call, budget, clock=machine.clock, turns=Neighbours(machine), beside=beside)
     assert (len(taken.durations), set(taken.durations), taken.wall_ns) == (500, {MS}, 500 * MS)
@@ -179,6 +179,6 @@ def test_another_call_is_timed_behind_each_part_and_counts_neither_as_time_nor_a
 def test_another_call_is_timed_where_nobody_takes_turns_and_not_at_all_in_a_window_of_one_part() -> None:
     for window_s, parts in ((0.1, 4), (0.02, 0)):
         machine = Machine(steady(1))
-        beside = windows.Beside("run", machine.call)
+        beside = windows.SideCall("run", machine.call)
         windows.measure(machine.call, BudgetOrder(window_s=window_s), clock=machine.clock, beside=beside)
         assert len(beside.taken.durations) == 5 * parts

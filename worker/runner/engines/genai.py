@@ -1,6 +1,6 @@
-"""onnxruntime-genai as an engine: a model's folder with the cell's settings laid over its configuration.
+"""onnxruntime-genai as an engine: it loads a model's folder, with the cell's settings over the configuration.
 
-Nothing of the upload is edited: `Config.overlay` sets threads, the provider, lengths and how a token is chosen.
+No file of the upload is edited: `Config.overlay` sets threads, the provider, lengths and how a token is chosen.
 """
 
 import json
@@ -18,15 +18,15 @@ from worker.runner.parity import Array
 
 CONFIG = "genai_config.json"
 MAX_CONFIG_BYTES = 1 << 20
-# of a sampler that is told nothing
+# the sampler's settings for greedy choice
 _LIKELIEST: dict[str, object] = {"do_sample": False, "top_k": 1, "top_p": 1.0, "temperature": 1.0}
-# what a configuration may set besides, and would make other tokens or other work of
+# settings of a configuration that would change the tokens or the work, set back to plain values
 _PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetition_penalty": 1.0}
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One generation: the prompt's token ids [batch, length], how many follow, and how each is chosen."""
+class GenerationRequest:
+    """One generation: the prompt's token ids [batch, length], how many new ones follow, and how they are chosen."""
 
     prompt: Array
     new: int
@@ -36,12 +36,12 @@ class Asked:
     seed: int = 0
 
     @property
-    def draws(self) -> bool:
+    def is_sampled(self) -> bool:
         return self.sampling != "greedy"
 
     @property
     def search(self) -> dict[str, object]:
-        """As onnxruntime-genai spells it. The length is forced: the token that would end the text is held back."""
+        """The search options of onnxruntime-genai. The length is forced: a token that ends the text is not chosen."""
         batch, length = self.prompt.shape
         return {
             **_PLAIN,
@@ -53,8 +53,8 @@ class Asked:
         }
 
     def _sampler(self) -> dict[str, object]:
-        """`top_k` of 0 for pure top-p: what the configuration says would draw from so many first."""
-        if not self.draws:
+        """Makes the sampler's options, with `top_k` 0 for top-p, as the configuration's own `top_k` would apply too."""
+        if not self.is_sampled:
             return _LIKELIEST
         limits: dict[str, object] = {"top_k": 0, "top_p": self.limit}
         if self.sampling == "top-k":
@@ -63,17 +63,17 @@ class Asked:
 
 
 @dataclass
-class Loaded:
-    """A model that is loaded for a kind of generation. `vocabulary`: how many tokens it scores."""
+class LoadedModel:
+    """A model loaded for one request. `vocabulary` is how many tokens it scores."""
 
     model: Any
-    asked: Asked
+    asked: GenerationRequest
     vocabulary: int
     requested: list[str] = field(default_factory=lambda: [CPU])
     active: list[str] = field(default_factory=lambda: [CPU])
 
-    def begin(self, *, batch: int | None = None) -> Any:
-        """A generator that has been given nothing yet. `batch`: sequences, where other than asked."""
+    def make_generator(self, *, batch: int | None = None) -> Any:
+        """Makes a generator without tokens. `batch` is the number of sequences; None takes the request's."""
         params = onnxruntime_genai.GeneratorParams(self.model)
         if batch is not None:
             params.set_search_options(batch_size=batch)
@@ -82,14 +82,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ModelLimits:
-    """What a configuration says that a prompt has to fit."""
+    """Limits of a model that a prompt has to fit: how many tokens it knows, and how long its context is."""
 
     vocabulary: int
     context: int
 
 
 def read_model_limits(folder: str) -> ModelLimits:
-    """The model's part of its configuration. Raises Refusal."""
+    """Reads the limits from the configuration in the folder. Raises Refusal where it cannot be read."""
     path = os.path.join(folder, CONFIG)
     try:
         with open(path, "rb") as opened:
@@ -101,19 +101,19 @@ def read_model_limits(folder: str) -> ModelLimits:
         ) from error
 
 
-def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
-    """The order's model, ready to generate what is asked. Raises Refusal."""
+def load_model(order: Order, asked: GenerationRequest, *, timer: PhaseTimer) -> LoadedModel:
+    """Loads the order's model for the request. Raises Refusal where it does not load or the prompt does not fit."""
     limits = read_model_limits(os.path.dirname(order.model))
     _refuse_misfit(asked, limits)
     with timer.phase("session"), faults.translate_errors("session"):
-        model = open_model(order, search=asked.search, pad_token_id=_unused(asked.prompt, limits))
-    return Loaded(model, asked, limits.vocabulary)
+        model = open_model(order, search=asked.search, pad_token_id=_find_unused_token(asked.prompt, limits))
+    return LoadedModel(model, asked, limits.vocabulary)
 
 
 def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
-    """The order's model by its folder's configuration, on the CPU, with the order's file and threads laid over it.
+    """Opens the order's model on the CPU by its folder's configuration, with the order's file and threads.
 
-    `search`, `told`: further entries of the configuration, of its search and of its model.
+    `search` and `model_entries` are further entries of the configuration's search and model.
     """
     folder, main = os.path.split(order.model)
     session = order.session
@@ -129,13 +129,13 @@ def open_model(order: Order, *, search: Mapping[str, object] | None = None, **mo
     return onnxruntime_genai.Model(config)
 
 
-def _unused(prompt: Array, limits: ModelLimits) -> int:
-    """A token that no prompt holds: one that begins with the token for padding would not be attended to."""
+def _find_unused_token(prompt: Array, limits: ModelLimits) -> int:
+    """Finds a token that is not in the prompt, to be the padding: padding in a prompt would not be attended to."""
     held = set(prompt.reshape(-1).tolist())
     return next((token for token in range(limits.vocabulary) if token not in held), 0)
 
 
-def _refuse_misfit(asked: Asked, limits: ModelLimits) -> None:
+def _refuse_misfit(asked: GenerationRequest, limits: ModelLimits) -> None:
     length = asked.prompt.shape[1]
     if length + asked.new > limits.context:
         raise faults.Refusal(

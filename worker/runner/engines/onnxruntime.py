@@ -1,4 +1,4 @@
-"""ONNX Runtime as an engine: a session as the cell asks for it, and its inputs bound once to preallocated buffers."""
+"""ONNX Runtime as an engine: opens the cell's session, and binds its inputs once to preallocated buffers."""
 
 import ctypes
 import functools
@@ -25,7 +25,7 @@ STRICT_KEY = "session.disable_cpu_ep_fallback"
 
 @dataclass
 class Engine:
-    """One session, what was asked for and what it answered."""
+    """One session, with the requested providers, the active ones, and what they say of themselves."""
 
     session: onnxruntime.InferenceSession
     requested: list[str]
@@ -39,11 +39,11 @@ class Engine:
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
-    """Create the session; raises Refusal when the provider is not in this build, not active, or the model not loaded.
+    """Creates the session, and times it. `tune` sets further session options, such as the profiler's.
 
-    `tune` sets further attributes of SessionOptions, and `config_entries` (the trace pass switches its profiler on).
+    Raises Refusal where the provider is not in this build or not active, or the model does not load.
     """
-    requested = requested_providers(order)
+    requested = list_requested_providers(order)
     available = list(onnxruntime.get_available_providers())
     if order.plugin is None and order.provider not in available:
         raise faults.Refusal(
@@ -57,7 +57,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
     during = "session" if order.provider == CPU else "provider"
     with timer.phase("session"), faults.translate_errors(during, requested_providers=requested):
         session = onnxruntime.InferenceSession(
-            order.model, options, **_choice(order, requested=requested, options=options, devices=devices)
+            order.model, options, **_choose_providers(order, requested=requested, options=options, devices=devices)
         )
     active = list(session.get_providers())
     _refuse_fallback(order, requested=requested, active=active)
@@ -73,34 +73,34 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
     )
 
 
-def _choice(
+def _choose_providers(
     order: Order, *, requested: list[str], options: onnxruntime.SessionOptions, devices: list[plugins.Device]
 ) -> dict[str, object]:
-    """How a session is told its providers: by name, or on its options where a plug-in lists devices."""
+    """Makes the session's arguments for its providers: names, or devices on its options for a plug-in."""
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if order.session.policy != NO_POLICY:
         # ONNX Runtime chooses; a provider that is named would be taken in its place
         return {**chosen, "enable_fallback": 0}
     if devices:
-        options.add_provider_for_devices(devices, plugins.library_options(order))
+        options.add_provider_for_devices(devices, plugins.list_library_options(order))
         # a provider that does not start says why, instead of the CPU's running in its place
         return {**chosen, "enable_fallback": 0}
     return {
         **chosen,
-        "providers": [(name, provider_options(order) if name == order.provider else {}) for name in requested],
+        "providers": [(name, make_provider_options(order) if name == order.provider else {}) for name in requested],
         # ONNX Runtime ≥ 1.23 raises instead of taking the CPU; older ones ignore it and are caught by the caller
         "enable_fallback": 0,
     }
 
 
-def requested_providers(order: Order) -> list[str]:
-    """The provider, then the CPU for operators it does not take; the provider alone in ONNX Runtime's strict mode."""
+def list_requested_providers(order: Order) -> list[str]:
+    """Lists the provider, then the CPU for other operators; the provider alone in ONNX Runtime's strict mode."""
     is_alone = order.provider == CPU or order.session.config.get(STRICT_KEY) == "1"
     return [order.provider] if is_alone else [order.provider, CPU]
 
 
-def provider_options(order: Order) -> dict[str, str]:
+def make_provider_options(order: Order) -> dict[str, str]:
     return {**engine_cache.make_cache_options(order), **order.provider_options}
 
 
@@ -117,7 +117,7 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
 
 
 def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
-    """The arrays the session asks for, by name. Raises Refusal naming what is missing."""
+    """Chooses the arrays that the session takes, by name. Raises Refusal that names the missing ones."""
     nodes = engine.session.get_inputs()
     wanted = [node.name for node in nodes if node.name in given or not node.type.startswith("optional(")]
     missing = [name for name in wanted if name not in given]
@@ -130,9 +130,9 @@ def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
 
 
 class Feed:
-    """A session with inputs and outputs bound, or as `session.run` takes them: call `run` as often as wanted.
+    """A session with its inputs, bound once, or as arrays where the cell's call is `session.run`.
 
-    Call `run_first`, then `settle`, then `run` or the `timed_call`.
+    Call `run_first` once, then `settle` once, then `run` or the `timed_call` as often as wanted.
     """
 
     def __init__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> None:
@@ -151,7 +151,7 @@ class Feed:
         self._values: list[object] = []
         types = {node.name: node.type for node in engine.session.get_inputs()}
         for name, array in inputs.items() if self._plain is None else ():
-            value = _value(array, types[name], self._device)
+            value = _make_value(array, types[name], self._device)
             self._held.append((value, array))
             self._binding.bind_ortvalue_input(name, value)
         # a binding takes the buffers of one run for the next; where shapes change they are unbound before each
@@ -163,10 +163,10 @@ class Feed:
         self.run()
 
     def settle(self) -> int:
-        """Bind the first outputs' buffers as preallocated outputs; one more inference shows that they fit.
+        """Binds the first outputs' buffers as preallocated outputs, and runs again to see that they fit.
 
-        Outputs whose size may depend on the data take several. Answers how many were begun. Where shapes change from
-        run to run (random or sampled outputs) ONNX Runtime goes on allocating.
+        Returns how many inferences it began: one, or several where output sizes may depend on the data. Where shapes
+        change from run to run, ONNX Runtime goes on allocating outputs.
         """
         if self._plain is not None:
             self.run()
@@ -187,7 +187,6 @@ class Feed:
         return begun
 
     def run(self) -> None:
-        """One inference."""
         if self._plain is not None:
             self._values = self._session.run(self._outputs, self._plain)
             return
@@ -196,10 +195,10 @@ class Feed:
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], object]:
-        """The leanest callable that infers once: no attribute look-ups inside the timed loop.
+        """Returns the leanest callable that infers once, without attribute look-ups inside the timed loop.
 
-        The C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31: timed
-        with it, a small model would seem to become slower between releases.
+        It is the C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31,
+        so that a small model would seem to become slower between releases.
         """
         if self._plain is not None:
             return functools.partial(self._session.run, self._outputs, self._plain)
@@ -211,9 +210,9 @@ class Feed:
         return functools.partial(self._session.run_with_iobinding, self._binding)
 
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
-        """`run` beside what is bound, `bound` beside `run`, by its name; None where the model has no such call.
+        """Returns the name and the callable of the other way to infer: `run` for a bound feed, `bound` for `run`.
 
-        None on devices too, where arrays would be copied to and fro: with_copies times that.
+        None where the model has no such call, and on devices, where it would time copies as `time_with_copies` does.
         """
         is_run = self._plain is not None
         is_tensors = all(kind.startswith("tensor(") for kind in self._types.values())
@@ -234,16 +233,16 @@ class Feed:
             self._binding.bind_output(name, self._device)
 
     def outputs(self) -> dict[str, object]:
-        """Outputs of the last run, copied to the CPU; an output numpy has no type for is its OrtValue's type name."""
+        """Copies the last run's outputs to the CPU; an output that numpy has no type for is its type's name."""
         if self._plain is not None:
             found = zip(self._outputs, self._values, strict=True)
             return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in found}
         values = self._binding.get_outputs()
-        return {name: _copied(value) for name, value in zip(self._outputs, values, strict=True)}
+        return {name: _copy_to_cpu(value) for name, value in zip(self._outputs, values, strict=True)}
 
 
-def _value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
-    """The array where the session reads it. Raises Refusal where this release makes no value of bfloat16's bits."""
+def _make_value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
+    """Makes a value of the array on the device. Raises Refusal where this release makes none of bfloat16's bits."""
     if kind != "tensor(bfloat16)":
         return onnxruntime.OrtValue.ortvalue_from_numpy(array, device, 0)
     make = getattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
@@ -257,13 +256,13 @@ def _value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
 
 
 def _has_open_shapes(engine: Engine) -> bool:
-    """Whether an output has a dimension that no input fixes: its size may depend on the data."""
+    """Says whether an output has a dimension that no input fixes, so that its size may depend on the data."""
     fixed = {dim for node in engine.session.get_inputs() for dim in node.shape if isinstance(dim, str)}
     dims = [dim for node in engine.session.get_outputs() for dim in (node.shape or [])]
     return any(not isinstance(dim, int) and dim not in fixed for dim in dims)
 
 
-def _copied(value: onnxruntime.OrtValue) -> object:
+def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
     if value.data_type() == "tensor(bfloat16)":
         return _from_bfloat16(value)
     try:
@@ -275,7 +274,7 @@ def _copied(value: onnxruntime.OrtValue) -> object:
 
 
 def _from_bfloat16(value: onnxruntime.OrtValue) -> Array:
-    """float32 of the same value: bfloat16 is its upper half, and numpy has no type for it."""
+    """Copies a bfloat16 value as float32, of which it is the upper half, as numpy has no bfloat16."""
     shape = value.shape()
     count = int(np.prod(shape))
     if count == 0 or value.device_name().lower() != "cpu":
@@ -284,19 +283,19 @@ def _from_bfloat16(value: onnxruntime.OrtValue) -> Array:
     return (stored.astype(np.uint32) << 16).view(np.float32).reshape(shape)
 
 
-def _known(engine: protocol.Engine) -> Engine:
+def _cast_engine(engine: protocol.Engine) -> Engine:
     return cast(Engine, engine)
 
 
 KIND = protocol.Kind(
     module="onnxruntime",
     open_engine=open_engine,
-    choose_inputs=lambda engine, given: choose_inputs(_known(engine), given),
-    feed=lambda engine, inputs, device=None: Feed(_known(engine), inputs, device=device),
+    choose_inputs=lambda engine, given: choose_inputs(_cast_engine(engine), given),
+    feed=lambda engine, inputs, device=None: Feed(_cast_engine(engine), inputs, device=device),
     is_first_free=lambda engine: all(
-        node.shape and not isinstance(node.shape[0], int) for node in _known(engine).session.get_inputs()
+        node.shape and not isinstance(node.shape[0], int) for node in _cast_engine(engine).session.get_inputs()
     ),
-    dimensions=lambda engine: {node.name: list(node.shape) for node in _known(engine).session.get_inputs()},
+    dimensions=lambda engine: {node.name: list(node.shape) for node in _cast_engine(engine).session.get_inputs()},
     passes={
         **protocol.PASSES,
         "compilation": "compilation:run_compilation",

@@ -1,4 +1,4 @@
-"""What an engine is to scenarios and passes: it opens a model, takes its inputs and runs it."""
+"""The interface of an engine, by which scenarios and passes open a model, bind its inputs and run it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from worker.runner.order import Order, PhaseTimer
 
 
 class Engine(Protocol):
-    """A model made ready to run, what was asked for and what was got."""
+    """A loaded model, with the requested providers, the active ones, and what they say of themselves."""
 
     requested: list[str]
     active: list[str]
@@ -20,7 +20,11 @@ class Engine(Protocol):
 
 
 class Feed(Protocol):
-    """An engine with its inputs: call `run_first`, then `settle`, then `run` or the `timed_call`."""
+    """An engine with its inputs: call `run_first` once, `settle` once, then `run` or the `timed_call`.
+
+    `settle` prepares what makes later runs equal, such as output buffers, and returns how many inferences it began.
+    `timed_call` returns the leanest callable that infers once; `outputs` copies the last run's outputs by name.
+    """
 
     def run_first(self) -> None: ...
 
@@ -34,26 +38,26 @@ class Feed(Protocol):
 
 
 class OpenEngine(Protocol):
-    """Makes an engine for an order; raises Refusal."""
+    """Opens an order's model and times that. Raises Refusal where it does not load."""
 
     def __call__(self, order: Order, *, timer: PhaseTimer) -> Engine: ...
 
 
 class FeedEngine(Protocol):
-    """Binds inputs to an engine."""
+    """Binds inputs to an engine, on its own device or on the named one."""
 
     def __call__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> Feed: ...
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of engine. `module`: what runs it.
+    """One kind of engine. `module` is the Python module that runs models.
 
-    `is_first_free`: whether every input's first dimension may have any size; `dimensions`: of each input, dynamic ones
-    by the name that the model gives them. `passes`: what it can be asked for, and where in the runner each lies.
-    `scenarios`: where its own loops lie by the kind that they are of, and then it runs no other; None: it runs all.
-    `has_sessions`: whether it opens a second one as cheaply, at another level or with other threads. `other_call`: of
-    a feed, the name and the callable of a second way to ask for the same inference.
+    `is_first_free` says whether every input's first dimension may have any size; `dimensions` lists each input's
+    dimensions, dynamic ones by name. `passes` maps each pass that it can do to its place in the runner. `scenarios`
+    maps kinds of scenarios to loops of its own, and then it runs no others; None: it runs all. `has_sessions`: a second
+    session, with another level or other threads, is opened as cheaply. `other_call` returns the name and the callable
+    of a second way to ask a feed for the same inference, or None.
     """
 
     module: str
@@ -68,7 +72,7 @@ class Kind:
     other_call: Callable[[Feed], tuple[str, Callable[[], object]] | None] | None = None
 
 
-# of whatever runs single inferences
+# passes of every engine that runs single inferences
 PASSES = {
     "engines": "engine_pairs:compare_engines",
     "sample": "sample:run_sample",

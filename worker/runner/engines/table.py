@@ -1,4 +1,4 @@
-"""Which engine runs an order: one file an engine, imported where it is asked for."""
+"""Finds the engine of an order: each is a file of its own, imported when needed."""
 
 from worker.runner import extensions
 from worker.runner.engines.protocol import Kind
@@ -7,8 +7,8 @@ from worker.runner.order import Order
 _OWN = {"onnxruntime": "engines.onnxruntime:KIND", "torch": "engines.torch:KIND", "genai": "engines.genai:KIND"}
 
 
-def kind_of(order: Order) -> Kind:
-    """What runs the order's model. Raises Refusal for an engine that this runner does not know."""
+def find_engine_kind(order: Order) -> Kind:
+    """Imports the engine that runs the order's model. Raises Refusal for an engine that this runner does not know."""
     name = order.engine
     found: Kind = extensions.import_own(_OWN[name]) if name in _OWN else extensions.import_outside("engine", name)
     return found

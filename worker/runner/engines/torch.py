@@ -31,7 +31,7 @@ _modes: list[torch.inference_mode] = []
 
 @dataclass(frozen=True)
 class Port:
-    """An input: the model's name for it, the program's keyword (empty: by place), its type and sizes (None: any)."""
+    """An input: the model's name, the program's keyword (empty: taken by place), its type and sizes (None: any)."""
 
     name: str
     key: str
@@ -41,7 +41,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """Which tensor of the program is which of the model's."""
+    """The program's inputs and outputs, matched with the model's."""
 
     saved_by: str
     positional: int
@@ -51,7 +51,7 @@ class Ports:
 
 @dataclass
 class Program:
-    """A loaded program. It runs on the processor, and nowhere else."""
+    """A loaded program, which runs on the processor only."""
 
     module: Callable[..., object]
     ports: Ports
@@ -64,7 +64,11 @@ class Program:
 
 
 def open_program(order: Order, *, timer: PhaseTimer) -> Program:
-    """Load the program, and have it compiled where that is asked; raises Refusal."""
+    """Loads the program, and wraps it in torch.compile where the order says so.
+
+    Sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program does
+    not load, was saved by a newer PyTorch, or no compiler is there.
+    """
     ports = _read_ports(order.model)
     _refuse_newer(ports.saved_by)
     if order.program == "compile":
@@ -99,7 +103,7 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
 
 
 def choose_inputs(program: Program, given: Arrays) -> Arrays:
-    """The arrays that the program takes, by the model's names. Raises Refusal for what is missing or misfits."""
+    """Chooses the program's arrays by the model's names. Raises Refusal where one is missing or misfits."""
     missing = [port.name for port in program.ports.inputs if port.name not in given]
     if missing:
         raise faults.Refusal(
@@ -126,7 +130,7 @@ class ProgramFeed:
         self._last: object = None
 
     def run_first(self) -> None:
-        """The first inference; where it is compiled, this is when. Raises Refusal where a compiler failed."""
+        """Runs once, which is when torch.compile compiles. Raises Refusal where its C++ compiler failed."""
         try:
             self.run()
         except Exception as error:
@@ -149,19 +153,19 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Outputs of the last run by the model's names; bfloat16 as float32 of the same value, as numpy has no such."""
+        """Copies the last run's outputs by the model's names, bfloat16 as float32, as numpy has no such type."""
         leaves = pytree.tree_leaves(self._last)
-        return {name: _array(leaf) for name, leaf in zip(self._names, leaves, strict=True)}
+        return {name: _copy_array(leaf) for name, leaf in zip(self._names, leaves, strict=True)}
 
 
-def _array(leaf: object) -> object:
+def _copy_array(leaf: object) -> object:
     if not isinstance(leaf, torch.Tensor):
         return type(leaf).__name__
     return np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
 
 
 def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:
-    """The program as a module, without guards before each call: inputs were looked at once."""
+    """Makes the program a module without guards before each call, as its inputs are checked once."""
     try:
         module: Callable[..., object] = exported.module(check_guards=False)
     except TypeError:  # releases before guards were compiled in
@@ -181,8 +185,8 @@ def _read_ports(path: str) -> Ports:
 
 
 def _refuse_newer(saved_by: str) -> None:
-    """PyTorch reads programs of older releases, and of newer ones by chance."""
-    ours, saved = _release(str(torch.__version__)), _release(saved_by)
+    """Raises Refusal for a program of a newer PyTorch than this one, which reads it only by chance."""
+    ours, saved = _parse_release(str(torch.__version__)), _parse_release(saved_by)
     if saved > ours:
         raise faults.Refusal(
             "model_not_loaded",
@@ -191,7 +195,7 @@ def _refuse_newer(saved_by: str) -> None:
         )
 
 
-def _release(version: str) -> tuple[int, ...]:
+def _parse_release(version: str) -> tuple[int, ...]:
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return tuple(map(int, found.groups())) if found is not None else ()
 
@@ -222,16 +226,16 @@ def _refuse_misfit(port: Port, array: "np.ndarray[tuple[int, ...], np.dtype[np.g
             )
 
 
-def _program(engine: protocol.Engine) -> Program:
+def _cast_program(engine: protocol.Engine) -> Program:
     return cast(Program, engine)
 
 
 KIND = protocol.Kind(
     module="torch",
     open_engine=open_program,
-    choose_inputs=lambda engine, given: choose_inputs(_program(engine), given),
-    feed=lambda engine, inputs, device=None: ProgramFeed(_program(engine), inputs),
-    is_first_free=lambda engine: all(port.sizes[:1] == (None,) for port in _program(engine).ports.inputs),
-    dimensions=lambda engine: {port.name: list(port.sizes) for port in _program(engine).ports.inputs},
+    choose_inputs=lambda engine, given: choose_inputs(_cast_program(engine), given),
+    feed=lambda engine, inputs, device=None: ProgramFeed(_cast_program(engine), inputs),
+    is_first_free=lambda engine: all(port.sizes[:1] == (None,) for port in _cast_program(engine).ports.inputs),
+    dimensions=lambda engine: {port.name: list(port.sizes) for port in _cast_program(engine).ports.inputs},
     passes=protocol.PASSES,
 )

@@ -1,11 +1,11 @@
-"""Boxes that were found, against those that are there: mAP@.5 as pycocotools has it, over all areas."""
+"""Judges detected boxes by mAP@.5, as pycocotools computes it over all areas."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal, parts
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_pseudovalues, make_shape_refusal
 
 OVERLAP = 0.5
 # of a class in an image
@@ -15,7 +15,7 @@ RECALLS = np.linspace(0.0, 1.0, 101)
 
 @dataclass(frozen=True)
 class Matched:
-    """Of a class in an image: scores of what was found, the highest first, which of it is right, how many there are."""
+    """One class in one image: scores of the detections, highest first, which are right, and how many boxes exist."""
 
     kind: int
     scores: Array
@@ -24,19 +24,22 @@ class Matched:
 
 
 def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
-    """Each sample's boxes, matched. Outputs are rows of x1, y1, x2, y2, score, class; labels of x1, y1, x2, y2, class.
+    """Matches each sample's detections with its labels, class by class.
 
-    A label's class below 0 is none, and so is what was found with a score of 0 or less, or a class below 0.
+    Outputs are rows of x1, y1, x2, y2, score, class; labels are rows of x1, y1, x2, y2, class. Rows with a class below
+    0, or a score of 0 or less, are no boxes. Raises Refusal for outputs of another shape.
     """
     check_row_per_label(outputs, labels)
     if outputs.ndim != 3 or outputs.shape[2] != 6:
         raise make_shape_refusal(
             f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample"
         )
-    return [list(_classes(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)]
+    return [
+        list(_match_classes(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)
+    ]
 
 
-def _classes(found: Array, there: Array) -> Iterator[Matched]:
+def _match_classes(found: Array, there: Array) -> Iterator[Matched]:
     found = found[np.isfinite(found).all(axis=1) & (found[:, 4] > 0) & (found[:, 5] >= 0)]
     there = there[there[:, 4] >= 0]
     kinds, known = np.rint(found[:, 5]), np.rint(there[:, 4])
@@ -44,12 +47,12 @@ def _classes(found: Array, there: Array) -> Iterator[Matched]:
         own = found[kinds == kind]
         own = own[np.argsort(-own[:, 4], kind="mergesort")][:MAX_BOXES]
         wanted = there[known == kind]
-        yield Matched(int(kind), own[:, 4], _right(own[:, :4], wanted[:, :4]), len(wanted))
+        yield Matched(int(kind), own[:, 4], _mark_right(own[:, :4], wanted[:, :4]), len(wanted))
 
 
-def _right(found: Array, there: Array) -> Array:
-    """Each in its turn takes the free one that it overlaps most, by half or more."""
-    overlap = _overlaps(found, there)
+def _mark_right(found: Array, there: Array) -> Array:
+    """Marks each detection right that overlaps a free label by half or more; it takes the one that it overlaps most."""
+    overlap = _compute_overlaps(found, there)
     right = np.zeros(len(found), dtype=bool)
     for at, row in enumerate(overlap if len(there) else ()):
         best = len(row) - 1 - int(np.argmax(row[::-1]))
@@ -59,8 +62,8 @@ def _right(found: Array, there: Array) -> Array:
     return right
 
 
-def _overlaps(found: Array, there: Array) -> Array:
-    """Intersection over union of each with each."""
+def _compute_overlaps(found: Array, there: Array) -> Array:
+    """Computes the intersection over union of each detection with each label."""
     low = np.maximum(found[:, None, :2], there[None, :, :2])
     high = np.minimum(found[:, None, 2:], there[None, :, 2:])
     shared = np.clip(high - low, 0.0, None).prod(axis=2)
@@ -69,8 +72,11 @@ def _overlaps(found: Array, there: Array) -> Array:
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
-def mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
-    """Parts of the mean of the average precision of each class that a label has."""
+def compute_mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
+    """Computes each sample's pseudo-value of mAP, the mean over the labels' classes of their average precision.
+
+    Raises Refusal where no label has a box.
+    """
     samples = [sample for batch in seen for sample in batch]
     kinds = sorted({scored.kind for sample in samples for scored in sample if scored.count})
     if not kinds:
@@ -85,18 +91,18 @@ def mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
         right = np.concatenate([scored.right for scored in of_kind.values()])[order]
         owner = np.repeat(list(of_kind), [len(scored.scores) for scored in of_kind.values()])[order]
         count = sum(scored.count for scored in of_kind.values())
-        whole.append(_precision(right, count))
+        whole.append(_average_precision(right, count))
         row[:] = whole[-1]
         for at, scored in of_kind.items():
-            row[at] = _precision(right[owner != at], count - scored.count)
+            row[at] = _average_precision(right[owner != at], count - scored.count)
     left = np.isfinite(without)
     means = np.where(left, without, 0.0).sum(axis=0) / np.maximum(left.sum(axis=0), 1)
     figure = float(np.mean(whole))
-    return parts(figure, np.where(left.any(axis=0), means, figure))
+    return make_pseudovalues(figure, np.where(left.any(axis=0), means, figure))
 
 
-def _precision(right: Array, count: int) -> float:
-    """The mean of the best precision at 101 recalls; NaN where there is nothing to find."""
+def _average_precision(right: Array, count: int) -> float:
+    """Averages the best precision at 101 recalls; NaN where there is nothing to find."""
     if count == 0:
         return float("nan")
     hits = np.cumsum(right)
@@ -106,4 +112,4 @@ def _precision(right: Array, count: int) -> float:
     return float(np.concatenate([best, [0.0]])[np.minimum(at, len(best))].mean())
 
 
-MAP50 = Judge(match_boxes, mean_average_precision)
+MAP50 = Judge(match_boxes, compute_mean_average_precision)

@@ -1,4 +1,4 @@
-"""Embeddings: how near they are to those that are wanted, and whether alike samples lie together."""
+"""Judges embeddings: by their cosine with given ones, and by whether samples of one label lie together."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,36 +6,39 @@ from functools import partial
 import numpy as np
 
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal
-from worker.runner.judges.values import as_float64_rows
+from worker.runner.judges.values import convert_to_float64_rows
 
 # rows of the table of similarities at once: of 50,000 samples 100 MB
 AT_ONCE = 256
 
 
-def cosine_similarities(outputs: Array, labels: Array) -> Array:
-    own, wanted = (_of_length_1(rows) for rows in as_float64_rows(outputs, labels))
+def compute_cosine_similarities(outputs: Array, labels: Array) -> Array:
+    own, wanted = (_scale_to_length_1(rows) for rows in convert_to_float64_rows(outputs, labels))
     return np.asarray((own * wanted).sum(axis=1))
 
 
 def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
-    """Each embedding at the length 1, with its label."""
+    """Scales each embedding to length 1, and returns them with the labels. Raises Refusal for other outputs."""
     check_row_per_label(outputs, labels)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         raise make_shape_refusal(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
     # single precision tells neighbours apart, in half the time
-    return _of_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
+    return _scale_to_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
 
 
-def recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
-    """Right where one of so many nearest others has its label: Recall@K of Song et al., “Deep metric learning via
-    lifted structured feature embedding” (CVPR 2016)."""
+def compute_recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
+    """Marks each sample right that shares its label with one of its `count` nearest others (Recall@K).
+
+    Song et al., “Deep metric learning via lifted structured feature embedding” (CVPR 2016). Raises Refusal where there
+    are too few samples.
+    """
     rows, labels = (np.concatenate(part) for part in zip(*seen, strict=True))
     if len(rows) <= count:
         raise make_shape_refusal(f"{len(rows)} samples, and each is looked for among {count} others")
-    return np.concatenate([_found(rows, labels, at, count) for at in range(0, len(rows), AT_ONCE)])
+    return np.concatenate([_find_neighbours(rows, labels, at, count) for at in range(0, len(rows), AT_ONCE)])
 
 
-def _found(rows: Array, labels: Array, at: int, count: int) -> Array:
+def _find_neighbours(rows: Array, labels: Array, at: int, count: int) -> Array:
     own = np.arange(at, min(at + AT_ONCE, len(rows)))
     near = rows[own] @ rows.T
     near[own - at, own] = -np.inf
@@ -43,12 +46,12 @@ def _found(rows: Array, labels: Array, at: int, count: int) -> Array:
     return np.asarray((labels[nearest] == labels[own][:, None]).any(axis=1))
 
 
-def _of_length_1(rows: Array) -> Array:
+def _scale_to_length_1(rows: Array) -> Array:
     if not np.isfinite(rows).all():
         raise make_shape_refusal("values that are not finite numbers")
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
 
 
-COSINE = Judge(cosine_similarities)
-RECALL1, RECALL5, RECALL10 = (Judge(normalise, partial(recall_at, count=count)) for count in (1, 5, 10))
+COSINE = Judge(compute_cosine_similarities)
+RECALL1, RECALL5, RECALL10 = (Judge(normalise, partial(compute_recall_at, count=count)) for count in (1, 5, 10))

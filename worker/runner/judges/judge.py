@@ -1,4 +1,4 @@
-"""What a judge of labelled data is, and how one makes of a figure of all samples the part of each in it."""
+"""The interface of a judge of labelled data, and pseudo-values of figures that are no means over samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Judge:
-    """`look`: what is kept of a batch, from its outputs and its labels. `samples`: of all batches, one figure a sample.
+    """Two functions: `look` judges one batch from its outputs and labels, `samples` makes one figure a sample of all.
 
     The mean of the figures is the metric. They are truths where a sample is right or wrong, else numbers. Both raise
     Refusal, by `make_shape_refusal`, for outputs that cannot be judged.
@@ -29,28 +29,28 @@ def make_shape_refusal(what: str) -> faults.Refusal:
 
 
 def check_row_per_label(outputs: Array, labels: Array) -> None:
-    """Raises Refusal where there is not one row a label."""
+    """Raises Refusal where the output has not one row for each label."""
     if outputs.ndim == 0 or len(outputs) != len(labels):
         count = len(outputs) if outputs.ndim else 0
         raise make_shape_refusal(f"{count} rows for {len(labels)} labels")
 
 
-def parts(whole: float, without: Array) -> Array:
-    """What each sample adds to a figure that is not a mean over samples, such that the mean of the parts is the figure.
+def make_pseudovalues(whole: float, without: Array) -> Array:
+    """Makes each sample's pseudo-value of a figure that is no mean over samples; their mean is the figure `whole`.
 
-    `without`: the figure over all samples but each. These are the jackknife's pseudo-values (Tukey 1958; Miller,
-    “The jackknife: a review”, Biometrika 61, 1974), moved to the figure itself; their spread gives its interval, and
-    that of a paired difference.
+    `without` has, for each sample, the figure over all other samples. These are the jackknife's pseudo-values (Tukey
+    1958; Miller, “The jackknife: a review”, Biometrika 61, 1974), moved so that their mean is the figure; their spread
+    gives its interval, and that of a paired difference.
     """
     return np.asarray(whole + (len(without) - 1) * (without.mean() - without), dtype=np.float64)
 
 
-def parts_of_ratio(above: Array, below: Array) -> Array:
-    """`parts` of a sum over a sum. Raises Refusal where the second one is 0."""
+def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
+    """Makes pseudo-values of the ratio of two sums over samples. Raises Refusal where the second sum is 0."""
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
         raise make_shape_refusal("nothing that counts")
     rest = count - below
     # a sample that is all there is leaves nothing behind
     without = np.divide(total - above, rest, out=np.full(len(above), total / count), where=rest > 0)
-    return parts(total / count, without)
+    return make_pseudovalues(total / count, without)

@@ -1,4 +1,4 @@
-"""What a recipe does to an output before it is judged."""
+"""Applies a recipe's step to an output before it is judged."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from worker.runner.judges.judge import Array, make_shape_refusal
 
 
 def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
-    """What the recipe's step makes of an output."""
+    """Applies softmax, argmax, a threshold or ctc to the output; None leaves it. Raises Refusal where ctc cannot."""
     if step is None:
         return outputs
     if step == "ctc":
@@ -23,8 +23,10 @@ def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary
 
 
 def decode_ctc(outputs: Array, vocabulary: Array) -> Array:
-    """The best path of CTC as a text a sample: the best token of each step, repeats as one, blanks (of empty text) left
-    out (Graves et al., ICML 2006)."""
+    """Decodes each sample's best path of CTC to a text: best tokens, without repeats and blanks (whose text is empty).
+
+    Graves et al., ICML 2006. Raises Refusal for outputs of another shape, or tokens beyond the vocabulary.
+    """
     ids = outputs.argmax(axis=-1) if outputs.ndim == 3 else outputs
     if ids.ndim != 2 or ids.dtype.kind not in "iu" or not np.isin(ids, range(len(vocabulary))).all():
         raise make_shape_refusal(

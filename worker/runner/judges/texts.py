@@ -1,24 +1,32 @@
-"""Texts that were read or heard, against the right ones."""
+"""Judges recognised texts by their word or character error rate."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal, parts_of_ratio
+from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_ratio_pseudovalues, make_shape_refusal
 
 
 def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[str]]) -> Array:
-    """How many words or characters are wrong, too many or missing in each sample, and how many its label has."""
+    """Counts each sample's edits and its label's length, [sample, 2], in the words or characters that `cut` makes.
+
+    Raises Refusal where the output is not one text a sample.
+    """
     check_row_per_label(outputs, labels)
     if outputs.dtype.kind not in "UO" or outputs.ndim != 1:
         raise make_shape_refusal(f"{outputs.dtype} of shape {list(outputs.shape)}, which is not one text a sample")
     pairs = [(cut(str(wanted)), cut(str(output))) for wanted, output in zip(labels, outputs, strict=True)]
-    return np.array([[edit_distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64)
+    return np.array(
+        [[compute_edit_distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64
+    )
 
 
-def edit_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
-    """Levenshtein's: the fewest substitutions, deletions and insertions (Wagner & Fischer, J. ACM 21, 1974)."""
+def compute_edit_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
+    """Computes Levenshtein's distance: the fewest substitutions, deletions and insertions.
+
+    Wagner & Fischer, J. ACM 21, 1974.
+    """
     numbers: dict[str, int] = {}
     left, right = ([numbers.setdefault(part, len(numbers)) for part in parts] for parts in (wanted, output))
     columns = np.arange(len(right) + 1)
@@ -30,11 +38,11 @@ def edit_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
     return int(row[-1])
 
 
-def error_rate(seen: Sequence[Array]) -> Array:
-    """Parts of all edits over all words, or characters, of the labels: WER and CER as jiwer has them."""
+def compute_error_rate(seen: Sequence[Array]) -> Array:
+    """Computes each sample's pseudo-value of all edits over all lengths: WER and CER, as jiwer computes them."""
     edits, lengths = np.concatenate(seen).T
-    return parts_of_ratio(edits, lengths)
+    return make_ratio_pseudovalues(edits, lengths)
 
 
-WER = Judge(partial(count_edits, cut=str.split), error_rate)
-CER = Judge(partial(count_edits, cut=str.strip), error_rate)
+WER = Judge(partial(count_edits, cut=str.split), compute_error_rate)
+CER = Judge(partial(count_edits, cut=str.strip), compute_error_rate)

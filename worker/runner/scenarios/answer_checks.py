@@ -1,4 +1,4 @@
-"""Answers held against those that the same session gave to the same inputs alone, before anything else ran."""
+"""Compares answers with those that the same session gave to the same inputs alone, before anything else ran."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ Outputs = dict[str, object]
 
 
 class Answers:
-    """The serial answers to sets of inputs, by the set's number."""
+    """The answers that were given alone, one at a time, by the number of their set of inputs."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -23,8 +23,8 @@ class Answers:
         self._compared: set[int] = set()
         self._differing: set[int] = set()
 
-    def serial(self, number: int, outputs: Outputs) -> None:
-        """Keep an answer."""
+    def keep_serial(self, number: int, outputs: Outputs) -> None:
+        """Keeps an answer that was given alone, unless all kept ones together are too large."""
         arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
         self._bytes += sum(value.nbytes for value in arrays.values())
         if self._bytes <= MAX_BYTES:
@@ -34,21 +34,21 @@ class Answers:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:
-        """An answer given among others."""
+        """Compares an answer that was given among others with the one that was given alone."""
         if number in self._answers:
             self._compared.add(number)
             if self._differ(number, outputs):
                 self._differing.add(number)
 
     @property
-    def differing(self) -> float | None:
-        """How many sets were answered otherwise than alone; None where that cannot be told."""
+    def differing_count(self) -> float | None:
+        """How many sets were answered otherwise than alone; None where answers do not repeat or none was compared."""
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 
     def _differ(self, number: int, outputs: Outputs) -> bool:
-        """Whether an element is further from the serial answer than the order's tolerance."""
+        """Says whether an element is further from the kept answer than the order's tolerance."""
         compared = (
-            parity.compare_output(name, outputs.get(name), value, **self._order.tolerance_of(name))
+            parity.compare_output(name, outputs.get(name), value, **self._order.find_tolerance(name))
             for name, value in self._answers.get(number, {}).items()
         )
         return any(output.get("violations") for output in compared)

@@ -1,9 +1,9 @@
-"""An open loop: requests come when they come, whatever became of those before.
+"""An open loop: requests arrive at their own times, whether or not earlier ones are done.
 
 Arrivals are drawn beforehand by a seed, so that both arms of a comparison get the same. The stream that is free first
-takes the next one and waits for its moment; latency counts from that moment, so that a stall is in the latency of all
-who came meanwhile (what a closed loop leaves out). Streams that take requests in the order of their arrival are the
-queue's servers: there is no dispatcher beside them that could be late by itself.
+takes the next request and waits for its arrival; latency counts from there, so that a stall is in the latency of every
+request that arrives meanwhile, which a closed loop leaves out. The streams take requests in the order of their arrival
+themselves, as a dispatcher could be late by itself.
 """
 
 import itertools
@@ -37,7 +37,7 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's own. `is_shared`: by streams that want the interpreter while one waits."""
+    """The machine's own clock. `is_shared`: other streams want the interpreter while one waits."""
 
     def __init__(self, *, is_shared: bool = False) -> None:
         self._is_shared = is_shared
@@ -56,7 +56,10 @@ class RealClock:
 
 @dataclass(frozen=True)
 class Served:
-    """Requests by number: when each was due, began and ended (ns); `late`: of those that a free stream waited for."""
+    """Times of requests in ns, by number: when each was due, began and ended.
+
+    `late` has, for requests that a stream waited for, how late it began.
+    """
 
     due: Durations
     began: Durations
@@ -77,19 +80,22 @@ class Served:
 
     @property
     def late_ns(self) -> float:
-        """How late a stream that waited began, at the median; 0 where none waited."""
+        """How many ns late a stream that waited began, at the median; 0 where none waited."""
         return float(np.median(self.late)) if self.late.size else 0.0
 
 
 def draw_unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Gaps of a Poisson process of rate 1, by the seed: divided by a rate they are seconds between its arrivals."""
+    """Draws gaps of a Poisson process of rate 1 by the seed; divided by a rate they are seconds between arrivals."""
     return np.random.default_rng(np.random.SeedSequence([seed % 2**32, 0x10AD])).exponential(1.0, count)
 
 
 def serve(
     streams: Sequence[Sequence[Call]], gaps_s: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, clock: Clock
 ) -> Served:
-    """All requests, by streams that each have a call for every set of inputs, which requests have in turn."""
+    """Serves a request after each of the gaps, by all streams at once, and returns the times of all requests.
+
+    A stream has a call for every set of inputs, and requests take the sets in turn.
+    """
     moments = np.cumsum(gaps_s) * 1e9
     due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())
     began, ended = (array("Q", bytes(8 * len(due))) for _ in range(2))
@@ -114,7 +120,7 @@ def serve(
 
 
 def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
-    """One stream in this thread, several in threads of their own. Raises what the first that failed raised."""
+    """Runs one stream in this thread, several in threads of their own. Raises what the first failed one raised."""
     if len(streams) == 1:
         work(streams[0])
         return

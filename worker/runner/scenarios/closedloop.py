@@ -1,4 +1,4 @@
-"""`load` in a closed loop: sessions at work at once; each stream begins its next inference when one ends."""
+"""`load` in a closed loop: several sessions work at once, and each begins its next inference when one ends."""
 
 import dataclasses
 import time
@@ -6,46 +6,47 @@ import time
 from worker.runner import parallel_calls, windows
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
-from worker.runner.scenarios.protocol import Call, Ready, Room, make_ready
+from worker.runner.scenarios.protocol import Call, LaunchContext, PreparedSessions, prepare_sessions
 from worker.runner.scenarios.single import time_with_copies
 
 
 class ClosedLoop:
-    """A session and a thread for each stream, over one common window."""
+    """Measures a session and a thread for each stream, over one common window."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._ready: Ready
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
+        self._sessions: PreparedSessions
         self._found: list[tuple[windows.Warmup, windows.Timings, int, int]] = []
 
     def open(self) -> None:
-        self._ready = make_ready(self._room, sessions=self._room.order.concurrency)
+        self._sessions = prepare_sessions(self._context, sessions=self._context.order.concurrency)
 
     def step(self) -> bool:
-        with self._room.timer.phase("window"):
-            self._found = _measure_together(self._ready.calls, self._room.order.budget)
+        with self._context.timer.phase("window"):
+            self._found = _measure_together(self._sessions.calls, self._context.order.budget)
         return False
 
     def close(self) -> dict[str, object]:
         # first start to last end
         wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
-        peaks, ready = summaries.read_memory_peaks(), self._ready
+        peaks = summaries.read_memory_peaks()
+        sessions = self._sessions
         sample = {
             **summaries.summarise_timings(
                 [part for _, part, *_ in self._found], [part for part, *_ in self._found], wall_ns=wall_ns
             ),
             "with_copies_p50_ms": time_with_copies(
-                ready.kind, ready.engines[0], ready.inputs, budget=self._room.order.budget
+                sessions.kind, sessions.engines[0], sessions.inputs, budget=self._context.order.budget
             ),
             **summaries.make_other_metrics(peaks, {}),
         }
-        return {"sample": sample, **ready.asked_and_got}
+        return {"sample": sample, **sessions.provider_report}
 
 
 def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[windows.Warmup, windows.Timings, int, int]]:
-    """Of each stream its warm-up, its timings, and from when to when it measured.
+    """Measures all streams at once; returns each one's warm-up, timings, and the ns when its window began and ended.
 
-    One window, because sessions that settle early would leave the others more of the machine.
+    There is one window, because sessions that settle early would leave the others more of the machine.
     """
     one_window = dataclasses.replace(
         budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0

@@ -1,7 +1,6 @@
-"""A decoder's inputs and outputs at each step of a generation, bound once, before anything is timed.
+"""Binds a decoder's inputs and outputs for each step of a generation, before anything is timed.
 
-`farm.rules.generation.decoders` reads a model the same way, and refuses in words what does not fit; a test holds both
-to the same pairs.
+`farm.rules.generation.decoders` reads a model the same way, and says in words what does not fit; a test compares both.
 """
 
 import functools
@@ -47,7 +46,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Decoder:
-    """`roles`: the inputs that are made, by what they are for; `caches`: each past with the name of its present."""
+    """A decoder's ports: `roles` are inputs by what they are for, `caches` each past input with its present output.
+
+    `others` are outputs that nothing needs.
+    """
 
     roles: dict[str, Port]
     caches: list[tuple[Port, str]]
@@ -56,7 +58,7 @@ class Decoder:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens are scored."""
+        """How many tokens are scored. Raises Refusal where the shape of the scores does not say it."""
         last = self.scores.shape[-1]
         if not isinstance(last, int):
             raise faults.Refusal(
@@ -66,12 +68,15 @@ class Decoder:
 
 
 def describe_decoder(session: Any) -> Decoder:
-    """What a session's inputs and outputs are for. Raises Refusal."""
-    inputs, outputs = [_port(node) for node in session.get_inputs()], [_port(node) for node in session.get_outputs()]
-    presents = {key: port.name for port in outputs if (key := _key(port))}
-    caches = [(port, presents[key]) for port in inputs if (key := _key(port)) in presents]
+    """Finds out what a session's inputs and outputs are for. Raises Refusal for what is no decoder with a cache."""
+    inputs, outputs = (
+        [_read_port(node) for node in session.get_inputs()],
+        [_read_port(node) for node in session.get_outputs()],
+    )
+    presents = {key: port.name for port in outputs if (key := _parse_cache_name(port))}
+    caches = [(port, presents[key]) for port in inputs if (key := _parse_cache_name(port)) in presents]
     roles = {role: port for port in inputs for role, name in _ROLES.items() if name.match(port.name)}
-    scores = [port for port in outputs if not _key(port) and len(port.shape) == 3]
+    scores = [port for port in outputs if not _parse_cache_name(port) and len(port.shape) == 3]
     named = [port for port in scores if port.name == "logits"] or scores
     if not caches or "tokens" not in roles or len(named) != 1 or len(caches) + len(roles) != len(inputs):
         raise faults.Refusal(
@@ -84,8 +89,8 @@ def describe_decoder(session: Any) -> Decoder:
 class Steps:
     """A call for the prompt and one for every further token, each with a binding of its own on shared buffers.
 
-    Two buffers a cache take turns: a step reads the one that the step before wrote. Nothing is bound or copied between
-    steps but the token; `scores` are views of what each step left.
+    Each cache has two buffers: a step reads the one that the step before wrote. Between steps nothing is bound, and
+    only the token is copied. `scores` are views of the scores after the prompt and after every further token.
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
@@ -97,12 +102,12 @@ class Steps:
         counted = decoder.roles.get("positions")
         self._places = np.tile(np.arange(length, dtype=counted.dtype if counted else kind), (self._batch, 1))
         self.token = np.zeros((self._batch, 1), dtype=kind)
-        self._made = {
-            role: _made(role, port, self.max_length, batch=self._batch)
+        self._make_values = {
+            role: _make_values(role, port, self.max_length, batch=self._batch)
             for role, port in decoder.roles.items()
             if role != "tokens"
         }
-        sizes = [int(np.prod(self._sized(port, self.max_length))) for port, _ in decoder.caches]
+        sizes = [int(np.prod(self._shape_cache(port, self.max_length))) for port, _ in decoder.caches]
         self._buffers = [
             [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
             for _ in range(2)
@@ -112,10 +117,10 @@ class Steps:
         kind, scored = decoder.scores.dtype, decoder.vocabulary
         self._scored = [_zeros((self._batch, now, scored), kind) for now in (length, 1)]
         self.scores = [self._scored[0][:, -1], self._scored[1][:, 0]]
-        self._held = [self._bound(step, length) for step in range(new)]
+        self._held = [self._bind_step(step, length) for step in range(new)]
 
     def calls(self) -> list[Callable[[], object]]:
-        """The leanest callable for each step, as of `worker.runner.engines.onnxruntime`."""
+        """Returns the leanest callable for each step, as `timed_call` of `worker.runner.engines.onnxruntime` does."""
         inner = getattr(self._session, "_sess", None)
         bound = [getattr(binding, "_iobinding", None) for binding in self._held]
         if inner is not None and hasattr(inner, "run_with_iobinding") and all(binding is not None for binding in bound):
@@ -130,22 +135,22 @@ class Steps:
     def prompt_scores(self) -> Array:
         return self._scored[0]
 
-    def _bound(self, step: int, length: int) -> Any:
+    def _bind_step(self, step: int, length: int) -> Any:
         binding = self._session.io_binding()
         past, now = (0, length) if step == 0 else (length + step - 1, 1)
         tokens = self._prompt if step == 0 else self.token
         self._bind(binding.bind_input, self._decoder.roles["tokens"].name, tokens, tokens.shape)
-        for role, values in self._made.items():
+        for role, values in self._make_values.items():
             port = self._decoder.roles[role]
             if role == "positions" and step == 0:
                 self._bind(binding.bind_input, port.name, self._places, self._places.shape)
                 continue
-            shape, first = shape_at_step(role, port, past=past, now=now, batch=self._batch)
+            shape, first = compute_shape_at_step(role, port, past=past, now=now, batch=self._batch)
             self._bind(binding.bind_input, port.name, values, shape, first=first)
         current, next_buffers = self._buffers[step % 2], self._buffers[(step + 1) % 2]
         for (port, present), before, after in zip(self._decoder.caches, current, next_buffers, strict=True):
-            self._bind(binding.bind_input, port.name, before, self._sized(port, past))
-            self._bind(binding.bind_output, present, after, self._sized(port, past + now))
+            self._bind(binding.bind_input, port.name, before, self._shape_cache(port, past))
+            self._bind(binding.bind_output, present, after, self._shape_cache(port, past + now))
         self._bind(
             binding.bind_output, self._decoder.scores.name, self._scored[min(step, 1)], self._scored[min(step, 1)].shape
         )
@@ -153,8 +158,8 @@ class Steps:
             binding.bind_output(name, "cpu")
         return binding
 
-    def _sized(self, port: Port, length: int) -> list[int]:
-        """A cache's shape: heads and their size are numbers, the length is third from behind."""
+    def _shape_cache(self, port: Port, length: int) -> list[int]:
+        """Makes a cache's shape for the length; heads and their size are numbers of the port's own shape."""
         *front, heads, _, width = port.shape
         assert isinstance(heads, int)
         assert isinstance(width, int)
@@ -168,7 +173,7 @@ class Steps:
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros that begin where ONNX Runtime's own tensors would: numpy's may lie across the lines of a cache."""
+    """Makes zeros aligned as ONNX Runtime's own tensors are, as numpy's may lie across cache lines."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + _ALIGNED, dtype=np.uint8)
     first = -raw.ctypes.data % _ALIGNED
@@ -176,16 +181,19 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     return found
 
 
-def _made(role: str, port: Port, length: int, *, batch: int) -> Array:
-    """What a role holds over all steps: each step sees a part of it, the same number for every sequence."""
+def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
+    """Makes an input's values over all steps; each step sees a part of them, the same number for every sequence."""
     if role == "mask":
         return np.ones(batch * length, dtype=port.dtype)
     # the last place of a row is one less than its length, and so the place itself
     return np.repeat(np.arange(length + 1, dtype=port.dtype), 1 if role == "total" else batch)
 
 
-def shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
-    """The shape at a step behind the prompt, and where the part begins; at the prompt of what counts no places."""
+def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
+    """Computes an input's shape at a step, and the index at which the step's part of the values begins.
+
+    `past` is how many tokens came before, `now` how many the step takes. Not for positions at the prompt.
+    """
     if role == "mask":
         return [batch, past + now], 0
     if role == "positions":
@@ -195,10 +203,10 @@ def shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1)
     return [1] * len(port.shape), past + now
 
 
-def _key(port: Port) -> tuple[int, str] | None:
+def _parse_cache_name(port: Port) -> tuple[int, str] | None:
     found = _CACHE.match(port.name)
     return None if found is None else (int(found["layer"]), found["early"] or found["late"] or "")
 
 
-def _port(node: Any) -> Port:
+def _read_port(node: Any) -> Port:
     return Port(node.name, _TYPES.get(node.type), list(node.shape or []))

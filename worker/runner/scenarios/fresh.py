@@ -1,6 +1,6 @@
 """`fresh`: the inputs change from inference to inference, and their shapes may too.
 
-Memory is read between inferences: what grows once it has settled is a leak, what grows before is an arena's.
+Memory is read between inferences: growth after it has settled is a leak, growth before that is an arena's.
 """
 
 import os
@@ -13,11 +13,11 @@ import numpy as np
 from worker.runner import faults, memory, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import answer_checks, summaries
-from worker.runner.scenarios.inputs import InputSet, Wanted, make_input_sets
-from worker.runner.scenarios.protocol import Call, Room
+from worker.runner.scenarios.inputs import InputSet, InputSetOptions, make_input_sets
+from worker.runner.scenarios.protocol import Call, LaunchContext
 
 # inferences of a launch at least, of models that are quick enough to do them within MAX_S
 RUNS = 1_000
@@ -25,51 +25,51 @@ MAX_S = 10.0
 # … and at most, so that what is kept of them is laid out beforehand
 MAX_RUNS = 50_000
 READ_NS = 1_000_000
-# points of the memory's course that are told
+# points at which the answer gives the memory
 POINTS = 8
 
 
 class Fresh:
-    """Every set once alone, then all of them in turn."""
+    """Runs every set of inputs once alone, then all of them in turn."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        settings = room.order.scenario
-        self._wanted = Wanted(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
+        settings = context.order.scenario
+        self._wanted = InputSetOptions(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
         self._sets: list[InputSet] = []
         self._calls: list[Call] = []
         self._answers: answer_checks.Answers
         self._facts: dict[str, object] = {}
-        self._course: Course | None = None
+        self._course: MemoryCourse | None = None
         self._feeds: list[Feed] = []
 
     def open(self) -> None:
-        order, timer = self._room.order, self._room.timer
-        kind = kind_of(order)
+        order, timer = self._context.order, self._context.timer
+        kind = find_engine_kind(order)
         engine = kind.open_engine(order, timer=timer)
         given = kind.choose_inputs(engine, load_arrays(order.inputs))
         self._sets = make_input_sets(given, kind.dimensions(engine), self._wanted)
         self._answers = answer_checks.Answers(order)
         with timer.phase("first"):
             for number, input_set in enumerate(self._sets):
-                with _refused_in_words(input_set, number=number, count=len(self._sets)):
+                with _naming_input_set(input_set, number=number, count=len(self._sets)):
                     feed = kind.feed(engine, input_set.arrays)
                     feed.run_first()
-                    self._answers.serial(number, feed.outputs())
+                    self._answers.keep_serial(number, feed.outputs())
                     feed.settle()
                     self._answers.check_repeated(number, feed.outputs())
                 self._feeds.append(feed)
-        wrap = self._room.wrap_call
+        wrap = self._context.wrap_call
         calls = [feed.timed_call() for feed in self._feeds]
         self._calls = [wrap(call) for call in calls] if wrap else calls
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
 
     def step(self) -> bool:
-        budget, timer = self._room.order.budget, self._room.timer
+        budget, timer = self._context.order.budget, self._context.timer
         if self._course is None:
             with timer.phase("warmup"):
-                warm = windows.warm_up(alternate(self._calls), budget)
-            self._course = Course(len(self._calls), warm)
+                warm = windows.warm_up(make_alternating_call(self._calls), budget)
+            self._course = MemoryCourse(len(self._calls), warm)
             memory.release_freed_memory()
             return True
         with timer.phase("window"):
@@ -77,14 +77,14 @@ class Fresh:
         return False
 
     def close(self) -> dict[str, object]:
-        course, gate = self._course, self._room.order.gate_cpu_share
+        course, gate = self._course, self._context.order.gate_cpu_share
         assert course is not None
         peaks = summaries.read_memory_peaks()
         for number, feed in enumerate(self._feeds):
             self._answers.compare(number, feed.outputs())
         cpu_share = course.cpu_ns / course.wall_ns
-        durations, cpu_p50_ns = course.durations(), course.cpu_p50_ns()
-        metrics = {"growth_bytes_per_1000": course.growth(), "differing_answers": self._answers.differing}
+        durations, cpu_p50_ns = course.copy_durations(), course.compute_cpu_p50_ns()
+        metrics = {"growth_bytes_per_1000": course.compute_growth(), "differing_answers": self._answers.differing_count}
         sample = {
             **summaries.summarise([durations]),
             "warmup_runs": course.warm.runs,
@@ -94,13 +94,13 @@ class Fresh:
             "cpu_p50_ms": None if gate is None or cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "throughput": durations.size / (course.wall_ns / 1e9),
-            "phases": [*self._by_shape(durations), *course.points()],
+            "phases": [*self._by_shape(durations), *course.list_memory_points()],
             **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, **self._facts}
 
     def _by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
-        """The p50 of each shape, in the order of the sets."""
+        """Makes a phase with the p50 of each shape, in the order of the sets."""
         labels = [input_set.label for input_set in self._sets]
         found: list[summaries.Phase] = []
         for label in dict.fromkeys(label for label in labels if label):
@@ -112,8 +112,8 @@ class Fresh:
         return found
 
 
-class Course:
-    """Durations in order, and the memory that was resident between them, in arrays that are laid out beforehand."""
+class MemoryCourse:
+    """Records durations in order, and resident memory between them, in arrays that are allocated beforehand."""
 
     def __init__(self, sets: int, warm: windows.Warmup) -> None:
         self.warm = warm
@@ -129,10 +129,10 @@ class Course:
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
-        """All sets in turn until there are inferences and seconds enough; whole turns alone."""
+        """Runs all sets in turn, as often as needed for enough inferences and seconds, each time all of them."""
         at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
-        with Resident() as resident:
+        with ResidentReader() as resident:
             began, cpu_began, read_at = clock(), time.thread_time_ns(), 0
             while True:
                 for call in calls:
@@ -143,7 +143,7 @@ class Course:
                     self._runs += 1
                 if now - read_at >= READ_NS:
                     read_at = now
-                    self._after[self._readings], self._resident[self._readings] = self._runs, resident.bytes()
+                    self._after[self._readings], self._resident[self._readings] = self._runs, resident.read_bytes()
                     self._cpu_ns[self._readings] = time.thread_time_ns()
                     self._readings += 1
                 is_enough = self._runs >= RUNS and now - began >= at_least_ns
@@ -151,21 +151,21 @@ class Course:
                     break
             self.wall_ns, self.cpu_ns = clock() - began, time.thread_time_ns() - cpu_began
 
-    def durations(self) -> windows.Durations:
+    def copy_durations(self) -> windows.Durations:
         return np.array(self._durations[: self._runs], dtype=np.uint64)
 
-    def growth(self) -> float | None:
-        """Bytes that 1,000 inferences added once memory had settled."""
-        return growth_per_1000_bytes(self._after[: self._readings], self._resident[: self._readings])
+    def compute_growth(self) -> float | None:
+        """Computes the bytes that 1,000 inferences added once memory had settled; None for too few readings."""
+        return compute_growth_per_1000(self._after[: self._readings], self._resident[: self._readings])
 
-    def cpu_p50_ns(self) -> float | None:
-        """Thread CPU time of an inference, the median over the stretches between readings; None without two."""
+    def compute_cpu_p50_ns(self) -> float | None:
+        """Computes the thread CPU time of an inference in ns, the median between readings; None for fewer than two."""
         after, cpu_ns = (np.array(values[: self._readings], dtype=np.float64) for values in (self._after, self._cpu_ns))
         each = float(np.median(np.diff(cpu_ns) / np.diff(after))) if self._readings > 1 else 0.0
         return each if each > 0 else None
 
-    def points(self) -> list[summaries.Phase]:
-        """The memory's course in a few points."""
+    def list_memory_points(self) -> list[summaries.Phase]:
+        """Lists resident memory at a few points, as phases."""
         places = sorted({round(place) for place in np.linspace(0, self._readings - 1, min(POINTS, self._readings))})
         return [
             {"name": f"memory {number}", "metrics": {"inferences": after, "resident_bytes": resident}}
@@ -175,19 +175,19 @@ class Course:
 
     @property
     def is_stable(self) -> bool:
-        """Whether both halves have the same p50."""
-        found = self.durations()
+        """Whether both halves have the same p50, within the tolerance."""
+        found = self.copy_durations()
         middle = found.size // 2 // self._sets * self._sets
         return middle == 0 or windows.agree_within_tolerance(
             [float(np.median(found[:middle])), float(np.median(found[middle:]))]
         )
 
 
-def growth_per_1000_bytes(after: Sequence[int], resident: Sequence[int]) -> float | None:
-    """Bytes in 1,000 inferences, from the median of the last quarter of the readings against that of the third.
+def compute_growth_per_1000(after: Sequence[int], resident: Sequence[int]) -> float | None:
+    """Computes the growth in bytes per 1,000 inferences, from the third to the last quarter of the readings.
 
-    Medians of quarters, and not a line, because memory comes in steps; the first half is settling. None for fewer than
-    eight readings.
+    It compares medians of quarters, and fits no line, because memory grows in steps; the first half is left out, as
+    memory settles there. `after` has the inferences before each reading. None for fewer than eight readings.
     """
     quarter = len(after) // 4
     if quarter < 2:
@@ -198,10 +198,10 @@ def growth_per_1000_bytes(after: Sequence[int], resident: Sequence[int]) -> floa
     return 1000.0 * grown / inferences if inferences > 0 else None
 
 
-class Resident:
-    """What is resident of this process, read without opening anything anew; away from Linux 0."""
+class ResidentReader:
+    """Reads this process's resident memory from a file that stays open; 0 on other systems than Linux."""
 
-    def __enter__(self) -> "Resident":
+    def __enter__(self) -> "ResidentReader":
         try:
             self._file = os.open("/proc/self/statm", os.O_RDONLY)
         except OSError:
@@ -213,12 +213,12 @@ class Resident:
         if self._file >= 0:
             os.close(self._file)
 
-    def bytes(self) -> int:
+    def read_bytes(self) -> int:
         return int(os.pread(self._file, 128, 0).split()[1]) * self._page if self._file >= 0 else 0
 
 
-def alternate(calls: Sequence[Call]) -> Call:
-    """One inference, of the next set each time."""
+def make_alternating_call(calls: Sequence[Call]) -> Call:
+    """Makes a call that calls the next of the calls each time."""
     place = -1
 
     def call() -> object:
@@ -229,8 +229,8 @@ def alternate(calls: Sequence[Call]) -> Call:
     return call
 
 
-class _refused_in_words:  # noqa: N801  a context manager, as faults.translate_errors is
-    """Says which set the model refused."""
+class _naming_input_set:  # noqa: N801  a context manager, as faults.translate_errors is
+    """Turns an exception of the body into a Refusal that names the set of inputs."""
 
     def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
         self._what = input_set.label or "its values"

@@ -1,6 +1,6 @@
-"""`generate`: a decoder answers a prompt, then one token after another, the likeliest or drawn by a seed.
+"""`generate`: a decoder reads a prompt, then makes one token after another, the likeliest or drawn by a seed.
 
-The timed call is the graph alone; choosing the token is timed by itself, and so is the way to the first token.
+The timed call is the graph alone; choosing the token is timed apart, and so is the first token.
 """
 
 from typing import Any, cast
@@ -8,40 +8,40 @@ from typing import Any, cast
 import numpy as np
 
 from worker.runner import faults, windows
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.scenarios import memory_limit, perplexity, prompts, summaries
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
-from worker.runner.scenarios.generated import Alone, Taken, measure_score_gaps
-from worker.runner.scenarios.protocol import Call, Room
-from worker.runner.scenarios.teacher_forcing import Forced
+from worker.runner.scenarios.generated import SeparateRows, TimedGenerations, measure_score_gaps
+from worker.runner.scenarios.protocol import Call, LaunchContext
+from worker.runner.scenarios.teacher_forcing import TeacherForcing
 
 
 class Generate:
-    """Scores a given text, tells a generation, warms up on whole ones, then repeats the same one."""
+    """Scores a given text, measures score gaps, warms up on whole generations, then repeats the same one."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._settings = room.order.scenario
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
+        self._settings = context.order.scenario
         self._prompt, self._new = int(self._settings["prompt"]), int(self._settings["new"])
         self._batch = int(self._settings.get("batch", 1))
         self._steps: Steps
-        self._alone: Alone | None = None
+        self._alone: SeparateRows | None = None
         self._calls: list[Call] = []
         self._warm: windows.Warmup | None = None
-        self._taken = Taken(self._new, self._settings)
+        self._taken = TimedGenerations(self._new, self._settings)
         self._facts: dict[str, object] = {}
-        self._forced: Forced
+        self._forced: TeacherForcing
         self._gaps: list[float] = []
         self._perplexity: float | None = None
 
     def open(self) -> None:
-        order, timer = self._room.order, self._room.timer
-        if not kind_of(order).has_sessions:
+        order, timer = self._context.order, self._context.timer
+        if not find_engine_kind(order).has_sessions:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")
-        engine = kind_of(order).open_engine(order, timer=timer)
+        engine = find_engine_kind(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
         decoder = describe_decoder(session)
-        memory_limit.check_room(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
+        memory_limit.check_memory(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
         given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         with faults.translate_errors("run"):
             self._steps = Steps(session, decoder, prompt=given, new=self._new)
@@ -49,35 +49,35 @@ class Generate:
             with timer.phase("first"):
                 calls[0]()
         if self._batch > 1:
-            self._alone = Alone(session, decoder, given)
-        wrap = self._room.wrap_call
+            self._alone = SeparateRows(session, decoder, given)
+        wrap = self._context.wrap_call
         self._calls = [wrap(call) for call in calls] if wrap else calls
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
         with timer.phase("told"):
-            self._forced = Forced(self._settings, vocabulary=decoder.vocabulary)
+            self._forced = TeacherForcing(self._settings, vocabulary=decoder.vocabulary)
             self._forced.run(self._calls, self._steps)
             self._gaps = measure_score_gaps(self._calls, self._steps, self._settings)
             if (text := prompts.load_text_to_score(order, vocabulary=decoder.vocabulary)) is not None:
-                self._perplexity = perplexity.perplexity_of(calls[0], self._steps, text)
+                self._perplexity = perplexity.compute_perplexity(calls[0], self._steps, text)
 
     def step(self) -> bool:
-        budget, timer = self._room.order.budget, self._room.timer
+        budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(lambda: self._taken.run(self._calls, self._steps), budget)
-            self._taken = Taken(self._new, self._settings)
+            self._taken = TimedGenerations(self._new, self._settings)
             return True
         with timer.phase("window"):
             self._taken.repeat(self._calls, self._steps, budget)
         return False
 
     def close(self) -> dict[str, object]:
-        taken, gate, warm = self._taken, self._room.order.gate_cpu_share, self._warm
+        taken, gate, warm = self._taken, self._context.order.gate_cpu_share, self._warm
         assert warm is not None
         peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
-            **taken.sample(warm, length=self._prompt, new=self._new, gate=gate),
+            **taken.make_sample_fields(warm, length=self._prompt, new=self._new, gate=gate),
             "throughput": metrics["tokens_per_s"],
             "tokens": taken.tokens[0][:, 0].tolist(),
             "gaps": self._gaps,
@@ -88,10 +88,10 @@ class Generate:
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
         taken = self._taken
-        graph_ns, outside_ns = taken.graph(), taken.outside()
+        graph_ns, outside_ns = taken.list_graph_durations(), taken.list_choice_durations()
         choosing_ms = np.median(outside_ns[:, 0]) * 1e-6
         apart = [np.any(tokens != taken.tokens[0]) for tokens in taken.tokens]
-        alone = self._alone.differing(taken.tokens[0], self._settings) if self._alone is not None else None
+        alone = self._alone.count_differing(taken.tokens[0], self._settings) if self._alone is not None else None
         return {
             "tpot_ms": float(np.median(graph_ns[:, 1:])) * 1e-6,
             "ttft_ms": taken.prompt_ms + float(choosing_ms),
@@ -99,7 +99,7 @@ class Generate:
             "tokens_per_s": self._batch * graph_ns.size / (taken.wall_ns * 1e-9),
             "prefill_tokens_per_s": self._batch * self._prompt / (taken.prompt_ms * 1e-3),
             "outside_ms": float(np.median(outside_ns[:, 1:])) * 1e-6,
-            "tpot_growth_ms_per_1000": taken.growth_ms(),
+            "tpot_growth_ms_per_1000": taken.compute_growth_ms(),
             "cache_bytes": float(self._steps.cache_bytes),
             "differing_answers": float(sum(apart)),
             "differing_rows": alone,

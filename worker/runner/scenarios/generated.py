@@ -1,4 +1,4 @@
-"""Generations as they were timed: what the graph took, what choosing took, which tokens came of it."""
+"""Times generations: the graph, the choice of each token, and the tokens that were chosen."""
 
 import time
 from array import array
@@ -21,32 +21,35 @@ GENERATIONS = 2
 MAX_S = 10.0
 # so many prompts are timed at least, in so many seconds at most
 PROMPTS, PROMPTS_S = 7, 1.0
-# below so many steps nobody can say what the time per token grows by
+# fewer steps are too few to say by how much the time per token grows
 MIN_GROWING = 8
-# stretches of positions of which the time per token is told
+# stretches of positions for which the answer gives the time per token
 STRETCHES = 8
 _MS = 1e-6
 
 
-class Timed:
-    """What is told alike of generations, whatever made them. Times in ns."""
+class GenerationTimes:
+    """Times of generations in ns, and figures of them that are the same for every engine."""
 
     wall_ns: int
     cpu_ns: int
 
-    def steps(self) -> windows.Durations:
+    def list_step_durations(self) -> windows.Durations:
         raise NotImplementedError
 
     @property
     def prompt_ms(self) -> float:
         raise NotImplementedError
 
-    def cpu_p50_ms(self) -> float | None:
+    def compute_cpu_p50_ms(self) -> float | None:
         raise NotImplementedError
 
-    def growth_ms(self) -> float | None:
-        """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
-        each = np.median(self.steps(), axis=0)
+    def compute_growth_ms(self) -> float | None:
+        """Computes by how many ms the time per token grows over 1,000 positions; None for too few steps.
+
+        It compares the medians of the first and last quarter.
+        """
+        each = np.median(self.list_step_durations(), axis=0)
         if each.size < MIN_GROWING:
             return None
         quarters = np.array_split(each, 4)
@@ -54,9 +57,14 @@ class Timed:
         grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
         return float(grown_ns * _MS / apart * 1000.0)
 
-    def sample(self, warm: windows.Warmup, *, length: int, new: int, gate: float | None) -> dict[str, object]:
-        """The fields of a Sample that are times. `length`: tokens of the prompt; `new`: of each generation."""
-        steps, cpu_share = self.steps(), self.cpu_ns / self.wall_ns
+    def make_sample_fields(
+        self, warm: windows.Warmup, *, length: int, new: int, gate: float | None
+    ) -> dict[str, object]:
+        """Makes the fields of a Sample that are times. `length` is tokens of the prompt, `new` those of a generation.
+
+        `gate` is the least share of the processor below which a sample is disturbed; None: it is not judged by that.
+        """
+        steps, cpu_share = self.list_step_durations(), self.cpu_ns / self.wall_ns
         halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
         return {
             **summaries.summarise([steps.reshape(-1)]),
@@ -64,14 +72,14 @@ class Timed:
             "warmup_ms": warm.wall_ns / 1e6,
             "is_stable": warm.agreed and windows.agree_within_tolerance(halves),
             "cpu_share": cpu_share,
-            "cpu_p50_ms": self.cpu_p50_ms() if gate is not None else None,
+            "cpu_p50_ms": self.compute_cpu_p50_ms() if gate is not None else None,
             "is_disturbed": gate is not None and cpu_share < gate,
             "phases": [{"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}}, *_by_place(steps, length)],
         }
 
 
 def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
-    """The time per token along the sequence, in a few stretches."""
+    """Makes a phase with the time per token for each of a few stretches along the sequence."""
     found: list[summaries.Phase] = []
     for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
         first, last = int(part[0]), int(part[-1])
@@ -82,8 +90,8 @@ def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
 
 
 @dataclass
-class Taken(Timed):
-    """Of every step of every generation: what the graph took, what choosing the token took, processor time."""
+class TimedGenerations(GenerationTimes):
+    """Runs generations, and keeps for every step the times of the graph and of choosing, and processor time."""
 
     new: int
     settings: Mapping[str, Any]
@@ -97,7 +105,7 @@ class Taken(Timed):
     _prompts_cpu_ns: list[int] = field(default_factory=list)
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """One generation, which draws as the one before did."""
+        """Runs one generation, which draws the same tokens as the one before."""
         clock, spent, token, choose = (
             time.perf_counter_ns,
             time.thread_time_ns,
@@ -124,7 +132,7 @@ class Taken(Timed):
         self.tokens.append(np.array(chosen))
 
     def repeat(self, calls: list[Call], steps: Steps, budget: BudgetOrder) -> None:
-        """Generations until there are enough, and seconds enough; then prompts, where those were few."""
+        """Runs generations until there are enough of them and enough seconds, then prompts alone if those are few."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
         while self.wall_ns < MAX_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run(calls, steps)
@@ -139,28 +147,28 @@ class Taken(Timed):
             self._prompts_ns.append(clock() - before)
             self._prompts_cpu_ns.append(spent() - cpu_before)
 
-    def graph(self) -> windows.Durations:
-        """ns of each step in the graph, [generation, step]; the first step is the prompt."""
+    def list_graph_durations(self) -> windows.Durations:
+        """Lists the ns of each step in the graph, [generation, step]; the first step is the prompt."""
         return np.array(self._graph_ns, dtype=np.uint64).reshape(-1, self.new)
 
-    def steps(self) -> windows.Durations:
-        return self.graph()[:, 1:]
+    def list_step_durations(self) -> windows.Durations:
+        return self.list_graph_durations()[:, 1:]
 
-    def outside(self) -> windows.Durations:
-        """ns of choosing each token, likewise."""
+    def list_choice_durations(self) -> windows.Durations:
+        """Lists the ns of choosing each token, [generation, step]."""
         return np.array(self._outside_ns, dtype=np.uint64).reshape(-1, self.new)
 
     @property
     def prompt_ms(self) -> float:
-        return float(np.median([*self.graph()[:, 0].tolist(), *self._prompts_ns])) * _MS
+        return float(np.median([*self.list_graph_durations()[:, 0].tolist(), *self._prompts_ns])) * _MS
 
     @property
     def prompt_cpu_ms(self) -> float | None:
         each = float(np.median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns])) * _MS
         return each if each > 0 else None
 
-    def cpu_p50_ms(self) -> float | None:
-        """Thread CPU time of a step behind the prompt, the median of the generations; None on a clock that stood."""
+    def compute_cpu_p50_ms(self) -> float | None:
+        """Computes the thread CPU time of a step after the prompt in ms, the median; None where none was seen."""
         each = float(np.median(self._spent()[:, 1:].mean(axis=1))) * _MS
         return each if each > 0 else None
 
@@ -169,7 +177,7 @@ class Taken(Timed):
 
 
 def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
-    """How far the best score stood above the second at each token of the first sequence, in a generation not timed."""
+    """Measures by how much the best score leads at each token of the first sequence, in a generation not timed."""
     choose: Callable[[Array], Array] = token_choice.make_chooser(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
@@ -183,24 +191,24 @@ def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, A
 
 
 @dataclass(frozen=True)
-class Alone:
-    """Rows of a batch, generated by themselves: the first and the last."""
+class SeparateRows:
+    """Generates the first and the last row of a batch by themselves, to see whether the batch changes them."""
 
     session: Any
     decoder: Decoder
     given: Array
 
-    def differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
-        """How many of them chose other tokens than in the batch; None where tokens are drawn, each row by other dice.
+    def count_differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
+        """Counts the rows that choose other tokens alone than in the batch; None where tokens are drawn.
 
-        `tokens`: of the batch, [step, sequence].
+        `tokens` are those of the batch, [step, sequence].
         """
         if settings.get("sampling", "greedy") != "greedy":
             return None
         found = 0
         for row in {0, len(self.given) - 1}:
             steps = Steps(self.session, self.decoder, prompt=self.given[row : row + 1], new=len(tokens))
-            taken = Taken(len(tokens), settings)
+            taken = TimedGenerations(len(tokens), settings)
             taken.run(list(steps.calls()), steps)
             found += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
         return float(found)

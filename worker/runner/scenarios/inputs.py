@@ -1,4 +1,4 @@
-"""Sets of inputs from the given ones: other values in the same places, and other sizes of dynamic dimensions.
+"""Makes sets of inputs from the given ones, with other values and other sizes of dynamic dimensions.
 
 Values are drawn by the seed from those that each input has, so that tokens stay tokens and masks stay masks.
 """
@@ -16,8 +16,8 @@ POSITIONS, SIZE, BELOW, BOXES = "positions", "size", "below", "boxes"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which sets: how many, sizes by dimension, and how inputs are made that are no draw, by name.
+class InputSetOptions:
+    """Options of the sets: how many, sizes by dimension, and by name fills of inputs that are not drawn.
 
     A size that is `random` is drawn between the least and the largest of the others, from 1 where there is one other.
     """
@@ -30,25 +30,27 @@ class Wanted:
 
 @dataclass(frozen=True)
 class InputSet:
-    """One set, and the sizes that it has of the dimensions that change, as `sequence=16`."""
+    """One set of inputs. `label` has its sizes of the dimensions that change, like `sequence=16`."""
 
     arrays: Arrays
     label: str = ""
 
 
-def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: Wanted) -> list[InputSet]:
-    """The sets in turn. `dims`: of each input its dimensions, dynamic ones by name."""
+def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: InputSetOptions) -> list[InputSet]:
+    """Makes the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name."""
     dice = np.random.default_rng(np.random.SeedSequence([wanted.seed % 2**32, 0xF4E5]))
     count = max(wanted.count, *(len(sizes) for sizes in wanted.shapes.values())) if wanted.shapes else wanted.count
     found = []
     for number in range(count):
-        sizes = {name: _size(some, number, dice) for name, some in sorted(wanted.shapes.items())}
-        arrays = {name: _drawn(name, array, dims.get(name, ()), sizes, wanted, dice) for name, array in given.items()}
+        sizes = {name: _choose_size(some, number, dice) for name, some in sorted(wanted.shapes.items())}
+        arrays = {
+            name: _draw_values(name, array, dims.get(name, ()), sizes, wanted, dice) for name, array in given.items()
+        }
         found.append(InputSet(arrays, " ".join(f"{name}={size}" for name, size in sizes.items())))
     return found
 
 
-def _size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> int:
+def _choose_size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> int:
     wanted = sizes[number % len(sizes)]
     if isinstance(wanted, int):
         return wanted
@@ -57,8 +59,13 @@ def _size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> in
     return int(dice.integers(low, max(known) + 1))
 
 
-def _drawn(
-    name: str, array: Array, dims: Sequence[object], sizes: Mapping[str, int], wanted: Wanted, dice: np.random.Generator
+def _draw_values(
+    name: str,
+    array: Array,
+    dims: Sequence[object],
+    sizes: Mapping[str, int],
+    wanted: InputSetOptions,
+    dice: np.random.Generator,
 ) -> Array:
     named = zip(dims, array.shape, strict=True) if len(dims) == array.ndim else ((None, size) for size in array.shape)
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)

@@ -1,4 +1,4 @@
-"""`load` with arrivals of its own: latency at a rate, or the highest rate whose p99 keeps a bound."""
+"""`load` in an open loop: latency at a rate, or the highest rate whose p99 keeps a bound."""
 
 import sys
 import time
@@ -10,15 +10,15 @@ import numpy as np
 from worker.runner import faults, parallel_calls, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.scenarios import answer_checks, arrivals, summaries
-from worker.runner.scenarios.fresh import alternate
-from worker.runner.scenarios.inputs import Wanted, make_input_sets
-from worker.runner.scenarios.protocol import Call, Room
+from worker.runner.scenarios.fresh import make_alternating_call
+from worker.runner.scenarios.inputs import InputSetOptions, make_input_sets
+from worker.runner.scenarios.protocol import Call, LaunchContext
 
 # a p99 needs 662 samples
 ARRIVALS = 700
-# sets of inputs, so that answers that go to the wrong request are told
+# sets of inputs, so that answers to the wrong request are noticed
 SETS = 8
 # rates of the curve, as parts of the one that was found
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
@@ -37,8 +37,8 @@ SWITCH_S = 0.0002
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one rate came to."""
+class RateStep:
+    """The requests of one rate, and the processor time of all of them."""
 
     rate: float
     served: arrivals.Served
@@ -48,8 +48,8 @@ class Step:
     def p99_ms(self) -> float:
         return float(np.percentile(self.served.latencies, 99)) * 1e-6
 
-    def phase(self, bound_ms: float | None) -> summaries.Phase:
-        """Its figures; `goodput_per_s` are requests that kept the bound, all where there is none."""
+    def make_phase(self, bound_ms: float | None) -> summaries.Phase:
+        """Makes a phase of its figures; `goodput_per_s` counts requests within the bound, all where there is none."""
         latencies = self.served.latencies
         within = latencies.size if bound_ms is None else int(np.count_nonzero(latencies <= bound_ms * 1e6))
         return {
@@ -67,12 +67,15 @@ class Step:
 
 
 class OpenLoop:
-    """Every set once alone, then a rate or several; `rates` of the answer are for the launches that follow."""
+    """Runs every set once alone, then drives one rate or several, or searches for the highest that keeps the bound.
 
-    def __init__(self, room: Room, *, clock: arrivals.Clock | None = None) -> None:
-        settings = room.order.scenario
+    `rates` of the answer are for the launches that follow.
+    """
+
+    def __init__(self, context: LaunchContext, *, clock: arrivals.Clock | None = None) -> None:
+        settings = context.order.scenario
         self._clock = clock
-        self._room = room
+        self._context = context
         self._rate: float | None = settings["rate"]
         self._bound_ms: float | None = settings["bound_ms"]
         self._rates: list[float] = settings["rates"]
@@ -81,44 +84,44 @@ class OpenLoop:
         self._feeds: list[list[Feed]] = []
         self._answers: answer_checks.Answers
         self._warm: windows.Warmup | None = None
-        self._steps: list[Step] = []
+        self._steps: list[RateStep] = []
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
-        order, settings = self._room.order, self._settings
-        kind = kind_of(order)
+        order, settings = self._context.order, self._settings
+        kind = find_engine_kind(order)
         count = settings["streams"] if settings["sessions"] == "each" else 1
-        engines = [kind.open_engine(order, timer=self._room.timer) for _ in range(count)]
+        engines = [kind.open_engine(order, timer=self._context.timer) for _ in range(count)]
         given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
         sets = make_input_sets(
-            given, kind.dimensions(engines[0]), Wanted(SETS, settings["seed"], made=settings["made"])
+            given, kind.dimensions(engines[0]), InputSetOptions(SETS, settings["seed"], made=settings["made"])
         )
         self._answers = answer_checks.Answers(order)
-        with self._room.timer.phase("first"), faults.translate_errors("run"):
+        with self._context.timer.phase("first"), faults.translate_errors("run"):
             for stream in range(settings["streams"]):
                 engine = engines[stream % count]
-                self._feeds.append([_ready(kind.feed(engine, input_set.arrays)) for input_set in sets])
+                self._feeds.append([_prepare_feed(kind.feed(engine, input_set.arrays)) for input_set in sets])
             for number, feed in enumerate(self._feeds[0]):
-                self._answers.serial(number, feed.outputs())
+                self._answers.keep_serial(number, feed.outputs())
                 feed.run()
                 self._answers.check_repeated(number, feed.outputs())
-        wrap = self._room.wrap_call
+        wrap = self._context.wrap_call
         calls = [[feed.timed_call() for feed in feeds] for feeds in self._feeds]
         self._streams = [[wrap(call) for call in some] for some in calls] if wrap else calls
         self._facts = {"requested_providers": engines[0].requested, "active_providers": engines[0].active}
 
     def step(self) -> bool:
-        timer, budget = self._room.timer, self._room.order.budget
+        timer, budget = self._context.timer, self._context.order.budget
         if self._warm is None:
             sys.setswitchinterval(SWITCH_S)
             with timer.phase("warmup"):
-                self._warm = windows.warm_up(alternate(self._streams[0]), budget)
+                self._warm = windows.warm_up(make_alternating_call(self._streams[0]), budget)
             return True
         with timer.phase("window"):
             if self._rate is not None:
-                self._steps = [self._at(self._rate)]
+                self._steps = [self._drive_rate(self._rate)]
             elif self._rates:
-                self._steps = [self._at(rate) for rate in self._rates]
+                self._steps = [self._drive_rate(rate) for rate in self._rates]
             else:
                 self._search()
         with timer.phase("answers"):
@@ -133,12 +136,12 @@ class OpenLoop:
         max_rate = (
             None if self._bound_ms is None or self._rate is not None else find_highest_rate(self._steps, self._bound_ms)
         )
-        goodput = headline.phase(self._bound_ms)["metrics"]["goodput_per_s"]
+        goodput = headline.make_phase(self._bound_ms)["metrics"]["goodput_per_s"]
         metrics = {
             "max_rate_per_s": max_rate,
             "p99_ms": headline.p99_ms,
             "goodput_per_s": goodput,
-            "differing_answers": self._answers.differing,
+            "differing_answers": self._answers.differing_count,
         }
         sample = {
             **summaries.summarise([latencies]),
@@ -146,20 +149,20 @@ class OpenLoop:
             "warmup_ms": self._warm.wall_ns / 1e6,
             "is_stable": self._warm.agreed,
             "throughput": latencies.size / (headline.served.wall_ns / 1e9),
-            "phases": [step.phase(self._bound_ms) for step in sorted(self._steps, key=lambda step: step.rate)],
+            "phases": [step.make_phase(self._bound_ms) for step in sorted(self._steps, key=lambda step: step.rate)],
             **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, "rates": [part * max_rate for part in AROUND] if max_rate else [], **self._facts}
 
-    def _at(self, rate: float) -> Step:
-        """What a rate comes to, tried again while the generator is late. Raises Refusal when it always is."""
+    def _drive_rate(self, rate: float) -> RateStep:
+        """Drives a rate, again while the generator of requests is late. Raises Refusal where it always is."""
         gaps_s = arrivals.draw_unit_gaps(ARRIVALS, self._settings["seed"]) / rate
         clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
             cpu_began = time.process_time_ns()
             served = arrivals.serve(self._streams, gaps_s, clock=clock)
             if served.late_ns <= arrivals.MAX_LATE_NS:
-                return Step(rate, served, time.process_time_ns() - cpu_began)
+                return RateStep(rate, served, time.process_time_ns() - cpu_began)
         way_out = "ask for fewer streams, or measure on a quieter machine" if len(self._streams) > 1 else QUIETER
         text = (
             f"generator late: at {rate:.4g} per s streams that waited began {served.late_ns * 1e-6:.2f} ms after their "
@@ -168,7 +171,10 @@ class OpenLoop:
         raise faults.Refusal("not_supported", text)
 
     def _search(self) -> None:
-        """Halves between an eighth of what the streams could serve without a break, and all of it."""
+        """Bisects for the highest rate that keeps the bound, up to what the streams could serve without a break.
+
+        Raises Refusal where that takes too long, or even an eighth of it does not keep the bound.
+        """
         assert self._bound_ms is not None
         assert self._warm is not None
         max_rate = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
@@ -180,11 +186,11 @@ class OpenLoop:
             raise faults.Refusal("not_supported", text)
         low, high = max_rate * MIN_PART, max_rate
         for _ in range(HALVINGS):
-            step = self._at((low + high) / 2)
+            step = self._drive_rate((low + high) / 2)
             self._steps.append(step)
             low, high = (step.rate, high) if step.p99_ms <= self._bound_ms else (low, step.rate)
         if low == max_rate * MIN_PART:
-            self._steps.append(self._at(low))
+            self._steps.append(self._drive_rate(low))
             if (p99_ms := self._steps[-1].p99_ms) > self._bound_ms:
                 text = (
                     f"no rate was found whose p99 keeps the bound of {self._bound_ms:g} ms: at {low:.4g} per s, an "
@@ -192,13 +198,13 @@ class OpenLoop:
                 )
                 raise faults.Refusal("not_supported", text)
 
-    def _headline(self) -> Step:
-        """The rate that was asked for; of several the one in the middle of those that were found around."""
+    def _headline(self) -> RateStep:
+        """Returns the rate that was asked for, or the middle one of several."""
         ordered = sorted(self._steps, key=lambda step: step.rate)
         return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
 
     def _compare_all(self) -> None:
-        """Some inferences more in all streams at once, of which every answer is compared: not while latency counts."""
+        """Runs more inferences in all streams at once, and compares every answer, which would disturb timed ones."""
 
         def work(stream: Call, _: parallel_calls.Gate) -> None:
             stream()
@@ -215,10 +221,10 @@ class OpenLoop:
         parallel_calls.run_in_parallel([of(feeds) for feeds in self._feeds], work)
 
 
-def find_highest_rate(steps: Sequence[Step], bound_ms: float) -> float | None:
-    """The highest rate whose p99 keeps the bound, between the rates on both sides of it by the logarithm of their p99.
+def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | None:
+    """Finds the highest rate whose p99 keeps the bound, by interpolation in the logarithm of p99.
 
-    The highest that was tried where all keep it; None where none does.
+    Returns the highest rate tried where all keep it, None where none does.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)
@@ -231,7 +237,7 @@ def find_highest_rate(steps: Sequence[Step], bound_ms: float) -> float | None:
     return float(below.rate + part * (above.rate - below.rate))
 
 
-def _ready(feed: Feed) -> Feed:
+def _prepare_feed(feed: Feed) -> Feed:
     feed.run_first()
     feed.settle()
     return feed

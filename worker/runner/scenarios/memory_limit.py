@@ -1,4 +1,4 @@
-"""Whether scores and caches of a generation fit the memory that is free, said before they are made."""
+"""Checks that scores and caches of a generation fit into free memory, before they are allocated."""
 
 import re
 import resource
@@ -9,20 +9,20 @@ from worker.runner import faults, memory
 from worker.runner.scenarios.decoder_ports import Decoder
 
 
-def check_room(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
-    """Raises Refusal where a launch would ask for more than there is."""
-    asked, free = estimate_bytes(decoder, prompt=prompt, new=new, batch=batch), free_bytes()
+def check_memory(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
+    """Raises Refusal where scores and caches take more than the free memory."""
+    asked, free = estimate_bytes(decoder, prompt=prompt, new=new, batch=batch), read_free_bytes()
     if free is not None and asked > free:
         rows = f"{batch} prompts" if batch > 1 else "a prompt"
         text = (
-            f"{rows} of {prompt:,} tokens and {new:,} more take {_shown(asked)} for scores and caches, and "
-            f"{_shown(free)} are free: ask for fewer, or give the node more memory"
+            f"{rows} of {prompt:,} tokens and {new:,} more take {_format_size(asked)} for scores and caches, and "
+            f"{_format_size(free)} are free: ask for fewer, or give the node more memory"
         )
         raise faults.Refusal("out_of_memory", text)
 
 
 def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> int:
-    """Of the scores over the prompt and of a token, and of two buffers a cache."""
+    """Estimates the bytes of the scores of the prompt and of a token, and of two buffers a cache."""
     scores = (prompt + 1) * decoder.vocabulary * np.dtype(decoder.scores.dtype).itemsize
     a_token = 0
     for port, _ in decoder.caches:
@@ -32,16 +32,16 @@ def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> in
     return int(batch * (scores + 2 * (prompt + new) * a_token))
 
 
-def free_bytes() -> int | None:
-    """What this process may still take: of the machine's memory, or of its own limit; None where nobody says."""
+def read_free_bytes() -> int | None:
+    """Reads how many bytes this process may still take, by the machine's memory and its own limit; None: not known."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    taken = memory.address_space_bytes()
+    taken = memory.read_address_space_bytes()
     own = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None
-    known = [size for size in (own, _available()) if size is not None]
+    known = [size for size in (own, _read_available_bytes()) if size is not None]
     return min(known, default=None)
 
 
-def _available() -> int | None:
+def _read_available_bytes() -> int | None:
     try:
         with open("/proc/meminfo", encoding="ascii", errors="replace") as file:
             found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
@@ -50,5 +50,5 @@ def _available() -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _shown(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"

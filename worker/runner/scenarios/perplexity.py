@@ -1,7 +1,7 @@
-"""How likely a decoder finds each token of a text that was given, by the scores of all tokens before it.
+"""Computes a decoder's perplexity on a given text.
 
-The text is read as prompts of the launch's own length, each from an empty past, whose last token is the next one's
-first: every token but the text's first is scored once.
+The text is read as prompts of the launch's own length, without a cache, of which each begins with the last token of the
+one before: so every token but the text's first is scored once.
 """
 
 import math
@@ -17,10 +17,10 @@ from worker.runner.scenarios.protocol import Call
 MAX_TOKENS = 4096
 
 
-def perplexity_of(call: Call, steps: Steps, text: Array) -> float | None:
-    """exp of the mean negative log-likelihood; None where prompts are too short to score one, or it is no number.
+def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
+    """Computes exp of the mean negative log-likelihood; None where prompt or text is too short, or it is not finite.
 
-    `call` runs the prompt of `steps`, which is put back. Raises Refusal.
+    `call` runs the prompt of `steps`, which is restored after it. Raises Refusal where the model does not run.
     """
     prompts, scores = steps.prompt, steps.prompt_scores
     rows, length = prompts.shape
@@ -38,15 +38,15 @@ def perplexity_of(call: Call, steps: Steps, text: Array) -> float | None:
                 prompts[row, : part.size] = part
             with faults.translate_errors("run"):
                 call()
-            total += sum(_unlikeliness(scores[row], part) for row, part in enumerate(parts))
+            total += sum(_sum_negative_logs(scores[row], part) for row, part in enumerate(parts))
     finally:
         prompts[:] = before
     mean = total / (text.size - 1)
     return math.exp(mean) if mean < math.log(1e300) else None
 
 
-def _unlikeliness(scores: Array, tokens: Array) -> float:
-    """The sum of -log p of every token but the first."""
+def _sum_negative_logs(scores: Array, tokens: Array) -> float:
+    """Sums -log p of every token but the first."""
     total = 0.0
     for before, token in zip(scores, tokens[1:], strict=False):
         wide = before.astype(np.float64)

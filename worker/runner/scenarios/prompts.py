@@ -1,4 +1,4 @@
-"""What a generation is given: token ids that came with the model, or drawn by the seed, the same for every runtime."""
+"""Prompts of a generation: token ids that came with the model, or drawn by the seed, the same for every runtime."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,13 @@ from worker.runner.parity import Array
 
 
 def load_prompts(order: Order, *, vocabulary: int) -> Array:
-    """The prompts of a generate scenario, [sequence, token]. Raises Refusal."""
+    """Loads or draws the prompts of a generate scenario, [sequence, token]. Raises Refusal for a bad file."""
     settings = order.scenario
     shape = (int(settings.get("batch", 1)), int(settings["prompt"]))
     if "given" not in settings:
         drawn: Array = np.random.default_rng(int(settings["seed"])).integers(0, vocabulary, shape)
         return drawn
-    given = _given(order, "prompt", vocabulary=vocabulary)
+    given = _read_given(order, "prompt", vocabulary=vocabulary)
     if given.shape != shape:
         wanted = f"{shape[0]} rows of {shape[1]:,}"
         raise faults.Refusal("artifact_unavailable", f"the given prompts have the shape {given.shape}, not {wanted}")
@@ -26,22 +26,22 @@ def load_prompts(order: Order, *, vocabulary: int) -> Array:
 
 
 def load_text_to_score(order: Order, *, vocabulary: int) -> Array | None:
-    """The token ids of a text to score, [token]; None where none was given. Raises Refusal."""
+    """Loads the token ids of a text to score, [token]; None where none was given. Raises Refusal for a bad file."""
     if order.prompts is None or "text" not in load_arrays(order.prompts):
         return None
-    return _given(order, "text", vocabulary=vocabulary)
+    return _read_given(order, "text", vocabulary=vocabulary)
 
 
 def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
-    """Tokens to go on with whatever the model chooses, [step, sequence]: all runtimes then score the same text."""
+    """Draws tokens to continue with, whatever the model chooses, [step, sequence], so that all score the same text."""
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
     # a sequence after the other, so that the first is the same in a batch as alone
     found: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
     return found
 
 
-def _given(order: Order, name: str, *, vocabulary: int) -> Array:
-    """An array of the given file, which was looked at when it came: a runtime reads memory by these numbers."""
+def _read_given(order: Order, name: str, *, vocabulary: int) -> Array:
+    """Reads an array of the given file. Raises Refusal for other than valid ids, as a runtime reads memory by them."""
     held = load_arrays(order.prompts).get(name) if order.prompts is not None else None
     if held is None:
         raise faults.Refusal("artifact_unavailable", f"the order names no prompts with {name}")

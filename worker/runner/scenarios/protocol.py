@@ -1,4 +1,4 @@
-"""What a scenario is to the passes that run one: a small state machine, opened, stepped through and closed."""
+"""The interface of a scenario: a small state machine that a pass opens, steps through and closes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 from worker.runner import faults
 from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.protocol import Engine, Feed, Kind
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.interleaving import Turns
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
@@ -15,8 +15,8 @@ Call = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a launch gives its scenario. `turns`: the process's place among others that measure; None: it has none."""
+class LaunchContext:
+    """What a launch gives its scenario. `turns` is its turns among other processes; None: it measures alone."""
 
     order: Order
     timer: PhaseTimer
@@ -25,8 +25,8 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """Sessions with their inputs bound, settled, and a callable for each that infers once."""
+class PreparedSessions:
+    """Sessions with bound inputs that ran before, and for each a callable that infers once."""
 
     kind: Kind
     engines: list[Engine]
@@ -35,13 +35,15 @@ class Ready:
     calls: list[Call]
 
     @property
-    def asked_and_got(self) -> dict[str, object]:
+    def provider_report(self) -> dict[str, object]:
         return {"requested_providers": self.engines[0].requested, "active_providers": self.engines[0].active}
 
 
 class Scenario(Protocol):
-    """One launch's work: `open` makes it ready, each `step` is a phase and tells whether another follows, `close` sums
-    up: an answer with a `sample` in the shape of the contract's Sample, or with `points` of a curve.
+    """One launch's work. `open` loads the model; `step` runs one phase and returns whether another follows.
+
+    `close` answers a `sample` with the fields of the contract's Sample, or the `points` of a curve. All may raise
+    Refusal.
     """
 
     def open(self) -> None: ...
@@ -52,29 +54,29 @@ class Scenario(Protocol):
 
 
 class MakeScenario(Protocol):
-    """Makes a scenario for a launch."""
+    """Makes the scenario of one launch."""
 
-    def __call__(self, room: Room, /) -> Scenario: ...
+    def __call__(self, context: LaunchContext, /) -> Scenario: ...
 
 
-def make_ready(room: Room, *, sessions: int) -> Ready:
-    """Opens so many sessions of the order's model, binds their inputs and runs each once. Raises Refusal."""
-    order, timer = room.order, room.timer
+def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessions:
+    """Opens so many sessions of the order's model, binds their inputs and runs each. Raises Refusal where it fails."""
+    order, timer = context.order, context.timer
     given = load_arrays(order.inputs)
-    kind = kind_of(order)
+    kind = find_engine_kind(order)
     engines = [kind.open_engine(order, timer=timer) for _ in range(sessions)]
     inputs = kind.choose_inputs(engines[0], given)
     with faults.translate_errors("run"):
         with timer.phase("first"):
-            feeds = [_first_run(kind, engine, inputs) for engine in engines]
+            feeds = [_run_first(kind, engine, inputs) for engine in engines]
         for feed in feeds:
             feed.settle()
         calls = [feed.timed_call() for feed in feeds]
-    wrap = room.wrap_call
-    return Ready(kind, engines, inputs, feeds, [wrap(call) for call in calls] if wrap else calls)
+    wrap = context.wrap_call
+    return PreparedSessions(kind, engines, inputs, feeds, [wrap(call) for call in calls] if wrap else calls)
 
 
-def _first_run(kind: Kind, engine: Engine, inputs: Arrays) -> Feed:
+def _run_first(kind: Kind, engine: Engine, inputs: Arrays) -> Feed:
     feed = kind.feed(engine, inputs)
     feed.run_first()
     return feed

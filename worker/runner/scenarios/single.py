@@ -7,7 +7,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.engines.protocol import Engine, Kind
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
-from worker.runner.scenarios.protocol import Ready, Room, make_ready
+from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
 # an inference shorter than this costs about as much as being asked for: the other call is timed too
 SHORT_NS = 1e6
@@ -16,28 +16,28 @@ SHORT_NS = 1e6
 class Single:
     """Warms up, then times windows."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._ready: Ready
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
+        self._sessions: PreparedSessions
         self._warm: windows.Warmup | None = None
         self._taken: windows.Timings
-        self._beside: windows.Beside | None = None
+        self._beside: windows.SideCall | None = None
 
     def open(self) -> None:
-        self._ready = make_ready(self._room, sessions=1)
+        self._sessions = prepare_sessions(self._context, sessions=1)
 
     def step(self) -> bool:
-        order, timer, (call, *_) = self._room.order, self._room.timer, self._ready.calls
+        order, timer, (call, *_) = self._context.order, self._context.timer, self._sessions.calls
         if self._warm is None:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(call, order.budget)
                 if self._warm.p50_ns < SHORT_NS:
-                    self._beside = self._other_call()
+                    self._beside = self._make_side_call()
             return True
         # elsewhere other threads, or a device, do the work
         counter = counters.open_inherited_counter() if order.gate_cpu_share is not None else None
         with timer.phase("window"):
-            beside, turns = self._beside, self._room.turns
+            beside, turns = self._beside, self._context.turns
             self._taken = windows.measure(call, order.budget, turns=turns, counter=counter, beside=beside)
         if turns is not None:
             own_ms = (self._taken.wall_ns + (0 if beside is None else beside.taken.wall_ns)) / 1e6
@@ -45,18 +45,18 @@ class Single:
             timer.phases_ms["window"] = own_ms
         return False
 
-    def _other_call(self) -> windows.Beside | None:
-        """The call that is not the cell's, where there is one."""
-        kind, wrap = self._ready.kind, self._room.wrap_call
-        found = kind.other_call and kind.other_call(self._ready.feeds[0])
-        return windows.Beside(found[0], wrap(found[1]) if wrap else found[1]) if found else None
+    def _make_side_call(self) -> windows.SideCall | None:
+        """Makes the side call, which infers the other way than the cell asks; None where there is no other way."""
+        kind, wrap = self._sessions.kind, self._context.wrap_call
+        found = kind.other_call and kind.other_call(self._sessions.feeds[0])
+        return windows.SideCall(found[0], wrap(found[1]) if wrap else found[1]) if found else None
 
     def close(self) -> dict[str, object]:
-        gate, taken = self._room.order.gate_cpu_share, self._taken
+        gate, taken = self._context.order.gate_cpu_share, self._taken
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
         copied = time_with_copies(
-            self._ready.kind, self._ready.engines[0], self._ready.inputs, budget=self._room.order.budget
+            self._sessions.kind, self._sessions.engines[0], self._sessions.inputs, budget=self._context.order.budget
         )
         cpu_share = taken.cpu_ns / taken.wall_ns
         cpu_p50_ns = taken.cpu_p50_ns if gate is not None else None
@@ -66,13 +66,13 @@ class Single:
             "cpu_p50_ms": None if cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "with_copies_p50_ms": copied,
-            **summaries.make_other_metrics(peaks, {"instructions": taken.instructions, **self._of_other_call()}),
+            **summaries.make_other_metrics(peaks, {"instructions": taken.instructions, **self._list_other_metrics()}),
         }
-        return {"sample": sample, **self._ready.asked_and_got}
+        return {"sample": sample, **self._sessions.provider_report}
 
-    def _of_other_call(self) -> dict[str, float | None]:
-        """The other call's figures, by metric; none where no part of a window had one behind it."""
-        beside, gate = self._beside, self._room.order.gate_cpu_share
+    def _list_other_metrics(self) -> dict[str, float | None]:
+        """Lists the side call's figures by metric; none where it was never timed."""
+        beside, gate = self._beside, self._context.order.gate_cpu_share
         if beside is None or not beside.taken.durations:
             return {}
         spent = beside.taken.cpu_p50_ns
@@ -83,7 +83,7 @@ class Single:
 
 
 def time_with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
-    """p50 in ms with inputs and outputs in host memory, on a device that has memory of its own."""
+    """Measures p50 in ms with inputs and outputs in host memory; None where the device has no memory of its own."""
     if engine.device == "cpu":
         return None
     feed = kind.feed(engine, inputs, device="cpu")

@@ -1,4 +1,4 @@
-"""What launches of all scenarios say alike: durations summed up, timings packed, peaks of memory."""
+"""Summaries for launches of all scenarios: of durations, packed timings, and peaks of memory."""
 
 import base64
 import zlib
@@ -25,7 +25,7 @@ class Phase(TypedDict):
 def summarise_timings(
     taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int
 ) -> dict[str, object]:
-    """Fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
+    """Makes the fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
     return {
         **summarise([np.array(part.durations) for part in taken]),
         "warmup_runs": sum(part.runs for part in warm),
@@ -36,7 +36,10 @@ def summarise_timings(
 
 
 def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
-    """p50, mean, standard deviation, extremes (ms) and the raw timings of durations in ns. No outlier is removed."""
+    """Summarises durations in ns by p50, mean, standard deviation and extremes in ms, and packs the raw timings.
+
+    No outlier is removed.
+    """
     durations = np.concatenate(parts)
     scale = 1e-6
     return {
@@ -51,7 +54,7 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 
 
 def pack_timings(durations: windows.Durations) -> str:
-    """`u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced."""
+    """Packs at most MAX_TIMINGS durations, evenly spaced: `u4:` or `u8:`, then base64 of zlib of little-endian ns."""
     step = -(-durations.size // MAX_TIMINGS)
     chosen = durations[::step]
     dtype = "u4" if int(chosen.max()) < 1 << 32 else "u8"
@@ -59,11 +62,11 @@ def pack_timings(durations: windows.Durations) -> str:
 
 
 def read_memory_peaks() -> Peaks:
-    return memory.peak_bytes(), memory.peak_address_space_bytes()
+    return memory.read_peak_bytes(), memory.read_peak_address_space_bytes()
 
 
 def make_other_metrics(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
-    """Memory, and metrics without a field of their own, as far as this machine can tell them."""
+    """Makes a Sample's fields of memory and of further metrics, without those that are None."""
     resident, addresses = peaks
     known = {**metrics, "peak_address_space_bytes": addresses}
     return {

@@ -1,6 +1,6 @@
-"""`sustained`: one process runs for minutes, and its latency is summed up point by point.
+"""`sustained`: one process runs for minutes, and its latency is summarised point by point.
 
-Short samples see a cool processor. This shows what is left of it when the work goes on.
+Short samples see a cool processor; this shows what becomes of it when the work goes on.
 """
 
 import functools
@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from worker.runner import parallel_calls, windows
-from worker.runner.scenarios.protocol import Ready, Room, make_ready
+from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# durations kept of one point and thread; beyond it every second one is let go, so that hours fit
+# durations kept of one point and thread; beyond it every second one is dropped, so that hours fit
 MAX_DURATIONS = 100_000
 # inferences are timed in stretches of about this long; a clock is looked at once between two of them
 STRETCH_NS = 50_000_000
@@ -22,22 +22,22 @@ Clock = Callable[[], int]
 
 
 class Sustained:
-    """Runs for `order.sustained_s` seconds; under `points`, what each `order.point_s` of them came to.
+    """Runs for `order.sustained_s` seconds, and answers a summary of each `order.point_s` of them under `points`.
 
-    `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, which the agent reads energy and heat by.
+    Their `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, by which the agent reads energy and heat.
     """
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._ready: Ready
+    def __init__(self, context: LaunchContext) -> None:
+        self._context = context
+        self._sessions: PreparedSessions
         self._is_warm = False
         self._recorded: list[list[Point]] = []
 
     def open(self) -> None:
-        self._ready = make_ready(self._room, sessions=self._room.order.concurrency)
+        self._sessions = prepare_sessions(self._context, sessions=self._context.order.concurrency)
 
     def step(self) -> bool:
-        order, calls = self._room.order, self._ready.calls
+        order, calls = self._context.order, self._sessions.calls
         if not self._is_warm:
             for call in calls:
                 windows.warm_up(call, order.budget)
@@ -48,11 +48,11 @@ class Sustained:
 
     def close(self) -> dict[str, object]:
         points = [summarise_point(parts) for parts in zip(*self._recorded, strict=True)]
-        return {"points": points, **self._ready.asked_and_got}
+        return {"points": points, **self._sessions.provider_report}
 
 
 class Point:
-    """One stretch of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
+    """One point of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
 
     def __init__(self, *, max_durations: int = MAX_DURATIONS) -> None:
         self._max_durations = max_durations
@@ -62,8 +62,8 @@ class Point:
         self.ended_ns = 0
         self._step = 1
 
-    def take(self, durations: "array[int]") -> None:
-        """Adds durations, thinned as those before were."""
+    def add_durations(self, durations: "array[int]") -> None:
+        """Adds durations, of which it keeps every k-th, as of earlier ones."""
         # the next one to keep, so that thinning goes on where the last stretch ended
         self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
@@ -72,10 +72,13 @@ class Point:
             self._step *= 2
 
 
-def record(call: Callable[[], object], *, points: int, point_s: float, clock: Clock = time.monotonic_ns) -> list[Point]:
-    """Calls without a break; each point ends with the first inference past its time. A slow one may leave points out.
+def record_points(
+    call: Callable[[], object], *, points: int, point_s: float, clock: Clock = time.monotonic_ns
+) -> list[Point]:
+    """Calls without a break, and records `points` points of `point_s` seconds each.
 
-    A point without an inference of its own (one that takes longer than a point) is not in the list.
+    A point ends with the first inference past its time. An inference that takes longer than a point leaves points out,
+    which are then not in the list.
     """
     found: list[Point] = []
     began = clock()
@@ -96,14 +99,14 @@ def record(call: Callable[[], object], *, points: int, point_s: float, clock: Cl
                 call()
                 now = clock()
                 stretch.append(now - before)
-            point.take(stretch)
+            point.add_durations(stretch)
         point.ended_ns = now
         found.append(point)
     return found
 
 
 def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
-    """One point of all threads together: p50 and p90 in ms, inferences, and from when to when."""
+    """Summarises one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end."""
     durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
         "began_ns": min(part.began_ns for part in parts),
@@ -115,9 +118,9 @@ def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
 
 
 def _record_together(calls: list[Callable[[], object]], *, total_s: float, point_s: float) -> list[list[Point]]:
-    """The points of each session, one thread each; as many of every thread."""
+    """Records points of each session in a thread of its own, and returns as many of each."""
     points = max(1, round(total_s / point_s))
-    take = functools.partial(record, points=points, point_s=point_s)
+    take = functools.partial(record_points, points=points, point_s=point_s)
     if len(calls) == 1:
         return [take(calls[0])]
     recorded = parallel_calls.run_in_parallel(calls, lambda call, _: take(call))

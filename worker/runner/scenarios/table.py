@@ -1,7 +1,7 @@
-"""Which scenario is which module, imported where it is asked for."""
+"""Finds the module of a scenario, and imports it when it is needed."""
 
 from worker.runner import extensions, faults
-from worker.runner.engines.table import kind_of
+from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import Order
 from worker.runner.scenarios.protocol import MakeScenario
 
@@ -13,13 +13,16 @@ _OWN = {
     "sustained": "scenarios.sustained:Sustained",
     "generate": "scenarios.generate:Generate",
 }
-# the trace pass of those whose launches are no single inferences
+# the trace passes of scenarios whose launches are no single inferences
 TRACES = {"generate": "generation_trace:run_trace"}
 
 
-def scenario_of(order: Order) -> MakeScenario:
-    """What makes the scenario of an order, by its engine where that has a loop of its own. Raises Refusal."""
-    kind, engine = order.scenario["kind"], kind_of(order)
+def choose_scenario(order: Order) -> MakeScenario:
+    """Chooses what makes the order's scenario: the engine's own loop where it has one, else the usual one.
+
+    Raises Refusal where the engine has no loop of this kind, or no such scenario is known.
+    """
+    kind, engine = order.scenario["kind"], find_engine_kind(order)
     if engine.scenarios is None:
         return find_scenario(kind)
     if kind not in engine.scenarios:

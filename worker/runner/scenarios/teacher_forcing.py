@@ -1,6 +1,6 @@
-"""What a decoder scores at places of a text that is given, whatever it would have chosen: teacher forcing.
+"""Teacher forcing: keeps a decoder's scores at places of a given text, whatever tokens it would have chosen.
 
-Two runtimes score the same text, so that one early difference does not end the comparison of what they computed.
+Two runtimes then score the same text, so that one early difference does not end the comparison.
 """
 
 import base64
@@ -19,8 +19,8 @@ from worker.runner.scenarios.protocol import Call
 PLACES, PROBES = 8, 64
 
 
-class Forced:
-    """The scores of the first sequence. The probed tokens are drawn once by the seed, the same for every runtime."""
+class TeacherForcing:
+    """Keeps scores of the first sequence for some tokens, which the seed draws, the same for every runtime."""
 
     def __init__(self, settings: Mapping[str, Any], *, vocabulary: int) -> None:
         self._settings, self._vocabulary = settings, vocabulary
@@ -31,20 +31,20 @@ class Forced:
         self._scores: list[Array] = []
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """Each step once, so that one which the model refuses is named besides. Raises Refusal."""
+        """Runs each step once, and keeps the scores at the places. Raises Refusal that names the step that failed."""
         given = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
             if number in self.places:
-                self.keep(steps.scores[min(number, 1)][0])
+                self.keep_scores(steps.scores[min(number, 1)][0])
             steps.token[:, 0] = given[number]
 
-    def keep(self, scores: Array) -> None:
+    def keep_scores(self, scores: Array) -> None:
         self._scores.append(scores[self._probes].astype(np.float32))
 
     @property
     def answer(self) -> dict[str, object]:
-        """Places, from the end of the prompt, and the scores of all probes at each: base64 of little-endian float32."""
+        """The fields of ForcedScores: the places, and the scores of all probes as base64 of little-endian float32."""
         scores = np.array(self._scores, dtype="<f4")
         return {"places": self.places, "scores": base64.b64encode(scores.tobytes()).decode()}
 

@@ -1,4 +1,4 @@
-"""Choosing the next token from its scores: the greatest, or one drawn among the greatest by a seed."""
+"""Chooses the next token by its scores: the likeliest, or one drawn among the likeliest by a seed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,10 @@ def choose_likeliest(scores: Array) -> Array:
 
 
 def make_chooser(settings: Mapping[str, Any]) -> Choose:
-    """What chooses over one generation, as the scenario says. Made anew, it draws the same again. Raises Refusal."""
+    """Makes a function that chooses the tokens of one generation; one made anew draws the same tokens again.
+
+    Raises Refusal for a kind of sampling that is not known.
+    """
     kind = settings.get("sampling", "greedy")
     if kind == "greedy":
         return choose_likeliest
@@ -28,13 +31,13 @@ def make_chooser(settings: Mapping[str, Any]) -> Choose:
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0x70B5]))
 
     def draw(scores: Array) -> Array:
-        return np.array([_drawn(row, kind, limit, temperature, dice.random()) for row in scores])
+        return np.array([_draw_token(row, kind, limit, temperature, dice.random()) for row in scores])
 
     return draw
 
 
-def _drawn(scores: Array, kind: str, limit: float, temperature: float, share: float) -> int:
-    """A token among the first `limit` of `top-k`, or the fewest that have together the probability of `top-p`."""
+def _draw_token(scores: Array, kind: str, limit: float, temperature: float, share: float) -> int:
+    """Draws a token: among the `limit` likeliest (top-k), or among the fewest that together reach `limit` (top-p)."""
     if kind == "top-k":
         count = min(int(limit), scores.size)
         some = np.argpartition(scores, -count)[-count:]
