@@ -9,7 +9,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 
 from farm.base.refusals import Invalid
-from farm.contract.texts import describe_unstorable_character
+from farm.contract.texts import describe_unstorable
 
 # the meaning of each name in an address
 NAMES: Mapping[str, str] = {
@@ -61,7 +61,7 @@ class TextParser(Parser):
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """Parse the body. Raises ValueError where it is not JSON, Invalid for a character that cannot be stored."""
         body = super().parse_body(request)
-        sign = describe_unstorable_character(body)
+        sign = describe_unstorable(body)
         if sign is not None:
             raise Invalid(f"The request holds {sign}: leave it out.", code="not_text")
         return body

@@ -24,7 +24,7 @@ def replace_control_characters(text: bytes) -> bytes:
     return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
 
 
-def describe_unstorable_character(value: object) -> str | None:
+def describe_unstorable(value: object) -> str | None:
     """Describes the first character that no database stores, in a text or anywhere in a JSON value; None: none.
 
     Such are NUL and half of a surrogate pair.
@@ -33,10 +33,8 @@ def describe_unstorable_character(value: object) -> str | None:
         found = _UNSTORABLE.search(value)
         return None if found is None else "NUL" if found[0] == "\0" else f"{found[0]!r}, which is half a character"
     if isinstance(value, Mapping):
-        return next(filter(None, map(describe_unstorable_character, (*value.keys(), *value.values()))), None)
-    return (
-        next(filter(None, map(describe_unstorable_character, value)), None) if isinstance(value, list | tuple) else None
-    )
+        return next(filter(None, map(describe_unstorable, (*value.keys(), *value.values()))), None)
+    return next(filter(None, map(describe_unstorable, value)), None) if isinstance(value, list | tuple) else None
 
 
 def strip_pydantic_prefix(message: str) -> str:

@@ -33,13 +33,8 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
     Empty for providers other than the CPU, where sessions are not cheap, memory cannot be read, or a session fails.
     `spent_ms` and `peak_bytes` are the first session's time and the process's peak memory.
     """
-    is_cheap = spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
-    if (
-        not find_engine_kind(order).has_sessions
-        or order.provider != CPU
-        or order.session.memory_limit_mb
-        or not is_cheap
-    ):
+    is_cheap = find_engine_kind(order).has_sessions and spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
+    if order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
         return {}
     held: list[Feed] = []
     try:

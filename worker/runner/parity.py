@@ -31,8 +31,8 @@ def compare_output(
         "dtype": str(value.dtype),
         "shape": list(value.shape),
         "elements": int(value.size),
-        "nan_count": _count_floats(np.isnan, value),
-        "inf_count": _count_floats(np.isinf, value),
+        "nan_count": _count(np.isnan, value),
+        "inf_count": _count(np.isinf, value),
     }
     if reference is None:
         return facts
@@ -44,11 +44,7 @@ def compare_output(
     if not is_absolute:
         floor = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
         atol, rtol = max(atol, floor) * compute_scale(reference), max(rtol, floor)
-    return {
-        **facts,
-        **_compare_values(value, reference, atol=atol, rtol=rtol),
-        "top1_agreement": _compare_best(value, reference),
-    }
+    return {**facts, **_measure(value, reference, atol=atol, rtol=rtol), "top1_agreement": _rate_top1(value, reference)}
 
 
 def compute_scale(reference: Array) -> float:
@@ -78,10 +74,7 @@ def summarise_values(value: Array) -> dict[str, object]:
     """Summarises the finite values by range, mean and standard deviation, and counts the others."""
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
-    facts: dict[str, object] = {
-        "nan_count": _count_floats(np.isnan, value),
-        "inf_count": _count_floats(np.isinf, value),
-    }
+    facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
     if finite.size:
         with np.errstate(all="ignore"):
             found = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
@@ -111,7 +104,7 @@ def are_bit_equal(first: object, second: object) -> bool:
     return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
 
 
-def _compare_values(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, object]:
+def _measure(value: Array, reference: Array, *, atol: float, rtol: float) -> dict[str, object]:
     new, old = value.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
     both = np.isfinite(new) & np.isfinite(old)
     with np.errstate(all="ignore"):
@@ -150,7 +143,7 @@ def _compute_cosine(new: Array, old: Array) -> float | None:
     return max(-1.0, min(1.0, cosine))
 
 
-def _compare_best(value: Array, reference: Array) -> float | None:
+def _rate_top1(value: Array, reference: Array) -> float | None:
     """Computes the share of rows whose largest score is at the same place; None for outputs that are no such rows."""
     is_scores = value.ndim == 2 and value.shape[1] > 1 and value.shape[0] > 0 and value.dtype.kind == "f"
     if not is_scores or np.isnan(value).any() or np.isnan(reference).any():
@@ -158,7 +151,7 @@ def _compare_best(value: Array, reference: Array) -> float | None:
     return float(np.mean(np.argmax(value, axis=1) == np.argmax(reference, axis=1)))
 
 
-def _count_floats(predicate: np.ufunc, value: Array) -> int:
+def _count(predicate: np.ufunc, value: Array) -> int:
     return int(np.count_nonzero(predicate(value))) if value.dtype.kind in "fc" else 0
 
 

@@ -137,10 +137,8 @@ def compute_median_us(spent: Sequence[int]) -> float:
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
     """Makes a row for each executed node, the slowest first: at most MAX_NODES, and one row of the rest a provider."""
-    ordered = sorted(
-        ((key, total, total.compute_time_us(summary.runs)) for key, total in summary.nodes.items()),
-        key=lambda item: -item[2],
-    )
+    ordered = [(key, total, total.compute_time_us(summary.runs)) for key, total in summary.nodes.items()]
+    ordered.sort(key=lambda item: -item[2])
     rows: list[dict[str, object]] = [
         {
             "path": list(key[0]),
@@ -178,16 +176,10 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
         while stack and (stack[-1].end_us <= start or stack[-1].end_us < end):
             stack.pop()
         name = raw["name"].removesuffix(NODE_SUFFIX)
-        arguments = raw.get("args", {})
+        facts = raw.get("args", {})
         path = tuple(parent.name for parent in stack)
-        key = (
-            path,
-            name,
-            str(arguments.get("op_name", "")),
-            str(arguments.get("provider", "")),
-            _read_index(arguments),
-        )
-        event = _Event(start, end, name, key, memory_bytes=_read_kept_bytes(arguments))
+        key = (path, name, str(facts.get("op_name", "")), str(facts.get("provider", "")), _read_index(facts))
+        event = _Event(start, end, name, key, memory_bytes=_read_kept_bytes(facts))
         if stack:
             stack[-1].inner_us += end - start
         stack.append(event)

@@ -32,9 +32,8 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    return run_scenario(
-        table.find_scenario("sustained")(LaunchContext(order, timer, wrap_call)), order, timer=timer, turns=None
-    )
+    context = LaunchContext(order, timer, wrap_call)
+    return run_scenario(table.find_scenario("sustained")(context), order, timer=timer, turns=None)
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:

@@ -25,12 +25,10 @@ def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCal
     if order.keep is not None:
         save_arrays(order.keep, outputs)
     reference = load_arrays(order.reference) if order.reference else {}
-    return {
-        "outputs": [_compare_tensor(name, value, reference.get(name), order=order) for name, value in outputs.items()]
-    }
+    return {"outputs": [_compare(name, value, reference.get(name), order=order) for name, value in outputs.items()]}
 
 
-def _compare_tensor(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
+def _compare(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
     facts = parity.compare_output(name, value, reference, **order.find_tolerance(name))
     if not isinstance(value, np.ndarray) or reference is None or value.dtype.kind in "OSU":
         return facts

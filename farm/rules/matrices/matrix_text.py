@@ -11,7 +11,7 @@ from typing import NoReturn, TypeVar
 
 import yaml
 
-from farm.contract.texts import describe_unstorable_character
+from farm.contract.texts import describe_unstorable
 from farm.rules.cells.problems import MatrixProblem
 
 MAX_CHARACTERS = 256 * 1024
@@ -50,7 +50,7 @@ class _Dumper(yaml.SafeDumper):
 
 def check_characters(value: T) -> T:
     """The plain value, if its text can be stored and sent. Raises MatrixProblem."""
-    sign = describe_unstorable_character(value)
+    sign = describe_unstorable(value)
     if sign is not None:
         raise MatrixProblem(f"The matrix holds {sign}: leave it out.")
     return value

@@ -49,18 +49,18 @@ def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Fi
     newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)
     if model.ir_version > onnx.IR_VERSION or newest > onnx.defs.onnx_opset_version():
         detail = f"IR version {model.ir_version}, opset {newest}; the checker here knows {onnx.IR_VERSION} and "
-        return [_make_finding("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
+        return [_note("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
     complaints = []
     try:
         # read where it lies, a large model is not written into memory once more
         whole = None if external.list_external_files(model) else path
         onnx.checker.check_model(whole or _without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        complaints.append(_make_finding("checker_complaint", f"{first_line(error)}."))
+        complaints.append(_note("checker_complaint", f"{first_line(error)}."))
     try:
         shapes.set_inferred_shapes(model)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        complaints.append(_make_finding("checker_complaint", f"Shape inference fails: {first_line(error)}."))
+        complaints.append(_note("checker_complaint", f"Shape inference fails: {first_line(error)}."))
     return complaints
 
 
@@ -91,17 +91,17 @@ def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
         if (is_dropout or node.op_type in _DRAWS) and "seed" not in attributes:
             drawing.append(node.op_type)
     if where:
-        yield _make_finding("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
+        yield _note("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
     if drawing:
         kinds = sorted(set(drawing))
-        yield _make_finding(RANDOM_DRAWS, f"Drawn by {', '.join(kinds)}.", where=kinds, count=len(drawing))
+        yield _note(RANDOM_DRAWS, f"Drawn by {', '.join(kinds)}.", where=kinds, count=len(drawing))
 
 
 def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["batch"] == 1:
-        yield _make_finding("fixed_batch_one", "The first dimension of every input is 1.")
+        yield _note("fixed_batch_one", "The first dimension of every input is 1.")
     if not facts["dims"] and all(port["shape"] is not None for port in facts["inputs"]):
-        yield _make_finding("no_dynamic_axis", "Every dimension of every input is fixed.")
+        yield _note("no_dynamic_axis", "Every dimension of every input is fixed.")
 
 
 def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
@@ -109,15 +109,13 @@ def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     oldest = f"{opsets.OLDEST[0]}.{opsets.OLDEST[1]}"
     if lowest != oldest:
         needs = f"ONNX Runtime ≥ {lowest}" if lowest else "a release newer than any known"
-        yield _make_finding(
-            "needs_newer_runtime", f"With {' and '.join(_newest_stamps(facts, lowest))} it needs {needs}."
-        )
+        yield _note("needs_newer_runtime", f"With {' and '.join(_newest_stamps(facts, lowest))} it needs {needs}.")
     if facts["unused_opsets"]:
         named = [f"{domain or 'ai.onnx'} {facts['opsets'][domain]}" for domain in facts["unused_opsets"]]
-        yield _make_finding("unused_opset", f"No node uses {', '.join(named)}.", where=named)
+        yield _note("unused_opset", f"No node uses {', '.join(named)}.", where=named)
     if facts["custom_domains"]:
         detail = f"Operators of {', '.join(facts['custom_domains'])}."
-        yield _make_finding("custom_domain", detail, where=facts["custom_domains"])
+        yield _note("custom_domain", detail, where=facts["custom_domains"])
 
 
 def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
@@ -131,20 +129,20 @@ def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
 def _subgraphs(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["subgraphs"]:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(facts["subgraphs"].items()))
-        yield _make_finding("subgraphs", f"The graph holds {counts}.", count=sum(facts["subgraphs"].values()))
+        yield _note("subgraphs", f"The graph holds {counts}.", count=sum(facts["subgraphs"].values()))
 
 
 def _wide_types(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     kinds = _value_kinds(model)
     doubles = sorted(name for name, kind in kinds.items() if kind == TensorProto.DOUBLE)
     if doubles or facts["dtypes"].get("float64"):
-        yield _make_finding(
+        yield _note(
             "float64", f"In float64: {_many(len(doubles), 'tensor')}.", where=doubles, count=max(1, len(doubles))
         )
     made = [kinds[name] for node in model.graph.node for name in node.output if name in kinds]
     whole = sum(kind == TensorProto.INT64 for kind in made)
     if len(made) >= 5 and whole > _MANY_INT64 * len(made):
-        yield _make_finding("int64_heavy", f"{whole} of {len(made)} nodes compute int64.", count=whole)
+        yield _note("int64_heavy", f"{whole} of {len(made)} nodes compute int64.", count=whole)
 
 
 def _value_kinds(model: onnx.ModelProto) -> dict[str, int]:
@@ -160,9 +158,7 @@ def _initialisers_as_inputs(model: onnx.ModelProto, facts: Facts) -> Iterator[Fi
     stored = {tensor.name for tensor in model.graph.initializer}
     both = [value.name for value in model.graph.input if value.name in stored]
     if both:
-        yield _make_finding(
-            "initialisers_as_inputs", f"Both stored and an input: {_many(len(both), 'tensor')}.", where=both
-        )
+        yield _note("initialisers_as_inputs", f"Both stored and an input: {_many(len(both), 'tensor')}.", where=both)
 
 
 def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
@@ -173,7 +169,7 @@ def _missing_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     }
     missing = [name for node in model.graph.node for name in node.output if name and name not in known]
     if missing:
-        yield _make_finding("missing_shapes", f"Without a known shape: {_many(len(missing), 'tensor')}.", where=missing)
+        yield _note("missing_shapes", f"Without a known shape: {_many(len(missing), 'tensor')}.", where=missing)
 
 
 def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
@@ -186,9 +182,7 @@ def _transpose_sandwich(model: onnx.ModelProto, facts: Facts) -> Iterator[Findin
         if is_turn and (set(node.input) & inputs or set(node.output) & outputs):
             where.append(_name(node))
     if where:
-        yield _make_finding(
-            "transpose_sandwich", f"At the graph's borders: {_many(len(where), 'Transpose')}.", where=where
-        )
+        yield _note("transpose_sandwich", f"At the graph's borders: {_many(len(where), 'Transpose')}.", where=where)
 
 
 def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
@@ -200,7 +194,7 @@ def _duplicates(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if spare:
         wasted = sum(external.count_tensor_bytes(tensor) for tensor in spare)
         detail = f"Stored again: {_many(len(spare), 'tensor')}, {wasted:,} bytes in all."
-        yield _make_finding("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
+        yield _note("duplicate_initialisers", detail, where=[tensor.name for tensor in spare])
 
 
 def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
@@ -218,13 +212,13 @@ def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
 
 def _near_2gb(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     if facts["main_bytes"] > _NEAR_2GB:
-        yield _make_finding("near_2gb", f"The file has {facts['main_bytes']:,} bytes.")
+        yield _note("near_2gb", f"The file has {facts['main_bytes']:,} bytes.")
 
 
 def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     outputs = [node.output[0] if node.output else node.op_type for node in model.graph.node if not node.name]
     if outputs:
-        yield _make_finding(
+        yield _note(
             "unnamed_nodes", f"Without a name: {_many(len(outputs), 'node')} of {len(model.graph.node)}.", where=outputs
         )
 
@@ -232,10 +226,10 @@ def _unnamed(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
 def _signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
     where = quantised.list_signed_activations(model)
     if where:
-        yield _make_finding("s8s8_on_x86", f"Quantised as int8: {_many(len(where), 'activation')}.", where=where)
+        yield _note("s8s8_on_x86", f"Quantised as int8: {_many(len(where), 'activation')}.", where=where)
 
 
-def _make_finding(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Finding:
+def _note(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Finding:
     places = [printable(place) for place in (where or [])[:_WHERE]]
     many = count if count is not None else len(where) if where else 1
     return {"id": finding, "detail": detail, "count": many, "where": places}

@@ -56,11 +56,11 @@ def is_hiding_mask(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def holds_positions(port: signature.Port) -> bool:
-    return holds_integers(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
+    return is_integer(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
 
 
 def holds_length(port: signature.Port) -> bool:
-    return holds_integers(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
+    return is_integer(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
 
 
 def holds_factor(port: signature.Port) -> bool:
@@ -104,7 +104,7 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 
     Of several numbers 16,000 is taken, the usual sampling rate, else the first.
     """
-    if not holds_integers(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
+    if not is_integer(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
     known = [int(value.reshape(-1)[0]) for value in _partners(model, port["name"], _COMPARES) if value.size == 1]
     if _RATE.match(port["name"]) or USUAL_RATE in known:
@@ -114,7 +114,7 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """Finds the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
-    if not holds_integers(port):
+    if not is_integer(port):
         return None
     known = [
         value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
@@ -134,9 +134,7 @@ def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[
         value for value in _partners(model, port["name"], {"Equal"}) if value.size == 1 and value.dtype.kind in "fiu"
     ]
     low, high = (
-        (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max)
-        if holds_integers(port)
-        else (-_MAX_REACH, _MAX_REACH)
+        (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max) if is_integer(port) else (-_MAX_REACH, _MAX_REACH)
     )
     known = sorted({int(value.item()) for value in met if low <= value.item() <= high and value.item() % 1 == 0})
     return ([0, 1] if {0, 1} <= {*known} else known) if len(known) > 1 else []
@@ -179,7 +177,7 @@ def _end_of(factor: float, offset: float) -> int:
 def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Says whether something is divided by its numbers, so that none may be 0."""
     carried = find_tensors_holding(model, port["name"])
-    return holds_integers(port) and any(
+    return is_integer(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
         for node in traversal.iterate_nodes(model, with_functions=False)
     )
@@ -208,5 +206,5 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
     yield from (stored[other] for other in met if other in stored and stored[other].size)
 
 
-def holds_integers(port: signature.Port) -> bool:
+def is_integer(port: signature.Port) -> bool:
     return signature.find_numpy_kind(port) in ("i", "u")

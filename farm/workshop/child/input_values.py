@@ -55,9 +55,7 @@ def make_array(
     if port["dtype"] == "string":
         return _draw_strings(fill, shape, random)
     if port["dtype"] != "bfloat16":
-        return _make_numbers(
-            fill, port, shape=shape, dtype=signature.find_stored_dtype(port), sizes=sizes, random=random
-        )
+        return _make_numbers(fill, port, shape=shape, dtype=signature.find_dtype(port), sizes=sizes, random=random)
     made = _make_numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
     return (made.view(np.uint32) >> 16).astype(np.uint16)
 
@@ -188,7 +186,7 @@ def _choose_by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds
         return fills.default_fill(port["dtype"])
     if limit in (bounds.COUNT, bounds.SIDE):
         return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
-    if limit is None or not input_roles.holds_integers(port):
+    if limit is None or not input_roles.is_integer(port):
         return _choose_by_arithmetic(port, model)
     if isinstance(limit, str):
         return f"{fills.BELOW}:{limit}"
@@ -200,5 +198,5 @@ def _choose_by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
     """Chooses among the numbers that it is compared with, else up to the number it is scaled down from."""
     if codes := input_roles.list_compared_numbers(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
-    reach = 0 if input_roles.holds_integers(port) else input_roles.find_scaled_range(port, model)
+    reach = 0 if input_roles.is_integer(port) else input_roles.find_scaled_range(port, model)
     return f"0..{reach}" if reach else fills.default_fill(port["dtype"])

@@ -74,7 +74,7 @@ def make_seeded_inputs(
     """
     shapes = {port["name"]: _fill_shape(port, chosen) for port in facts["inputs"]}
     total = sum(
-        math.prod(shapes[port["name"]]) * max(1, signature.find_stored_dtype(port).itemsize) for port in facts["inputs"]
+        math.prod(shapes[port["name"]]) * max(1, signature.find_dtype(port).itemsize) for port in facts["inputs"]
     )
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
@@ -123,7 +123,7 @@ def _read_model_and_facts(payload: payloads.Model) -> tuple[onnx.ModelProto, Fac
 
 def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
     name = printable(port["name"])
-    stored = signature.find_stored_dtype(port)
+    stored = signature.find_dtype(port)
     if array.dtype != stored and not (array.dtype.kind == stored.kind == "U"):
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
         raise Problem("inputs_dtype", text)

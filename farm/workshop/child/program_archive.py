@@ -115,10 +115,8 @@ def _check_members(archive: Archive) -> None:
         raise make_problem(name, f"holds code compiled by AOTInductor, which is not run: {_EXPORT}")
     if archive.read_text("archive_format") != "pt2" or GRAPH not in members:
         raise make_problem(name, f"is a zip, but not a program of torch.export: {_EXPORT}")
-    if archive.read_text("archive_version") != "0":
-        raise make_problem(
-            name, f"has the archive version {archive.read_text('archive_version')!r}, and 0 is read here"
-        )
+    if (version := archive.read_text("archive_version")) != "0":
+        raise make_problem(name, f"has the archive version {version!r}, and 0 is read here")
     if archive.read_text("byteorder") != "little":
         raise make_problem(
             name, "was saved on a big-endian machine, and the nodes are little-endian: save it on such a one"

@@ -13,7 +13,7 @@ from farm.workshop.problems import Problem, answer_problems, printable
 
 _PROMPT, _TEXT = "prompt", "text"
 # a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
-MAX_TEXT_TOKENS = 1 << 20
+MAX_TEXT = 1 << 20
 _MAX_BYTES = 64 << 20
 
 
@@ -37,9 +37,9 @@ def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
     vocabulary = _count_tokens(folder, main)
     given = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
     if _PROMPT not in given:
-        raise _make_problem(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
+        raise _problem(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
     if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:
-        raise _make_problem(
+        raise _problem(
             f"{printable(path.name)} has an array {printable(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}."
         )
     rows = np.atleast_2d(_check_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
@@ -47,10 +47,8 @@ def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
     accepted: arrays.Arrays = {_PROMPT: rows}
     if _TEXT in given:
         accepted[_TEXT] = text = _check_ids(_TEXT, given[_TEXT], ranks=(1,), vocabulary=vocabulary)
-        if not 2 <= text.size <= MAX_TEXT_TOKENS:
-            raise _make_problem(
-                f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MAX_TEXT_TOKENS:,}."
-            )
+        if not 2 <= text.size <= MAX_TEXT:
+            raise _problem(f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MAX_TEXT:,}.")
     arrays.write_npz(Path(payload["out"]), accepted)
     return {"rows": rows.shape[0], "tokens": rows.shape[1], "text_tokens": accepted.get(_TEXT, rows[:0, 0]).size}
 
@@ -60,7 +58,7 @@ def _count_tokens(folder: Path, main: str) -> int:
     facts = signature.read_signature(model_file.read_model(folder, main))
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):
-        raise _make_problem(f"Prompts are for models that generate: {problem}")
+        raise _problem(f"Prompts are for models that generate: {problem}")
     found = decoders.decoder_of(inputs, outputs)
     assert found is not None
     assert found.vocabulary is not None
@@ -71,18 +69,16 @@ def _count_tokens(folder: Path, main: str) -> int:
 
 def _check_ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
     if given.dtype not in (np.int64, np.int32):
-        raise _make_problem(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
+        raise _problem(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
     if given.ndim not in ranks:
         shapes = " or ".join(["[tokens]", "[rows, tokens]"][rank - 1] for rank in ranks)
-        raise _make_problem(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
+        raise _problem(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
     if not given.size:
-        raise _make_problem(
-            f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one."
-        )
+        raise _problem(f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one.")
     beyond = np.argwhere((given < 0) | (given >= vocabulary))
     if len(beyond):
         place = tuple(beyond[0].tolist())
-        raise _make_problem(
+        raise _problem(
             f"{name}[{', '.join(map(str, place))}] is the token id {given[place]}, and the vocabulary has "
             f"{vocabulary:,}: ids are 0 to {vocabulary - 1}."
         )
@@ -92,10 +88,10 @@ def _check_ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabu
 def _check_lengths(rows: arrays.Array) -> None:
     count, length = rows.shape
     if count > MAX_BATCH:
-        raise _make_problem(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
+        raise _problem(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
     if length > MAX_PROMPT:
-        raise _make_problem(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
+        raise _problem(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
 
 
-def _make_problem(text: str) -> Problem:
+def _problem(text: str) -> Problem:
     return Problem("bad_prompts", text)

@@ -84,7 +84,7 @@ def is_optional(value: onnx.ValueInfoProto) -> bool:
     return bool(value.type.WhichOneof("value") == "optional_type")
 
 
-def find_stored_dtype(port: Port) -> np.dtype[Any]:
+def find_dtype(port: Port) -> np.dtype[Any]:
     """Finds numpy's dtype for the input's array: text for strings, uint16 for the bits of bfloat16.
 
     Raises Problem input_type for what cannot be fed.

@@ -154,7 +154,7 @@ def _make_step_sizes(facts: signature.Signature, free: list[str], required: cons
 
 def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
     """Finds the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
-    tokens = (port for port in facts["inputs"] if input_roles.holds_integers(port) and not input_roles.is_mask(port))
+    tokens = (port for port in facts["inputs"] if input_roles.is_integer(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
@@ -321,9 +321,8 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: co
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
     )
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
-    now = next((dim for dim in dims if required.pasts and dim in _find_step_dims(facts, required)), None) or next(
-        named, None
-    )
+    steps = _find_step_dims(facts, required) if required.pasts else set()
+    now = next((dim for dim in dims if dim in steps), None) or next(named, None)
     others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):

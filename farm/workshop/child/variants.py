@@ -40,7 +40,7 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
         model, history = conversion.convert_opset(before, payload["opset"])
         history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
-        model, more = _change_precision(model, payload, work=Path(work))
+        model, more = _convert(model, payload, work=Path(work))
     had_data = bool(external.list_external_files(model_file.read_model(Path(payload["folder"]), payload["main"])))
     files = storage.write_model(model, Path(payload["out"]), payload["main"], with_data=had_data)
     is_few = recipes.is_quantised(payload["precision"])
@@ -55,9 +55,7 @@ def _write_program(payload: payloads.Recipe) -> dict[str, object]:
     return {"files": [name], "history": [done], "coverage": []}
 
 
-def _change_precision(
-    model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path
-) -> tuple[onnx.ModelProto, list[str]]:
+def _convert(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:
     precision, chosen = payload["precision"], payload["options"]
     if precision == "fp32":
         options.parse_options(chosen, precision=precision)

@@ -25,7 +25,7 @@ from django.test import Client
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode, SerializationContext
 
-from farm.contract.texts import describe_unstorable_character
+from farm.contract.texts import describe_unstorable
 from tests.integration.access.world import World
 
 REQUESTS = int(os.environ.get("ONNXFARM_FUZZ_REQUESTS", "100"))
@@ -94,7 +94,7 @@ def _with_text(value: Any, place: tuple[Any, ...], text: str) -> Any:
 
 def holds_no_text(case: Case) -> bool:
     """Whether JSON that people send holds what no database stores: refused, whatever else is right."""
-    return describe_unstorable_character(case.body if isinstance(case.body, dict | list) else None) is not None
+    return describe_unstorable(case.body if isinstance(case.body, dict | list) else None) is not None
 
 
 def send(client: Client, case: Case) -> tuple[int, str, bytes]:

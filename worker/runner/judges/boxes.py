@@ -34,12 +34,10 @@ def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
         raise make_shape_refusal(
             f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample"
         )
-    return [
-        list(_match_classes(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)
-    ]
+    return [list(_match(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)]
 
 
-def _match_classes(found: Array, there: Array) -> Iterator[Matched]:
+def _match(found: Array, there: Array) -> Iterator[Matched]:
     found = found[np.isfinite(found).all(axis=1) & (found[:, 4] > 0) & (found[:, 5] >= 0)]
     there = there[there[:, 4] >= 0]
     kinds, known = np.rint(found[:, 5]), np.rint(there[:, 4])

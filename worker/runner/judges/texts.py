@@ -17,12 +17,10 @@ def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[
     if outputs.dtype.kind not in "UO" or outputs.ndim != 1:
         raise make_shape_refusal(f"{outputs.dtype} of shape {list(outputs.shape)}, which is not one text a sample")
     pairs = [(cut(str(wanted)), cut(str(output))) for wanted, output in zip(labels, outputs, strict=True)]
-    return np.array(
-        [[compute_edit_distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64
-    )
+    return np.array([[compute_distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64)
 
 
-def compute_edit_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
+def compute_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
     """Computes Levenshtein's distance: the fewest substitutions, deletions and insertions.
 
     Wagner & Fischer, J. ACM 21, 1974.

@@ -29,8 +29,7 @@ class ClosedLoop:
     def close(self) -> dict[str, object]:
         # first start to last end
         wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
-        peaks = summaries.read_memory_peaks()
-        sessions = self._sessions
+        peaks, sessions = summaries.read_memory_peaks(), self._sessions
         sample = {
             **summaries.summarise_timings(
                 [part for _, part, *_ in self._found], [part for part, *_ in self._found], wall_ns=wall_ns

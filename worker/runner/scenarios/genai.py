@@ -13,12 +13,7 @@ from worker.runner import faults, windows
 from worker.runner.engines import genai
 from worker.runner.parity import Array
 from worker.runner.scenarios import prompts, summaries
-from worker.runner.scenarios.genai_times import (
-    SamplerTimes,
-    TimedGenerations,
-    count_rows_differing_alone,
-    time_sampler_apart,
-)
+from worker.runner.scenarios.genai_times import SamplerTimes, TimedGenerations, count_differing_rows, time_sampler_apart
 from worker.runner.scenarios.protocol import LaunchContext
 from worker.runner.scenarios.teacher_forcing import TeacherForcing
 
@@ -64,7 +59,7 @@ class GenerateByGenai:
             self._taken.repeat(budget)
         with timer.phase("parted"):
             self._parted = time_sampler_apart(self._loaded)
-            self._differing_rows = count_rows_differing_alone(self._loaded, self._taken.rows[0])
+            self._differing_rows = count_differing_rows(self._loaded, self._taken.rows[0])
         return False
 
     def close(self) -> dict[str, object]:

@@ -117,7 +117,7 @@ def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
     )
 
 
-def count_rows_differing_alone(loaded: genai.LoadedModel, rows: Array) -> float | None:
+def count_differing_rows(loaded: genai.LoadedModel, rows: Array) -> float | None:
     """Counts which of the first and last sequence get other tokens alone than in the batch.
 
     None for a single sequence, and where tokens are drawn.

@@ -44,7 +44,8 @@ def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted:
     for number in range(count):
         sizes = {name: _choose_size(some, number, dice) for name, some in sorted(wanted.shapes.items())}
         arrays = {
-            name: _draw_values(name, array, dims.get(name, ()), sizes, wanted, dice) for name, array in given.items()
+            name: _draw(array, dims.get(name, ()), sizes, wanted.made.get(name, ""), dice)
+            for name, array in given.items()
         }
         found.append(InputSet(arrays, " ".join(f"{name}={size}" for name, size in sizes.items())))
     return found
@@ -59,17 +60,12 @@ def _choose_size(sizes: Sequence[object], number: int, dice: np.random.Generator
     return int(dice.integers(low, max(known) + 1))
 
 
-def _draw_values(
-    name: str,
-    array: Array,
-    dims: Sequence[object],
-    sizes: Mapping[str, int],
-    wanted: InputSetOptions,
-    dice: np.random.Generator,
+def _draw(
+    array: Array, dims: Sequence[object], sizes: Mapping[str, int], fill: str, dice: np.random.Generator
 ) -> Array:
     named = zip(dims, array.shape, strict=True) if len(dims) == array.ndim else ((None, size) for size in array.shape)
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
-    kind, _, dimension = wanted.made.get(name, "").partition("@")[0].partition(":")
+    kind, _, dimension = fill.partition("@")[0].partition(":")
     if kind == POSITIONS and shape:
         # where they start, unless that changes too
         start = sizes.get(dimension, int(array.flat[0]) if array.size and dimension else 0)
