@@ -348,7 +348,8 @@ def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
 def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
     """The cell against the baseline of its row."""
     if comparison is None:
-        return Sign("·", "baseline" if is_baseline else "not compared", "quiet"), "", grid.title(cell)
+        other = next((f"compared by {pair.axis}" for pair in grid.compared.get(cell.id, ())), "not compared")
+        return Sign("·", "baseline" if is_baseline else other, "quiet"), "", grid.title(cell)
     told = change_of(comparison, grid.cells)
     sign = sign_of(told.word)
     if told.ratio is None:

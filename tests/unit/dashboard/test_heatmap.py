@@ -89,7 +89,9 @@ def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
     place = place_of(document, ("CPU", "fp32", "1.29.0"), "batch 8", columns="batch")
     assert (place.sign.word, place.tone) == ("equal, 0.9 % fewer items/s", "")
     other = place_of(document, ("CPU", "fp32", "1.31.1"), "batch 8", columns="batch")
-    assert other.sign.word == "not compared"
+    assert other.sign.word == "compared by runtime"
+    alone = document.model_copy(update={"comparisons": []})
+    assert place_of(alone, ("CPU", "fp32", "1.31.1"), "batch 8", columns="batch").sign.word == "not compared"
 
 
 def test_an_unknown_axis_or_metric_falls_back_to_the_usual_ones(document: Document) -> None:
