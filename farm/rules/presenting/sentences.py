@@ -171,7 +171,8 @@ def _explanation(comparison: Comparison) -> str | None:
         return None
     named = largest_share(comparison.operators)
     if named is None or named.share is None:
-        own = "; ".join(part for part in (called_types(comparison), doubt_of_traces(comparison)) if part)
+        called, doubt = called_types(comparison), doubt_of_traces(comparison)
+        own = "; ".join(filter(None, (called, doubt if called else doubt.capitalize())))
         return outside_graph.explanation(comparison) or own or None
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"

@@ -237,7 +237,7 @@ def test_traces_that_do_not_add_up_explain_nothing_and_say_so(changes, of):
     operators = [changed("MatMul", 10_798.0, 8_710.0, None), changed("MatMul", 8_904.0, 10_370.0, None)]
     pair = compared(operators=operators, **{"traces": 5, **changes})
     figures = f"(1{THIN}466 µs more in some operators, 2{THIN}088 less in others)"
-    assert sentences.explanation(pair) == (None if of is None else f"the traces{of} do not add up {figures}")
+    assert sentences.explanation(pair) == (None if of is None else f"The traces{of} do not add up {figures}")
     assert "explains" not in sentences.verdict_line(document([pair]))
 
 
