@@ -54,22 +54,10 @@ class OnnxGate:
             comment, document = Path(folder) / "comment.md", Path(folder) / "document.json"
             words = ["--ci"] * bool(os.environ.get("CI"))
             words += [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
-            command = [
-                sys.executable,
-                "-m",
-                "onnxfarm.main",
-                "gate",
-                *words,
-                f"--comment={comment}",
-                f"--json={document}",
-            ]
-            done = subprocess.run(
-                [*command, "--", str(model)],
-                cwd=self.request.config.rootpath,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            words += [f"--comment={comment}", f"--json={document}", "--", str(model)]
+            command = [sys.executable, "-m", "onnxfarm.main", "gate", *words]
+            root = self.request.config.rootpath
+            done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
             answer = comment.read_text() if comment.exists() else ""
             found = json.loads(document.read_text()) if document.exists() else {}
         code = gate_process.compute_exit_code(done.returncode, is_judged=bool(answer))

@@ -303,15 +303,8 @@ def show(found: Found, *, console: Console) -> None:
     for words in found.budget_costs.values():
         print_lines("", words, console=console)
     if found.python:
-        print_lines(
-            "",
-            *found.python.splitlines(),
-            "",
-            *found.javascript.splitlines(),
-            "",
-            f"Check it again: {found.gate}",
-            console=console,
-        )
+        programs = [*found.python.splitlines(), "", *found.javascript.splitlines()]
+        print_lines("", *programs, "", f"Check it again: {found.gate}", console=console)
     print_lines(
         "", f"It took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console
     )

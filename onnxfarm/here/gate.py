@@ -24,12 +24,7 @@ def open_local(
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
     with workbench.open_workbench(
-        subject,
-        beside=beside,
-        home=home,
-        console=console,
-        releases=releases,
-        is_late=lambda: given.is_late,
+        subject, beside=beside, home=home, console=console, releases=releases, is_late=lambda: given.is_late
     ) as bench:
         if given.evaluation is not None:
             bench.set_evaluation(given.evaluation, given.recipe)
