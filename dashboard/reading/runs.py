@@ -177,7 +177,7 @@ def news(ended: Sequence["Ended"], *, since: datetime) -> News:
     newest: dict[int, tuple[Ended, Lead]] = {}
     for row in ended:
         lead = Lead.model_validate(row.lead)
-        if lead.axis in NEWS_AXES:
+        if _is_news(lead):
             newest.setdefault(row.model, (row, lead))
     recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
     ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
@@ -189,13 +189,15 @@ def news(ended: Sequence["Ended"], *, since: datetime) -> News:
 
 def is_worse(lead: Lead) -> bool:
     """Whether a release or a version of the model changed it for the worse; one precision beside another is no news."""
-    return lead.axis in NEWS_AXES and _gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
+    return _is_news(lead) and _gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
 
 # of news, in this order; what has settled is none
 SETTLED = 4
-# what leads along no axis is wrong outputs, or ran elsewhere
-NEWS_AXES = ("", "runtime", "model")
+
+
+def _is_news(lead: Lead) -> bool:
+    return lead.axis in ("runtime", "model") or lead.verdict in (WRONG, ELSEWHERE)
 
 
 def _gravity(lead: Lead) -> tuple[int, float]:

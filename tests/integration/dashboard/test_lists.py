@@ -28,7 +28,8 @@ pytestmark = pytest.mark.django_db
 
 def lead(**changes: object) -> dict[str, object]:
     known = {"verdict": "slower", "ratio": 1.24, "low": 1.21, "high": 1.26, "level": 0.95, "rounds": 8,
-             "step": "1.29.0 → 1.31.1", "where": "CPU, fp32, batch 1, 1 thread", "node": "bench-1"}  # fmt: skip
+             "axis": "runtime", "step": "1.29.0 → 1.31.1",
+             "where": "CPU, fp32, batch 1, 1 thread", "node": "bench-1"}  # fmt: skip
     return {**known, **changes}
 
 
@@ -177,7 +178,7 @@ def test_a_run_that_was_cancelled_before_it_measured_hides_nothing(
     signed_in: Client, listed: list[Run], team: Team, owner: User
 ) -> None:
     version, known = listed[0].version, {"team": team, "requested_by": owner, "matrix": {}, "state": "finished"}
-    Run.objects.filter(pk=listed[0].pk).update(lead=lead(axis="runtime"), finished_at=timezone.now())
+    Run.objects.filter(pk=listed[0].pk).update(lead=lead(), finished_at=timezone.now())
     nothing = {"verdict": "cancelled", "step": "none of 1 cell measured"}
     Run.objects.create(version=version, lead=nothing, finished_at=timezone.now(), is_concluded=True, **known)
     found = {row[0]: row for row in table_rows(signed_in.get("/models/"), "models")}
