@@ -1,16 +1,17 @@
 """The best settings on each machine: the lowest latency, and the most items a second within a latency budget. Pure.
 
 Only settings whose outputs pass take part; `left_out` says which of the others would have been the best. Settings that
-launches do not tell apart from the best one stand beside it; of too few launches for an interval nothing is claimed.
+launches do not tell apart from the best one stand beside it, unless a paired verdict does; of too few launches for an
+interval nothing is claimed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.signed_ranks import AT_LEAST, too_few_sentence
-from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.hardware import Goal, Measured, fault_of, unbeaten
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.wording.numbers import counted
 
@@ -61,14 +62,16 @@ def _is_right(cell: Cell) -> bool:
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
     timed = [setting for setting in known if setting.cell.throughput]
     within = [setting for setting in timed if budget_ms is None or _times(setting)[2] <= budget_ms]
-    return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
+    return Best(node=node, settings=len(known), fastest=_lowest(known, "latency"), most=_lowest(within, "items"))
 
 
-def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> Top:
-    """The one of the lowest time, and those whose intervals reach into its own, in order."""
+def _lowest(known: Sequence[Measured], goal: Goal) -> Top:
+    """The one of the lowest time, of an inference or an item, and those whose intervals reach into its own, in order;
+    none that loses to another by a paired verdict."""
     if not known:
         return Top()
-    first, *others = sorted(known, key=lambda setting: times(setting)[1])
+    times = _item_times if goal == "items" else _times
+    first, *others = sorted(unbeaten(known, goal), key=lambda setting: times(setting)[1])
     sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
     if first.cell.p50_ci_ms is None:
         return Top([first], len(others))

@@ -5,13 +5,15 @@ are never judged against each other: they were not measured in one block, often 
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import items_per_cpu_second
+from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -36,7 +38,8 @@ CPU = providers.CPU.name
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended;
-    `device`: what nodes of one machine share; empty: not known; `is_processor`: its times are processor time."""
+    `device`: what nodes of one machine share; empty: not known; `is_processor`: its times are processor time;
+    `beaten_by`: for each goal the cells of its run to which it loses by a paired verdict."""
 
     run: int
     version: int
@@ -46,6 +49,7 @@ class Measured:
     cell: Cell
     device: str = ""
     is_processor: bool = False
+    beaten_by: Mapping[Goal, Collection[str]] = field(default_factory=dict)
 
     @property
     def are_items_of_processor(self) -> bool:
@@ -111,6 +115,34 @@ def with_comparable_times(measured: Sequence[Measured], by_processor: Collection
     return found
 
 
+def with_verdicts(measured: Sequence[Measured], compared: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
+    """Settings with what beats them. `compared`: of each run, its comparisons."""
+    cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
+    beaten: dict[tuple[int, str], dict[Goal, set[str]]] = {}
+    for run, pairs in compared.items():
+        for pair in pairs:
+            sides = {side: cells[run, side] for side in (pair.baseline, pair.candidate) if (run, side) in cells}
+            if len(sides) < 2 or pair.verdict_from == "rate":
+                continue
+            changes: Mapping[Goal, Change] = {"latency": change_of(pair, {}), "items": change_of(pair, sides)}
+            for goal, change in changes.items():
+                if change.is_decided:
+                    better, worse = (pair.baseline, pair.candidate)[:: -1 if change.is_gain else 1]
+                    beaten.setdefault((run, worse), {}).setdefault(goal, set()).add(better)
+    return [replace(setting, beaten_by=beaten.get((setting.run, setting.cell.id), {})) for setting in measured]
+
+
+def unbeaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
+    """Those that lose to none of the others by a paired verdict; all of them where each does."""
+    present = {(setting.run, setting.cell.id) for setting in settings}
+    left = [
+        setting
+        for setting in settings
+        if present.isdisjoint((setting.run, better) for better in setting.beaten_by.get(goal, ()))
+    ]
+    return left or settings
+
+
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
     """Why a cell is never the best one; None where it may be. What may be lost is the wish's where it says that."""
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
@@ -167,7 +199,9 @@ def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
     faults = [fault_of(point.cell, wish) for point in own]
     right = [point for point, fault in zip(own, faults, strict=True) if fault is None]
     kept = {id(point): keeping_of(point.cell, wish) for point in right}
-    best = min(right, key=lambda point: (_ORDER.index(kept[id(point)]), _cost(point.cell, goal)), default=None)
+    keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")
+    able = unbeaten([point for point in right if kept[id(point)] == keeping], goal)
+    best = min(able, key=lambda point: _cost(point.cell, goal), default=None)
     named = best or own[0]
     return Target(
         version=named.version,
@@ -177,7 +211,7 @@ def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
         settings=len(own),
         left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
         best=best,
-        keeping="unknown" if best is None else kept[id(best)],
+        keeping=keeping,
     )
 
 

@@ -21,9 +21,10 @@ from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.rules.presenting.hardware import Measured, with_comparable_times
+from farm.rules.presenting.hardware import Measured, with_comparable_times, with_verdicts
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
+from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import FARM_MADE
@@ -45,8 +46,8 @@ MAX_MEASURED = 500
 MAX_EARLIER = 10
 # wide columns that no setting needs
 UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
-# what of a comparison's says by which clock its cells are told
-COMPARED = ("baseline", "candidate", "axis", "ratio", "verdict", "verdict_from", "margin")
+# what of a comparison's says by which clock its cells are told, and which of them is better
+COMPARED = ("baseline", "candidate", "axis", "ratio", "ci_low", "ci_high", "verdict_from", "margin")
 # what of a cell's document tells settings apart and says how good one is: the rest of it is not read
 READ = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
@@ -189,20 +190,20 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 
 def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Cells with the figures that their verdicts rest on, of one quantity on each node."""
+    """Cells with the figures that their verdicts rest on, of one quantity on each node, and with those verdicts."""
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
     disturbed = {own.run for own in measured if own.cell.disturbed_samples}
-    rows = Comparison.objects.filter(run__in=disturbed).order_by("pk").values_list("run", "body")
+    rows = Comparison.objects.filter(Q(run__in=disturbed) | Q(run__in=by_run, verdict__in=CHANGES))
     compared: dict[int, list[doc_comparisons.Comparison]] = {}
-    for run, body in rows:
-        known = {key: value for key, value in json.loads(body).items() if key in COMPARED}
+    for run, verdict, body in rows.order_by("pk").values_list("run", "verdict", "body"):
+        known = {key: value for key, value in json.loads(body).items() if key in COMPARED} | {"verdict": verdict}
         compared.setdefault(run, []).append(doc_comparisons.Comparison.model_validate(known))
     places: list[int] = []
     for run, own in by_run.items():
         times = Times.of([measured[place].cell for place in own], compared.get(run, ()))
         places += [place for place in own if measured[place].cell.id in times.by_processor]
-    return with_comparable_times(measured, places)
+    return with_comparable_times(with_verdicts(measured, compared), places)
 
 
 def held_against_earlier(

@@ -4,10 +4,11 @@ import pytest
 
 from dashboard.reading.best_settings import panel
 from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.signed_ranks import too_few_sentence
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
-from farm.rules.presenting.hardware import Measured, with_comparable_times
+from farm.rules.presenting.hardware import Measured, targets, with_comparable_times, with_verdicts
 from farm.rules.presenting.hardware_words import setting, settings_apart
 from farm.rules.presenting.lines import BUSY
 
@@ -65,6 +66,52 @@ def test_settings_that_launches_do_not_tell_apart_stand_beside_the_best_one() ->
     apart = measured("c5", p50_ms=2.3, p50_ci_ms=(2.2, 2.4), threads=4, throughput=435.0)
     (found,) = best_settings([apart, near, ONE], budget_ms=None)
     assert found.fastest.settings == found.most.settings == [ONE, near]
+
+
+def paired(baseline: Measured, candidate: Measured, ratio: float, **changes: object) -> Comparison:
+    verdict = "faster" if ratio < 1 else "slower"
+    known = {"baseline": baseline.cell.id, "candidate": candidate.cell.id, "axis": "runtime", "verdict": verdict}
+    figures = {"ratio": ratio, "ci_low": 0.97 * ratio, "ci_high": 1.03 * ratio, "margin": 0.02, "rounds": 8}
+    return Comparison.model_validate({**known, **figures, **changes})
+
+
+NEAR = measured("c4", p50_ms=2.05, p50_ci_ms=(1.8, 2.3), threads=2, throughput=488.0)
+
+
+@pytest.mark.parametrize(
+    ("pair", "best"),
+    [
+        (paired(ONE, NEAR, 1.18), [ONE]),
+        (paired(NEAR, ONE, 0.85), [ONE]),
+        # its own launches were quicker, its pairs were not
+        (paired(ONE, NEAR, 0.85), [NEAR]),
+        (paired(ONE, NEAR, 1.18, verdict="undecided"), [ONE, NEAR]),
+        (paired(ONE, NEAR, 1.18, verdict_from="rate"), [ONE, NEAR]),
+        (paired(ONE, OTHER, 1.18), [ONE, NEAR]),
+    ],
+)
+def test_a_paired_verdict_tells_settings_apart_that_launches_do_not(pair: Comparison, best: list[Measured]) -> None:
+    """1.31.1 was "one of 2 that launches do not tell apart" on a page that called it 18 % slower than the other."""
+    (found,) = best_settings(with_verdicts([NEAR, ONE], {1: [pair]}), budget_ms=None)
+    assert [setting.cell for setting in found.fastest.settings] == [setting.cell for setting in best]
+    assert found.most == found.fastest
+
+
+def test_a_batch_of_fewer_items_by_its_pairs_is_not_among_those_of_most() -> None:
+    """Batch 1 was not told apart from batch 8, which had "6 % more items/s, 3–9 %"."""
+    eight = measured("c2", batch=8, p50_ms=15.0, p50_ci_ms=(13.0, 17.0), throughput=533.0)
+    (apart,) = best_settings(with_verdicts([ONE, eight], {1: [paired(ONE, eight, 7.5)]}), budget_ms=None)
+    assert [[setting.cell.id for setting in top.settings] for top in (apart.most, apart.fastest)] == [["c2"], ["c1"]]
+    assert len(best_settings([ONE, eight], budget_ms=None)[0].most.settings) == 2
+
+
+def test_hardware_names_the_setting_that_won_by_pairs_and_one_where_each_lost_to_another() -> None:
+    won = [paired(ONE, NEAR, 0.85)]
+    assert [target.best and target.best.cell for target in targets(with_verdicts([ONE, NEAR], {1: won}))] == [NEAR.cell]
+    around = [*won, paired(ONE, NEAR, 1.2)]
+    assert [target.best and target.best.cell for target in targets(with_verdicts([ONE, NEAR], {1: around}))] == [
+        ONE.cell
+    ]
 
 
 def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
