@@ -16,7 +16,7 @@ from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, is_same_model, items_factor
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes, sentences, simulated
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, why_wrong
+from farm.rules.presenting.lines import PROCESSOR, is_by_processor, is_wrong, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.wording import numbers, titles
@@ -196,7 +196,9 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
         is_one_machine = base.device == other.device != ""
         why = unjudged.within_block if is_one_block else partial(unjudged.across_blocks, is_one_machine=is_one_machine)
-        return _unpaired(base.cell, other.cell, *why(base.cell, other.cell))
+        times = Times.of([base.cell], measured), Times.of([other.cell], measured if is_one_run else ())
+        by_processor = any(known.by_processor for known in times)
+        return _unpaired(base.cell, other.cell, *why(base.cell, other.cell), by_processor=by_processor)
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
         return Judged(sign_of(told.word), "", paired.reason or "", metrics=_metrics(paired))
@@ -221,8 +223,8 @@ def _metrics(paired: Comparison) -> dict[str, MetricChange]:
     return {change.name: change for change in paired.metrics}
 
 
-def _unpaired(base: Cell, other: Cell, sign: Sign, why: str) -> Judged:
-    """`sign`, `why`: that there is no verdict."""
+def _unpaired(base: Cell, other: Cell, sign: Sign, why: str, *, by_processor: bool) -> Judged:
+    """`sign`, `why`: that there is no verdict. `by_processor`: processor time is told of one of the two."""
     if not is_same_model(base, other):
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(Sign("≠", "different models", "quiet"), "", how)
@@ -232,8 +234,7 @@ def _unpaired(base: Cell, other: Cell, sign: Sign, why: str) -> Judged:
         return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
     if base.simulated or other.simulated:
         return Judged(sign_of("not comparable"), "", simulated.NOTE)
-    # where other programs lengthened the time of one, processor time of both
-    by_processor = (is_busy(base) or is_busy(other)) and min(len(base.cpu_samples_ms), len(other.cpu_samples_ms)) > 1
+    by_processor = by_processor and min(len(base.cpu_samples_ms), len(other.cpu_samples_ms)) > 1
     samples = [side.cpu_samples_ms if by_processor else side.samples_ms for side in (base, other)]
     judged = verdicts.judge_unpaired(*samples)
     figures = judged.ratio, judged.ci_low, judged.ci_high

@@ -196,6 +196,31 @@ def test_memory_is_of_the_launches_that_its_verdict_is_of_and_says_so(
     assert alone["Peak memory"].texts == ["58 MiB", "58 MiB"]
 
 
+@pytest.mark.parametrize(("verdict_from", "told"), [("processor", "5.0 % longer"), ("wall", "20.0 % shorter")])
+def test_cells_without_a_verdict_are_compared_by_the_clock_that_their_runs_verdicts_rest_on(
+    chosen: list[side.Chosen], document: Document, verdict_from: str, told: str
+) -> None:
+    """Of a run that rested on processor time, 0.00466 → 0.00492 ms, two cells were said to be "3 % shorter"."""
+    base, other = (
+        replace(choice, cell=choice.cell.model_copy(update={**times(clock), **cpu}))
+        for choice, clock, cpu in zip(chosen, (4.0, 3.2), (processor(4.0), processor(4.2)), strict=True)
+    )
+    measured = [
+        pair.model_copy(update={"candidate": "another", "verdict_from": verdict_from})
+        for pair in document.comparisons
+        if {pair.baseline, pair.candidate} == set(KEYS)
+    ]
+    assert side.judge(base, other, measured).change == told
+
+
+def times(p50_ms: float) -> dict[str, object]:
+    return {"p50_ms": p50_ms, "samples_ms": [p50_ms * (1 + part / 1000) for part in range(8)]}
+
+
+def processor(p50_ms: float) -> dict[str, object]:
+    return {"cpu_p50_ms": p50_ms, "cpu_samples_ms": times(p50_ms)["samples_ms"]}
+
+
 def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(chosen: list[side.Chosen]) -> None:
     base, other = (
         replace(choice, cell=choice.cell.model_copy(update=own))
