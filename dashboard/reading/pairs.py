@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from farm.base.grouping import group_by
 from farm.contract.cells import Runtime
+from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.cells import MeasuredCell
 
@@ -41,7 +42,8 @@ def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
 
 
 def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
-    """The two newest of what is alike but for `name`; two runtimes are two releases of one."""
+    """The two newest of what is alike but for `name`, the older release or run first; two runtimes are two releases of
+    one."""
     alike: dict[tuple[object, ...], dict[object, MeasuredCell]] = {}
     own = {"run_id", "name", name, *(["version"] if name == "model" else [])}
     for cell in cells:
@@ -51,12 +53,14 @@ def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
     for found in alike.values():
         if len(found) > 1:
             base, other = sorted(list(found.values())[:2], key=lambda cell: cell.run_id)
+            if name == "runtime":
+                base, other = sorted((base, other), key=lambda cell: runtime_sort_key(Runtime.of(cell.runtime)))
             yield _pair(base, other, name)
 
 
 def _pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
     first, second = (_value(cell, name) for cell in (base, other))
-    known = ("model", "provider", "precision", "batch", "threads", "node")
+    known = ("model", "runtime", "provider", "precision", "batch", "threads", "node")
     alike = [_value(base, key) for key in known if key != name and getattr(base, key) not in (None, "")]
     where = ", ".join([*alike, *([f"run {base.run_id}"] if base.run_id == other.run_id else [])])
     keys = [("cells", f"{cell.run_id}:{cell.name}") for cell in (base, other)]

@@ -20,6 +20,16 @@ def test_the_cells_of_a_run_that_differ_in_one_thing_are_a_pair() -> None:
     assert set(found) == {"Recent runs"}
 
 
+def test_the_older_release_is_the_base_whichever_was_measured_first() -> None:
+    pairs = offered([CELL, NEWER]) | offered([NEWER, CELL]) | offered([replace(CELL, run_id=5), NEWER])
+    assert {pair.name for found in pairs.values() for pair in found} == {"1.29.0 → 1.31.1"}
+
+
+def test_the_same_pair_of_models_on_two_releases_is_not_called_alike() -> None:
+    cells = [CELL, NEWER, *(replace(cell, run_id=2, model="decoder") for cell in (CELL, NEWER))]
+    assert len({pair.where for pair in offered(cells)["Two models"]}) == 2
+
+
 def test_machines_and_models_of_different_runs_are_pairs_with_the_older_as_the_base() -> None:
     elsewhere = replace(CELL, run_id=3, node="bench-2")
     other = replace(CELL, run_id=2, model="decoder", version=7)
