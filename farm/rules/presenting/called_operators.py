@@ -78,11 +78,17 @@ def largest_change(comparison: Comparison) -> str:
 
 
 def called_types(comparison: Comparison) -> str:
-    """Of operators that changed as the latency did by their own pairs, the type that did most."""
-    called = [operator for operator in comparison.operators if operator.verdict == comparison.verdict]
+    """Of operators that changed as the latency did by their own pairs, the type that did most: all of it that a list
+    names."""
+    told = told_operators(comparison)
+    called = [operator for operator in told if operator.verdict == comparison.verdict]
     if not called:
         return ""
-    return f"{(most := group_by_type(called)[0]).op_type}: {type_times(most)}, {comparison.verdict} by their own pairs"
+    most = group_by_type(called)[0]
+    (named,) = group_by_type(operator for operator in told if operator.op_type == most.op_type)
+    own = "" if named.nodes == most.nodes else f"{most.nodes} of them "
+    whose = "its" if most.nodes == 1 else "their"
+    return f"{most.op_type}: {type_times(named)}, {own}{comparison.verdict} by {whose} own pairs"
 
 
 def _added_us(comparison: Comparison, change: OperatorChange | TypeChange) -> float:

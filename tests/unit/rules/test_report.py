@@ -114,7 +114,7 @@ def test_the_issue_has_the_verdicts_of_operators_and_those_that_have_one_first()
     ]
     told = comparison.model_copy(update={"operators": operators})
     text = report.issue(replace(measured, document=measured.document.model_copy(update={"comparisons": [told]})))
-    assert "**Why.** Skip: 1 node, 100 → 110 µs, slower by their own pairs" in text
+    assert "**Why.** Skip: 1 node, 100 → 110 µs, slower by its own pairs" in text
     rows = [
         line.split(" | ")[1:] for line in text.splitlines() if line.startswith(("| operator", "| Skip", "| MatMul"))
     ]
