@@ -82,7 +82,7 @@ def _kinds(alert: "Alert") -> Entry:
 
 
 def _change(alert: "Alert") -> Entry:
-    return runs.change(lead_of(alert))
+    return runs.lead_change(lead_of(alert))
 
 
 def _what(alert: "Alert") -> Entry:
@@ -115,8 +115,8 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Column("State", _state, order="state"),
     Column("Kind", _kinds),
     Number("change", _change, "of p50 latency against the release before", order="change"),
-    Number("interval", lambda alert: runs.interval(lead_of(alert))),
-    Number("confidence", lambda alert: runs.confidence(lead_of(alert)), "level of the interval, and rounds"),
+    Number("interval", lambda alert: runs.lead_interval(lead_of(alert))),
+    Number("confidence", lambda alert: runs.lead_confidence(lead_of(alert)), "level of the interval, and rounds"),
     Column("Model", _model, order="model"),
     Prose("What", _what),
     Column("Began", _release),

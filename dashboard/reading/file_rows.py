@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from dashboard.figures.trends import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
 from dashboard.reading.alerts import lead_of as leading
-from dashboard.reading.runs import lead_of
+from dashboard.reading.runs import find_lead
 from dashboard.reading.watches import sentence
 from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
@@ -39,7 +39,7 @@ def model(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> 
         "versions": row.version_count,
         "created_at": row.created_at,
         "last_run": last.pk if last else None,
-        **{f"last_{name}": value for name, value in _figures(lead_of(last)).items()},
+        **{f"last_{name}": value for name, value in _figures(find_lead(last)).items()},
         "last_sentence": (last.headline or last.sentence) if last else "",
     }
 
@@ -51,7 +51,7 @@ def run(row: "Run", state: str) -> Row:
         "model": row.version.model.name,
         "version": row.version.number,
         "state": state,
-        **_figures(lead_of(row)),
+        **_figures(find_lead(row)),
         "sentence": row.headline or row.sentence,
         "cells": row.cell_count,
         "created_at": row.created_at,

@@ -32,16 +32,16 @@ NOTHING = Lead()
 FATES = frozenset(CellStatus) - {CellStatus.DONE}
 
 
-def lead_of(run: "Run | None") -> Lead:
+def find_lead(run: "Run | None") -> Lead:
     return Lead.model_validate(run.lead) if run is not None and run.lead else NOTHING
 
 
-def verdict(lead: Lead) -> Entry:
+def lead_verdict(lead: Lead) -> Entry:
     return verdict_entry(lead.verdict) if lead.verdict else Entry()
 
 
-def change(lead: Lead) -> Entry:
-    """By how much; of a run of one cell, its latency."""
+def lead_change(lead: Lead) -> Entry:
+    """Makes the table entry of the change; of a run of one cell, of its latency."""
     if lead.ratio is not None:
         return Entry(lead.change.text, lead.ratio)
     if lead.p50_ms is not None:
@@ -50,8 +50,8 @@ def change(lead: Lead) -> Entry:
     return Entry()
 
 
-def interval(lead: Lead) -> Entry:
-    """Between which changes it lies, at which confidence."""
+def lead_interval(lead: Lead) -> Entry:
+    """Makes the table entry of the interval of the change; of a run of one cell, of its latency."""
     if lead.ratio is not None and lead.low is not None:
         return Entry(lead.change.interval, lead.low)
     if lead.p50_ms is not None:
@@ -59,36 +59,36 @@ def interval(lead: Lead) -> Entry:
     return Entry()
 
 
-def confidence(lead: Lead) -> Entry:
-    """How sure it is: the level of the interval, and the rounds behind it."""
+def lead_confidence(lead: Lead) -> Entry:
+    """Makes the table entry of the level of the interval, and of the rounds behind it."""
     if lead.level is None:
         return Entry()
     return Entry(f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}", lead.rounds)
 
 
-def what(lead: Lead) -> Entry:
-    """What was compared, with what both were measured, why no figures came of it, and which settings failed."""
+def lead_subject(lead: Lead) -> Entry:
+    """Makes the table entry of what was compared; below it where, why there are no figures, and what failed."""
     where = ", ".join(filter(None, (lead.where, f"on {lead.node}" if lead.node else "")))
     why = lead.reason if lead.ratio is None and lead.p50_ms is None else ""
     why = why.rstrip(".") if lead.unfinished else why
     return Entry(lead.step, soft=". ".join(filter(None, (where, why, lead.unfinished))))
 
 
-def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
-    """A run by its number; one that was removed has none."""
+def link_run(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
+    """Makes a table entry that links to a run by its number; without one it says that the run was removed."""
     if run_id is None:
         return Entry("removed")
     return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]), title=title, soft=soft)
 
 
-def measured_at(run: "Run | None", *, last: "Run | None" = None) -> Entry:
-    """When a run measured, and which it is where that is not the last; empty of one that has measured nothing."""
-    if run is None or run.finished_at is None or not run.lead or lead_of(run).verdict in FATES:
+def measured_entry(run: "Run | None", *, last: "Run | None" = None) -> Entry:
+    """Makes the table entry of when a run ended, named unless it is the `last`; empty where it measured nothing."""
+    if run is None or run.finished_at is None or not run.lead or find_lead(run).verdict in FATES:
         return Entry()
     return replace(moment(run.finished_at), soft="" if run == last else f"run {run.pk}")
 
 
-def name_of(person: "User | None") -> str:
+def person_name(person: "User | None") -> str:
     return person.username if person else "a former member"
 
 
@@ -97,19 +97,23 @@ def version_address(version: "Version") -> str:
 
 
 NAMES: tuple[Column["Run"], ...] = (
-    Column("Run", lambda run: link(run.pk, title=run.headline), order="id"),
+    Column("Run", lambda run: link_run(run.pk, title=run.headline), order="id"),
     Column("Model", lambda run: Entry(str(run.version), href=version_address(run.version)), order="model"),
 )
 FIGURES: tuple[Column["Run"], ...] = (
-    Column("Verdict", lambda run: verdict(lead_of(run)), order="verdict"),
-    Number("change", lambda run: change(lead_of(run)), "of what the run leads with, new against old", order="change"),
-    Number("interval", lambda run: interval(lead_of(run))),
-    Number("confidence", lambda run: confidence(lead_of(run)), "level of the interval, and rounds", order="rounds"),
-    Prose("What", lambda run: what(lead_of(run))),
+    Column("Verdict", lambda run: lead_verdict(find_lead(run)), order="verdict"),
+    Number(
+        "change", lambda run: lead_change(find_lead(run)), "of what the run leads with, new against old", order="change"
+    ),
+    Number("interval", lambda run: lead_interval(find_lead(run))),
+    Number(
+        "confidence", lambda run: lead_confidence(find_lead(run)), "level of the interval, and rounds", order="rounds"
+    ),
+    Prose("What", lambda run: lead_subject(find_lead(run))),
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
     Column("Submitted", lambda run: moment(run.created_at), order="at"),
-    Column("By", lambda run: Entry(name_of(run.requested_by))),
+    Column("By", lambda run: Entry(person_name(run.requested_by))),
 )
 ORDERS = {
     "id": ("pk",),
@@ -123,7 +127,7 @@ ORDERS = {
 }
 
 
-def table(
+def make_table(
     runs: Iterable["Run"],
     states: Mapping[int, str],
     *,
@@ -159,18 +163,18 @@ class News:
 Told = tuple["Ended", Lead]
 NEWS: tuple[Column[Told], ...] = (
     Column("Model", lambda told: Entry(told[0].name, href=reverse("dashboard:model", args=[told[0].model]))),
-    Column("Verdict", lambda told: verdict(told[1])),
-    Number("change", lambda told: change(told[1])),
-    Prose("What", lambda told: what(told[1])),
-    Column("Run", lambda told: link(told[0].run)),
+    Column("Verdict", lambda told: lead_verdict(told[1])),
+    Number("change", lambda told: lead_change(told[1])),
+    Prose("What", lambda told: lead_subject(told[1])),
+    Column("Run", lambda told: link_run(told[0].run)),
     Column("Measured", lambda told: moment(told[0].at)),
 )
 # models that have a row
 MAX_NEWS = 12
 
 
-def news(ended: Sequence["Ended"], *, since: datetime) -> News:
-    """What became of each model since a moment. `ended`: the newest run first.
+def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
+    """Finds the models that got better or worse since a moment. `ended`: ended runs, the newest first.
 
     One precision beside another is no news: only what a release or a version of the model changed is.
     """
@@ -210,13 +214,13 @@ def _gravity(lead: Lead) -> tuple[int, float]:
 
 
 def address_to_repeat(run: "Run", cell_id: str = "") -> str:
-    """Where the same run, or one of a single cell of it, begins once more; it can be changed before it starts."""
+    """Returns the address of the form that starts the run again, or one cell of it alone."""
     of_cell = {"cell": cell_id} if cell_id else {}
     return f"{reverse('dashboard:new_run')}?{urlencode({'version': run.version_id, 'like': run.pk, **of_cell})}"
 
 
-def split(text: str) -> tuple[str, str]:
-    """The first sentence, and the rest; numbers stay beside their units."""
+def split_first_sentence(text: str) -> tuple[str, str]:
+    """Splits a text into its first sentence and the rest; numbers stay beside their units."""
     found = answers.split_answer(numbers.unbroken(text))
     return found.headline, found.rest
 
@@ -230,9 +234,9 @@ OPENINGS = {
 }
 
 
-def opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
-    """What the page answers. `activity`: what goes on in an open run, which opens with it until there is a verdict; how
-    far it is stands below, with the time that is left. Empty once it has ended."""
+def make_opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
+    """Writes the headline of a run's page and the rest. `activity` is the state of an open run, a key of OPENINGS,
+    which is the headline until there is a verdict; empty once the run has ended."""
     if activity and not document.comparisons:
         doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
         return Answer(doing, sentences.wrong_outputs(document))
@@ -243,8 +247,8 @@ def opening(document: Document, *, model: str, planned: int, ended: int, activit
     return replace(found, rest=f"{found.rest} {so_far}".strip())
 
 
-def warnings(cells: Sequence[Cell]) -> list[str]:
-    """Differences between what was asked and what ran, said before any number; wrong outputs the headline says."""
+def list_warnings(cells: Sequence[Cell]) -> list[str]:
+    """Lists in sentences what ran elsewhere than asked; wrong outputs are in the headline already."""
     cells = [cell for cell in cells if cell.twin_of is None]
     elsewhere = [cell for cell in cells if not placement(cell).is_as_asked]
     if not elsewhere:

@@ -23,7 +23,7 @@ VERSIONS: tuple[Column["Version"], ...] = (
     Number("size", lambda row: Entry(numbers.size(row.artifact.bytes), row.artifact.bytes)),
     Prose("Note", lambda row: Entry(row.note)),
     Column("Uploaded", lambda row: moment(row.created_at)),
-    Column("By", lambda row: Entry(runs.name_of(row.uploaded_by))),
+    Column("By", lambda row: Entry(runs.person_name(row.uploaded_by))),
 )
 
 

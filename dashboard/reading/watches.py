@@ -181,7 +181,7 @@ def last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | N
 
 def _alerting(alerts: Sequence[str], found: Last | None) -> Last:
     sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
-    headline, rest = runs.split(sentence)
+    headline, rest = runs.split_first_sentence(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
     now = f"{found.headline}." if found is not None and is_open else ""
     told = " ".join(part for part in (rest, more, now) if part)
@@ -192,7 +192,7 @@ def _judged(rounds: Sequence["WatchRound"]) -> Last:
     worst = min(rounds, key=lambda round_: GRAVEST.index(round_.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
-    headline, rest = (short, sentence) if short else runs.split(sentence)
+    headline, rest = (short, sentence) if short else runs.split_first_sentence(sentence)
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
@@ -225,9 +225,9 @@ def _runs(round_: "WatchRound") -> Entry:
     if not known:
         return Entry("none")
     if len(known) == 1:
-        return runs.link(known[0])
+        return runs.link_run(known[0])
     how = "being confirmed" if round_.state != "judged" else CONFIRMATIONS.get(round_.outcome, "measured again")
-    return runs.link(known[0], soft=f"{how} by run {known[1]}")
+    return runs.link_run(known[0], soft=f"{how} by run {known[1]}")
 
 
 def kinds() -> list[tuple[str, Sign]]:

@@ -1,4 +1,7 @@
-"""Who may open a page, what becomes of a refusal (always a page in words), and for which team a form acts."""
+"""Who may open a page, what becomes of a refusal (always a page in words), and for which team a form acts.
+
+`page`, `action` and `form_page` decorate views that only signed-in people may call: by GET, by POST, or by both.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -23,7 +26,7 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def page(view: View[P]) -> View[P]:
-    """A page for people who have signed in. A refusal of a service or selector becomes a page that says it."""
+    """Decorates a view that is read by signed-in people. A Refusal that it raises becomes a page that explains it."""
     return _guarded(require_safe(view))
 
 
@@ -48,9 +51,9 @@ def _guarded(view: View[P]) -> View[P]:
     return guarded
 
 
-def administrator(request: HttpRequest, what: str) -> "User":
-    """The signed-in user, who administers the farm. Raises NotAllowed for others: they do not see `what`."""
-    user = person(request)
+def require_administrator(request: HttpRequest, what: str) -> "User":
+    """Returns the signed-in user, who administers the farm. Raises NotAllowed for others, naming `what` they wanted."""
+    user = signed_in_user(request)
     if not user.is_superuser:
         raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
     return user
@@ -61,8 +64,8 @@ def render_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     return render(request, name, {"refusal": refusal}, status=refusal.status)
 
 
-def person(request: HttpRequest) -> "User":
-    """The signed-in user. Raises NotAllowed on a page that is not guarded."""
+def signed_in_user(request: HttpRequest) -> "User":
+    """Returns the user of the request. Raises NotAllowed where nobody has signed in."""
     if not request.user.is_authenticated:
         raise NotAllowed("Sign in first.")
     return request.user
@@ -72,26 +75,26 @@ Done = TypeVar("Done")
 
 
 def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
-    """Does what was asked. The page that comes next says that it is done, or why it was refused."""
+    """Calls `order` and leaves a message for the next page: `done` of its result, or the sentence of its Refusal."""
     try:
         messages.success(request, done(order()))
     except Refusal as refusal:
         messages.error(request, str(refusal))
 
 
-def typed_number(request: HttpRequest, name: str) -> int:
-    """The whole number that was typed into a field; 0 for anything else, and for more than four digits."""
+def read_number(request: HttpRequest, name: str) -> int:
+    """Reads the whole number in a field of a POST; 0 for anything else, and for more than four digits."""
     typed = request.POST.get(name, "")
     return int(typed) if typed.isdecimal() and len(typed) < 5 else 0
 
 
-def fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
-    """What was typed into the fields of a form, without the byte that no database takes."""
+def read_fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
+    """Reads fields of a POST by name, stripped, without NUL bytes, which no database takes."""
     return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
 
 
-def own_page(request: HttpRequest, wanted: str) -> str:
-    """The address that a form or link names, where it is a page of this farm; else empty."""
+def local_address(request: HttpRequest, wanted: str) -> str:
+    """Returns `wanted` where it is an address of this farm, else an empty string: nobody is redirected elsewhere."""
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
@@ -106,7 +109,7 @@ class TeamChoice(NamedTuple):
 
 
 def team_choice(user: "User", *, typed: str = "", among: "Iterable[Team] | None" = None) -> TeamChoice:
-    """The teams in which the reader writes, or those given; chosen is what was typed, else the reader's default."""
+    """Lists teams in which the user writes, or those `among`; chosen is the one `typed`, else the user's default."""
     teams = list(teams_writable_by(user) if among is None else among)
     default = default_team(user)
     wanted = typed or (default.name if default else "")

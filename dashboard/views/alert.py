@@ -13,8 +13,8 @@ from dashboard.figures.figure import Figure
 from dashboard.figures.operators import Side, sides_of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
-from dashboard.views.access import page, person
-from dashboard.views.cell import before_and_after
+from dashboard.views.access import page, signed_in_user
+from dashboard.views.cell import before_and_after_address
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
@@ -52,7 +52,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
         ),
     ),
     Number("minutes", lambda step: written(step.get("minutes"))),
-    Column("Run", lambda step: runs.link(step.get("run"))),
+    Column("Run", lambda step: runs.link_run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
 # a trial, and the run that measured it
@@ -78,7 +78,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
         "what remains, compared with the good release",
     ),
     Column("Parity", lambda tried: verdict_entry("pass" if tried[0].keeps_parity else "fail")),
-    Column("Run", lambda tried: runs.link(tried[1])),
+    Column("Run", lambda tried: runs.link_run(tried[1])),
 )
 
 
@@ -115,9 +115,9 @@ class Opening:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def opening(alert: "Alert") -> Opening:
+def make_opening(alert: "Alert") -> Opening:
     """What changed, in few words; then the alert's sentence, since when, through what, and the way round it."""
-    sentence, rest = runs.split(alert.sentence)
+    sentence, rest = runs.split_first_sentence(alert.sentence)
     headline = _change_in_words(alert)
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
@@ -146,7 +146,7 @@ def _notes(alert: "Alert") -> list[str]:
     return sentences
 
 
-def provider_of(alert: "Alert") -> str:
+def leading_provider(alert: "Alert") -> str:
     """The short name of the provider that the leading symptom is of; the CPU's where its label names no known one."""
     symptom = alert.lead
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
@@ -154,21 +154,21 @@ def provider_of(alert: "Alert") -> str:
     return entry.short if entry is not None else "cpu"
 
 
-def headline_comparison(symptom: "Symptom") -> Comparison | None:
+def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
     """The comparison of a change of latency or throughput; None for what is no ratio (outputs, placement, endings)."""
     if not symptom.comparison or not kind_of(symptom.kind).is_headline:
         return None
     return Comparison.model_validate(symptom.comparison)
 
 
-def sides(alert: "Alert") -> tuple[Side, Side]:
+def make_sides(alert: "Alert") -> tuple[Side, Side]:
     """The two releases, as the figure of operators shows them."""
     return sides_of_runtimes(
         *(Runtime(distribution=alert.distribution, version=version) for version in (alert.good, alert.bad))
     )
 
 
-def named(alert: "Alert") -> list[Named]:
+def name_comparisons(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
@@ -194,7 +194,7 @@ def cell_address(symptom: "Symptom") -> str:
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
-def evidence(alert: "Alert") -> Table:
+def make_evidence_table(alert: "Alert") -> Table:
     """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
@@ -221,7 +221,7 @@ def evidence(alert: "Alert") -> Table:
 
 
 def _line(symptom: "Symptom") -> Line | None:
-    comparison = headline_comparison(symptom)
+    comparison = find_headline_comparison(symptom)
     return None if comparison is None else line_of(comparison, {})
 
 
@@ -241,7 +241,7 @@ def _size(each: tuple["Symptom", Line | None]) -> Entry:
     return Entry(numbers.change(symptom.size, words=kind_of(symptom.kind).words) if symptom.size else "", symptom.size)
 
 
-def question(alert: "Alert", kind: str) -> Question | None:
+def find_question(alert: "Alert", kind: str) -> Question | None:
     """The newest investigation of a kind; None when it was not asked yet."""
     asked = [search for search in alert.investigations.all() if search.kind == kind]
     if not asked:
@@ -262,7 +262,7 @@ def question(alert: "Alert", kind: str) -> Question | None:
     )
 
 
-def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> FirstBad:
+def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> FirstBad:
     """The first bad release, or why none is named and what leads to one. `asked`: the newest search for it."""
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)
@@ -314,14 +314,14 @@ def _switch(candidate: Candidate) -> str:
 
 @page
 def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
-    return shown(request, selectors.alert(person(request), alert_id))
+    return render_alert(request, selectors.alert(signed_in_user(request), alert_id))
 
 
-def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
+def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one alert; `more`: errors and what was typed into its forms."""
-    kinds, compared = alerts.kinds_of(row), named(row)
+    kinds, compared = alerts.kinds_of(row), name_comparisons(row)
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
-    since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
+    since_when, may_write = find_question(row, "since_when"), can_write(signed_in_user(request), team=row.team)
     may_ask = (
         bool(row.node)
         and not row.is_of_versions
@@ -334,22 +334,22 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "kinds": [kind_of(kind).title for kind in kinds],
         "kind_names": kinds,
         "bisect_command": commands.bisect_command(
-            row.version.artifact.main, good=row.good, bad=row.bad, provider=provider_of(row)
+            row.version.artifact.main, good=row.good, bad=row.bad, provider=leading_provider(row)
         ),
-        "opening": opening(row),
-        "evidence": evidence(row),
+        "opening": make_opening(row),
+        "evidence": make_evidence_table(row),
         "busy": BUSY
-        if any((pair := headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
+        if any((pair := find_headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
         else "",
         "figure": ratios.ratios(compared) if len(compared) > 1 else None,
         "operators": _operators(row),
         "graph_changes": list_graph_changes(symptom) if (symptom := row.lead) is not None else [],
-        "traces": before_and_after(symptom.run_id, symptom.baseline, symptom.cell)
+        "traces": before_and_after_address(symptom.run_id, symptom.baseline, symptom.cell)
         if symptom and symptom.run_id
         else "",
         "since_when": since_when,
-        "first_bad": first_bad(row, since_when, may_ask=may_write and may_ask),
-        "work_around": question(row, "work_around"),
+        "first_bad": find_first_bad(row, since_when, may_ask=may_write and may_ask),
+        "work_around": find_question(row, "work_around"),
         "members": [member.user for member in members],
         "timeline": alerts.timeline(row),
         "may_write": may_write,
@@ -366,7 +366,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
 
 def _operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
-    comparison = headline_comparison(row.lead) if row.lead is not None else None
+    comparison = find_headline_comparison(row.lead) if row.lead is not None else None
     if comparison is None or not comparison.operators:
         return None
-    return operators.operators(comparison, sides(row))
+    return operators.operators(comparison, make_sides(row))

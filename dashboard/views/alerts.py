@@ -16,9 +16,9 @@ from dashboard.reading import alerts as listing
 from dashboard.reading import file_rows, runs
 from dashboard.reading.facts import Fact
 from dashboard.views import lists
-from dashboard.views.access import action, fields, own_page, page, person
-from dashboard.views.alert import shown
-from dashboard.views.lists import MAX_CHOSEN, Listing, Together, ordered, paged
+from dashboard.views.access import action, local_address, page, read_fields, signed_in_user
+from dashboard.views.alert import render_alert
+from dashboard.views.lists import MAX_CHOSEN, Listing, Together, make_page, sort_rows
 from farm.accounts.selectors import members_of, teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -48,7 +48,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
     Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
     Prose("Result", lambda judged: Entry(numbers.unbroken(judged.sentence))),
-    Column("Run", lambda judged: runs.link(judged.run_id)),
+    Column("Run", lambda judged: runs.link_run(judged.run_id)),
 )
 Given = Mapping[str, str]
 # an order without a word
@@ -70,7 +70,7 @@ class Digest:
     more: int
 
 
-def digest_for(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
+def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
     """A digest for the page, with its newest rounds."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
@@ -114,7 +114,7 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 @page
 def alerts(request: HttpRequest) -> HttpResponse:
     """Alerts of the reader's teams, newest first; open ones unless the address says otherwise."""
-    user, wanted = person(request), lists.searched_words(request)
+    user, wanted = signed_in_user(request), lists.read_search_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
     kind = lists.read_filter(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
@@ -125,11 +125,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(model__name__icontains=wanted)
     if kind.value:
         rows = rows.filter(pk__in=pages.alert_ids_of_kind(kind.value))
-    rows = ordered(request, pages.add_sizes(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS)
+    rows = sort_rows(
+        request, pages.add_sizes(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS
+    )
     if lists.wants_file(request):
-        return lists.as_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
+        return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
     counts = pages.count_alerts_by_list(user, since=since)
-    shown = paged(request, rows)
+    shown = make_page(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
@@ -154,7 +156,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def digest(request: HttpRequest) -> HttpResponseBase:
+def redirect_digest(request: HttpRequest) -> HttpResponseBase:
     """Where the digest stood before it became a period of the list."""
     days = request.GET.get("days", "")
     return redirect(f"{reverse('dashboard:alerts')}?state=all&days={days if days in PERIODS else 7}")
@@ -165,7 +167,7 @@ def _digests(user: "User", since: "datetime | None") -> list[Digest]:
     if since is None:
         return []
     return [
-        digest_for(team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
+        show_digest(team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
         for team in teams_visible_to(user)
     ]
 
@@ -255,8 +257,8 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 @action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
-    user = person(request)
-    numbers = lists.row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
+    user = signed_in_user(request)
+    numbers = lists.read_row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
         messages.error(request, "Select alerts first, or press x on a row.")
     try:
@@ -267,18 +269,18 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     else:
         for sentence in done:
             messages.success(request, sentence)
-    return redirect(own_page(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
+    return redirect(local_address(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
 
 
 @action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     """One order. A refusal is shown on the alert's page, beside its field, with what was typed."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.alert(user, alert_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the alert's page for available actions.")
     act, names, main_field = ORDERS[what]
-    given = fields(request, names)
+    given = read_fields(request, names)
     try:
         messages.success(request, act(row, user, given))
     except NotAllowed:
@@ -288,10 +290,10 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
         field = _field(refusal, given) or main_field
         typed = {f"{what}_{name}": value for name, value in given.items()}
         errors = {f"{what}_{field}": str(refusal)}
-        return shown(
+        return render_alert(
             request, row, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
         )
-    back = own_page(request, request.POST.get("next", ""))
+    back = local_address(request, request.POST.get("next", ""))
     return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))
 
 

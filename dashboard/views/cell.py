@@ -16,9 +16,9 @@ from dashboard.reading import cell as reading
 from dashboard.reading.cell import open_cells
 from dashboard.reading.cells import refused
 from dashboard.reading.runs import address_to_repeat
-from dashboard.views.access import page, person
-from dashboard.views.divergence import panel
-from dashboard.views.run import address_in
+from dashboard.views.access import page, signed_in_user
+from dashboard.views.divergence import make_panel
+from dashboard.views.run import cell_addresses_in
 from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell, EngineParity, Parity
@@ -52,7 +52,7 @@ DIFFERS = Sign("≠", "differs", "warn")
 Line = tuple[Entry, ...]
 
 
-def beside(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
+def make_comparison_table(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
     """One line a comparison, those of this cell first; empty of a cell that was not checked."""
     is_checked = cell.is_repeatable is not None
     rows = [_unoptimised(cell), _repeated(cell), _batch_row(cell), _precision(cell)] if is_checked else []
@@ -153,19 +153,19 @@ MACHINE = (
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """One cell of a run: what ran first where it differs from what was asked, then every number."""
-    row = selectors.run(person(request), run_id)
+    row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _trace(request, row, cell_id)
     document = selectors.document(row, with_operators=False)
     found, state = _find(row, cell_id, document)
-    address = address_in(run_id)
+    address = cell_addresses_in(run_id)
     before = next((block for block in document.blocks if block.block == found.block), None)
-    node = machine(document.machine, found.node, before)
+    node = list_machine_facts(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
     ran = reading.placement(found)
     context = {
         "run": row,
-        **panels(found, document, address, state=state),
+        **make_panels(found, document, address, state=state),
         "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.of_cell(found)],
         "state": state,
         "is_open": state in OPEN,
@@ -173,8 +173,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "scenario": scenarios.panels_of(found, Times.of([found], document.comparisons)),
         "inputs": reading.inputs(found),
         "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
-        "beside": beside(document.cells, found, address),
-        **panel(request, row, document.cells, found),
+        "beside": make_comparison_table(document.cells, found, address),
+        **make_panel(request, row, document.cells, found),
         "siblings": reading.siblings(document, found, address),
         "traces": [
             {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
@@ -196,7 +196,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
             url=settings.PUBLIC_URL,
         ),
         "share_subject": f"{row.pk}:{found.id}",
-        "may_write": (may_write := selectors.can_write_run(person(request), row)),
+        "may_write": (may_write := selectors.can_write_run(signed_in_user(request), row)),
         "again": address_to_repeat(row, found.id) if may_write and state in ENDED_BADLY else "",
         "may_share": found.p50_ms is not None and may_write,
         "refused": refused([found], address, matrix=row.matrix if may_write else ""),
@@ -204,7 +204,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     return render(request, "dashboard/cell.html", context)
 
 
-def panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
+def make_panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
     """What a page says of a cell, whoever reads it: its metrics, samples, operators and comparisons."""
     by_id = {cell.id: cell for cell in document.cells}
     compared = [
@@ -213,9 +213,9 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
     return {
         "cell": cell,
         "placement": reading.placement(cell),
-        "headline": headline(cell, state, compared),
+        "headline": write_headline(cell, state, compared),
         "because": _because(cell, compared, by_id),
-        "notes": notes(cell, compared),
+        "notes": list_notes(cell, compared),
         "facts": facts.of_cell(cell),
         "figure": samples.samples(cell, Times.of([cell], compared)),
         "metrics": reading.metrics(cell),
@@ -243,7 +243,7 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     return waiting, states[cell_id]
 
 
-def headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
+def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
     """The cell in one sentence: that its outputs are wrong, its latency, or why it has none."""
     marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
@@ -256,7 +256,7 @@ def headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str
     return f"{marked}{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell, compared)}{each}"
 
 
-def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
+def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     """What to know before believing the numbers."""
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
@@ -297,7 +297,9 @@ def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
     }
 
 
-def machine(facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:
+def list_machine_facts(
+    facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None
+) -> list[tuple[str, str]]:
     """Facts of the node that measured, those that are known; what passes as it was just before the block."""
     nodes = facts.get("nodes")
     found = nodes.get(node or "") if isinstance(nodes, dict) else facts
@@ -335,18 +337,20 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         ],
         "gone": gone,
         "waits": trace == WAITS,
-        "beside": [(old if new == cell.id else new, before_and_after(row.pk, old, new)) for old, new in sorted(sides)],
+        "beside": [
+            (old if new == cell.id else new, before_and_after_address(row.pk, old, new)) for old, new in sorted(sides)
+        ],
         "trace": selectors.traces_of(row, cell_id).first(),
     }
     return render(request, "dashboard/trace.html", context)
 
 
-def before_and_after(run_id: int, old: str, new: str) -> str:
+def before_and_after_address(run_id: int, old: str, new: str) -> str:
     """Where the traces and graphs of two cells of a run stand beside each other."""
     return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 
 @page
-def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
+def redirect_to_trace(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Where a cell's trace stood before it became a tab of its page."""
-    return redirect(f"{address_in(run_id)(cell_id)}?view=trace")
+    return redirect(f"{cell_addresses_in(run_id)(cell_id)}?view=trace")

@@ -59,7 +59,7 @@ TABS = (
 NAMES = tuple(tab.name for tab in TABS)
 
 
-def chart_of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
+def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
     own = scenarios.of_run(document.cells, address, document.comparisons)
@@ -81,22 +81,22 @@ def chart_of_run(request: HttpRequest, row: "Run", document: Document, address: 
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
         "providers": lambda: cell_bars.providers(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address, document.comparisons),
-        "pareto": lambda: accuracy_chart(row, document, address),
+        "pareto": lambda: draw_accuracy(row, document, address),
         "cold-start": lambda: cell_bars.cold_start(document.cells, address, document.comparisons),
         "memory": lambda: cell_bars.memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 
 
-def accuracy_chart(row: "Run", document: Document, address: Address) -> Figure:
+def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
     return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
 
 
-def model_accuracy_chart(user: "Anyone", row: "Run", address: Address) -> Figure:
+def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
     """The same on the page of its model, which knows what earlier versions reached on the same data."""
     whole = selectors.document(row, with_operators=False)
     held = held_against_earlier(user, row.version.model, row.version.number, whole.cells)
-    return accuracy_chart(row, whole.model_copy(update={"cells": held}), address)
+    return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:

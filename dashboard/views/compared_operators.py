@@ -17,7 +17,7 @@ from dashboard.figures.figure import end_of, script_json
 from dashboard.figures.operators import APART
 from dashboard.reading.side import Chosen, names
 from dashboard.views import lists
-from dashboard.views.access import person
+from dashboard.views.access import signed_in_user
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import comparison_between, index_by_sides
@@ -92,7 +92,7 @@ class Group:
         return any(self.moved)
 
 
-def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
+def group_operators(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
     """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
     with the base where one block measured both, with operators and the base as its baseline."""
     cells = [choice.cell for choice in chosen]
@@ -178,7 +178,7 @@ def _measured_change(group: Group, known: Comparison | None) -> OperatorChange |
     )
 
 
-def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
+def write_headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     """How many groups moved, and the largest of them."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
@@ -195,7 +195,7 @@ def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     )
 
 
-def shown(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
+def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
     """Those that moved, or all; of them those that have the words which were searched for."""
     shown = []
     for group in (group for group in found if every or group.has_moved):
@@ -206,7 +206,7 @@ def shown(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
     return shown
 
 
-def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
+def make_table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
     """A row a group: what each cell executes there and how long it takes, the base first."""
     base, *others = names(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
@@ -244,7 +244,7 @@ def _executed_as(group: Group) -> str:
     return " | ".join(dict.fromkeys(kernels))
 
 
-def as_row(chosen: Sequence[Chosen], group: Group) -> dict[str, str | float | None]:
+def make_file_row(chosen: Sequence[Chosen], group: Group) -> dict[str, str | float | None]:
     """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
     row: dict[str, str | float | None] = {"node": group.node, "covers": " ".join(group.covers)}
     for place, (cell, side) in enumerate(zip(chosen, group.sides, strict=True)):
@@ -255,7 +255,7 @@ def as_row(chosen: Sequence[Chosen], group: Group) -> dict[str, str | float | No
     return row
 
 
-def notes(found: Sequence[Group]) -> str:
+def write_graph_notes(found: Sequence[Group]) -> str:
     """What the graph's frame writes on the model's nodes of the base and one other cell, as JSON (see views.graph).
 
     A node says both times; its step is the direction in which it moved, or none.
@@ -282,19 +282,19 @@ def _both_times(group: Group) -> str:
 VIEWS = ("operators", "timeline")
 
 
-def view_of(request: HttpRequest, chosen: list[Chosen]) -> str:
+def read_view(request: HttpRequest, chosen: list[Chosen]) -> str:
     view = request.GET.get("view", "")
     return view if view in VIEWS and len(chosen) > 1 else ""
 
 
-def groups_of(user: "User", chosen: list[Chosen]) -> list[Group]:
+def find_groups(user: "User", chosen: list[Chosen]) -> list[Group]:
     """The cells' operators, joined; none where fewer than two of them were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
-    return groups(chosen, paired(user, chosen))
+    return group_operators(chosen, find_comparisons(user, chosen))
 
 
-def paired(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
+def find_comparisons(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
     """Each cell but the base compared with the base, with operators; None where no block measured both."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
@@ -305,19 +305,19 @@ def paired(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
     ]
 
 
-def panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
+def make_panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     """What the page says of them: the table of the operators, or the inferences on one axis."""
     if view == "timeline":
         return _timelines(request, chosen, found)
     every, wanted, rows = _asked_for(request, found)
     return {
-        "said": headline(chosen, found) if found else FEW,
+        "said": write_headline(chosen, found) if found else FEW,
         "found": found,
         "every": every,
         "find": wanted,
         "still": sum(not group.has_moved for group in found),
         "left_out": max(0, len(rows) - SHOWN),
-        "table": table(chosen, rows),
+        "table": make_table(chosen, rows),
         "graphs": _graphs(chosen) if found else [],
     }
 
@@ -335,7 +335,7 @@ def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
 
 
 def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
-    rows = [selectors.run(person(request), choice.run_id) for choice in chosen]
+    rows = [selectors.run(signed_in_user(request), choice.run_id) for choice in chosen]
     read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
     traced = [lanes.Traced(name, trace) for name, trace in zip(names(chosen), read, strict=True)]
     matched = {
@@ -367,12 +367,12 @@ def _graph_changes(chosen: list[Chosen], found: list[Group]) -> dict[str, object
     }
 
 
-def as_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
+def render_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
     *_, rows = _asked_for(request, found)
-    return lists.as_file(request, "compared-operators", rows, lambda group: as_row(chosen, group))
+    return lists.render_file(request, "compared-operators", rows, lambda group: make_file_row(chosen, group))
 
 
 def _asked_for(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
     """Whether the address asks for every operator, which words it searches for, and the groups that these leave."""
-    every, wanted = request.GET.get("every") == "yes", lists.searched_words(request, "find")
-    return every, wanted, shown(found, every=every, wanted=wanted)
+    every, wanted = request.GET.get("every") == "yes", lists.read_search_words(request, "find")
+    return every, wanted, select_groups(found, every=every, wanted=wanted)

@@ -16,7 +16,7 @@ from dashboard.figures.figure import latency_entry
 from dashboard.reading import copies
 from dashboard.reading.side import FACTS, PROCESSOR_TIME, Chosen, Judged, judge
 from dashboard.views import lists
-from dashboard.views.access import person
+from dashboard.views.access import signed_in_user
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
@@ -50,7 +50,7 @@ class Filters:
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
-        return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.searched_words(request, "find"))
+        return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.read_search_words(request, "find"))
 
     def leave(self, match: "Match") -> bool:
         """Whether the match is among those that the page shows."""
@@ -80,7 +80,7 @@ class Match:
         )
 
 
-def matches(documents: Sequence[Document]) -> list[Match]:
+def match_cells(documents: Sequence[Document]) -> list[Match]:
     """The cells of the first document beside those of the others, the largest change first."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
@@ -107,7 +107,7 @@ def _judge(base: Cell | None, other: Cell | None) -> Judged | None:
     return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
 
 
-def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
+def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     """How many cells changed surely, and the largest of them."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
@@ -141,7 +141,7 @@ def _counts(judged: Judged | None) -> TypeGuard[Judged]:
     return judged is not None and judged.is_sure and not judged.wrong
 
 
-def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
+def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
     """What each run has one value of that the others do not have: node, release, model."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
@@ -154,7 +154,7 @@ def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
     return facts
 
 
-def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
+def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
     """A row a match. `address`: from a run and a cell's id to its page."""
     heads = [Head("Cell"), Head(f"run {runs[0]}, p50 ms", is_number=True)]
     for run in runs[1:]:
@@ -187,7 +187,7 @@ def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -
     return replace(latency_entry(timed, says=timed is not cell), href=address(run, cell.id))
 
 
-def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
+def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
     """A match in a file."""
     row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
@@ -206,25 +206,25 @@ def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
 KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
 
 
-def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
+def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     """The runs of these numbers. The base is the one that the address pins, else the first."""
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
-    rows = [selectors.run(person(request), number) for number in numbers]
+    rows = [selectors.run(signed_in_user(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
-    every = matches(documents)
+    every = match_cells(documents)
     filters = Filters.read(request)
     left = [match for match in every if filters.leave(match)]
     if lists.wants_file(request):
-        return lists.as_file(request, "compared-runs", left, lambda match: as_row(numbers, match))
+        return lists.render_file(request, "compared-runs", left, lambda match: make_file_row(numbers, match))
     context = {
         **_chart(request, numbers, left),
-        "kept": lists.parameters(request, KEPT),
-        "headline": headline(numbers, every),
+        "kept": lists.read_parameters(request, KEPT),
+        "headline": write_headline(numbers, every),
         "rows": rows,
-        "differing": differing(documents),
+        "differing": list_differences(documents),
         "every": every,
         "left": left,
-        "table": table(numbers, left, _cell_address),
+        "table": make_table(numbers, left, _cell_address),
         "kinds": KINDS,
         "filters": filters,
         "least": round(100 * filters.least),
@@ -239,13 +239,13 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
     if not metrics:
         return {}
     is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)
-    metric = wanted_metric(request, metrics, is_by_processor=is_by_processor)
+    metric = choose_metric(request, metrics, is_by_processor=is_by_processor)
     rows = [beside.Matched(match.name, match.cells) for match in left]
     figure = beside.runs_beside(metric, numbers, rows, _cell_address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 
 
-def wanted_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
+def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
     """The metric that the address names; else what the verdicts rest on, else the first."""
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])

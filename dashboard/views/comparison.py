@@ -15,8 +15,8 @@ from dashboard.figures import beside
 from dashboard.figures.figure import Figure
 from dashboard.reading import copies, pairs, side
 from dashboard.views import compared_operators, compared_runs, lists
-from dashboard.views.access import page, person
-from dashboard.views.lists import first_rows, paged_in_order, row_numbers, searched_words
+from dashboard.views.access import page, signed_in_user
+from dashboard.views.lists import first_rows, make_page_in_order, read_row_numbers, read_search_words
 from farm.base.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
@@ -54,18 +54,18 @@ class Panel(TypedDict):
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
     `runs=RUN` twice or more, whole runs cell by cell."""
-    numbers = row_numbers(request.GET, "runs", most=side.MAX_CHOSEN)
+    numbers = read_row_numbers(request.GET, "runs", most=side.MAX_CHOSEN)
     if len(numbers) > 1:
-        return compared_runs.whole_runs(request, numbers)
+        return compared_runs.render_runs(request, numbers)
     chosen, problems, known = _chosen(request)
-    judged = judged_by_base(person(request), chosen, known)
-    view = compared_operators.view_of(request, chosen)
+    judged = judge_by_base(signed_in_user(request), chosen, known)
+    view = compared_operators.read_view(request, chosen)
     if view:
         return _closer(request, view, chosen, judged)
-    panel = side_panel(request, chosen, judged)
+    panel = make_panel(request, chosen, judged)
     if lists.wants_file(request) and chosen:
-        return lists.as_file(request, "compared-cells", panel["rows"], lambda line: side.as_row(chosen, line))
-    offer = offered(request, {choice.key for choice in chosen})
+        return lists.render_file(request, "compared-cells", panel["rows"], lambda line: side.as_row(chosen, line))
+    offer = list_offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
         **panel,
         "problems": problems,
@@ -76,9 +76,9 @@ def compare(request: HttpRequest) -> HttpResponse:
             url=settings.PUBLIC_URL,
         ),
         "share_subject": ",".join(choice.key for choice in chosen),
-        "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
+        "may_share": selectors.can_write_runs(signed_in_user(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < side.MAX_CHOSEN,
-        "kept": lists.parameters(request, KEPT),
+        "kept": lists.read_parameters(request, KEPT),
         **offer,
     }
     if not chosen:
@@ -90,23 +90,23 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: list[side.Judged]) -> HttpResponse:
     """The operators or the timelines of the chosen cells, below the list of them."""
-    found = compared_operators.groups_of(person(request), chosen)
+    found = compared_operators.find_groups(signed_in_user(request), chosen)
     if lists.wants_file(request):
-        return compared_operators.as_file(request, chosen, found)
+        return compared_operators.render_file(request, chosen, found)
     context = {
         "headline": side.headline(chosen, judged),
         "chosen": chosen,
         "compared": _compared(request, chosen, judged),
         "view": view,
-        "kept": lists.parameters(request, KEPT),
-        **compared_operators.panel(request, view, chosen, found),
+        "kept": lists.read_parameters(request, KEPT),
+        **compared_operators.make_panel(request, view, chosen, found),
     }
     return render(request, "dashboard/compare_closer.html", context)
 
 
-def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
+def make_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
-    every, wanted = request.GET.get("every") == "yes", searched_words(request, "find")
+    every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
     whole = side.lines(chosen, judged) if len(chosen) > 1 else []
     rows = side.shown(whole, every=every, wanted=wanted)
     panel: Panel = {
@@ -122,7 +122,7 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
     if len(chosen) < 2 or not metrics:
         return panel
     is_by_processor = any(verdict.by_processor for verdict in judged)
-    metric = compared_runs.wanted_metric(request, metrics, is_by_processor=is_by_processor)
+    metric = compared_runs.choose_metric(request, metrics, is_by_processor=is_by_processor)
     panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
     return panel
 
@@ -169,7 +169,7 @@ def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str], dict[in
         problems.append(f"{len(keys)} cells were chosen; the first {side.MAX_CHOSEN} of them are compared.")
     for key in keys[: side.MAX_CHOSEN]:
         try:
-            known.append(_named(person(request), key, runs))
+            known.append(_named(signed_in_user(request), key, runs))
         except Missing as missing:
             problems.append(str(missing))
     return side.pinned(known, request.GET.get("base", "")), problems, runs
@@ -185,7 +185,7 @@ def _named(user: "User", key: str, runs: dict[int, "Run"]) -> side.Chosen:
     return side.Chosen(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
 
 
-def judged_by_base(
+def judge_by_base(
     user: "User", chosen: list[side.Chosen], known: Mapping[int, "Run"] | None = None
 ) -> list[side.Judged]:
     """Each cell but the first against the first. `known`: runs that the user may see, where they were read already."""
@@ -221,11 +221,11 @@ class Offered(TypedDict):
     page: NotRequired[Page["CellDocument"]]
 
 
-def offered(request: HttpRequest, taken: set[str]) -> Offered:
+def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     """What may be chosen. `taken`: keys of cells that are chosen already."""
-    runs, typed = _runs(request), searched_words(request)
+    runs, typed = _runs(request), read_search_words(request)
     if typed:
-        matching = cells_matching(person(request), typed)
+        matching = cells_matching(signed_in_user(request), typed)
         cells = [
             _entry(f"{match.run_id}:{match.name}", _words(match), f"run {match.run_id}, {match.name}", taken)
             for match in matching[:MAX_HITS]
@@ -234,7 +234,7 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
         return {"runs": [], "run": None, "words": "", "cells": []}
-    shown = paged_in_order(request, selectors.measured_cells(run))
+    shown = make_page_in_order(request, selectors.measured_cells(run))
     measured = [selectors.cell_of(row) for row in shown]
     along = axes.varying_axes(measured)
     cells = [_entry(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
@@ -252,8 +252,8 @@ def _words(cell: MeasuredCell) -> str:
 
 def _runs(request: HttpRequest) -> list["Run"]:
     """The newest runs, and the one that the address names."""
-    runs = first_rows(selectors.runs_listed(person(request)), RUNS_SHOWN)
+    runs = first_rows(selectors.runs_listed(signed_in_user(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
     if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
-        runs += selectors.runs_listed(person(request)).filter(pk=int(wanted))
+        runs += selectors.runs_listed(signed_in_user(request)).filter(pk=int(wanted))
     return runs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.views.access import action, carry_out, page, person
+from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
@@ -57,7 +57,7 @@ class Answer:
     part: str = ""
 
 
-def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
+def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
@@ -118,36 +118,36 @@ def _named(cell: Cell) -> str:
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """The panel alone, as it is while an answer is waited for."""
-    row = selectors.run(person(request), run_id)
+    row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
     if cell is None:
         raise Missing(f"Run {run_id} has no cell {cell_id!r}.")
-    context = {"run": row, "cell": cell, **panel(request, row, cells, cell)}
+    context = {"run": row, "cell": cell, **make_panel(request, row, cells, cell)}
     return render(request, "dashboard/parts/divergence.html", context)
 
 
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Asks, and goes back to the cell."""
-    row = selectors.run(person(request), run_id)
+    row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(
         request,
-        lambda: services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against),
+        lambda: services.ask_divergence(run=row, cell=cell_id, by=signed_in_user(request), against=against),
         lambda _: "Requested. The node will look for the first divergent operator.",
     )
     return redirect("dashboard:cell", run_id=run_id, cell_id=cell_id)
 
 
-def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
+def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
     """What the panel shows; its questions only to those who may ask them."""
     known = {cell.id: cell for cell in cells}
     found = [_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
-    may_ask = selectors.can_write_run(person(request), row)
+    may_ask = selectors.can_write_run(signed_in_user(request), row)
     return {
         "divergences": found,
         "may_fetch_part": may_ask,
-        "divergence_questions": questions(cells, cell) if may_ask else [],
+        "divergence_questions": list_questions(cells, cell) if may_ask else [],
         "is_diverging": any(answer.is_open for answer in found),
     }

@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from dashboard.figures import pareto
 from dashboard.figures.figure import Figure
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, carry_out, fields, page, person
-from dashboard.views.run import address_in
+from dashboard.views.access import action, carry_out, page, read_fields, signed_in_user
+from dashboard.views.run import cell_addresses_in
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors import finds as selectors
 from farm.alerts.services.finds import Question, cancel_find, start_find
@@ -66,7 +66,7 @@ class Shown:
 @page
 def find(request: HttpRequest, find_id: int) -> HttpResponse:
     """Progress, then each race's answer with what was close, what was excluded and how to set it."""
-    first = selectors.find(person(request), find_id)
+    first = selectors.find(signed_in_user(request), find_id)
     together = selectors.summarise_races(first)
     context = {
         "first": first,
@@ -75,7 +75,7 @@ def find(request: HttpRequest, find_id: int) -> HttpResponse:
         "is_open": together.is_open,
         "period": PERIOD_S,
         "races": [_shown(race) for race in together.races],
-        "may_write": can_write(person(request), team=first.version.model.team),
+        "may_write": can_write(signed_in_user(request), team=first.version.model.team),
     }
     return render(request, "dashboard/find.html", context)
 
@@ -105,7 +105,7 @@ def _figure(race: "Find") -> Figure | None:
     document = runs.document(run)
     if all(cell.accuracy is None for cell in document.cells):
         return None
-    drawn = pareto.pareto(document.cells, address_in(run.pk), document.comparisons)
+    drawn = pareto.pareto(document.cells, cell_addresses_in(run.pk), document.comparisons)
     return replace(drawn, name=f"{drawn.name}-{race.pk}")
 
 
@@ -116,12 +116,12 @@ def _against(setting: FoundSetting) -> str:
 
 
 @action
-def ask(request: HttpRequest, version_id: int) -> HttpResponseBase:
+def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Starts a search with what was typed into the form of the model's page."""
-    row = version(person(request), version_id)
-    typed = fields(request, ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy"))
+    row = version(signed_in_user(request), version_id)
+    typed = read_fields(request, ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy"))
     try:
-        first = start_find(version=row, by=person(request), question=_question(typed))
+        first = start_find(version=row, by=signed_in_user(request), question=_question(typed))
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect(version_address(row))
@@ -161,7 +161,7 @@ def _number(text: str, name: str) -> float | None:
 @action
 def cancel(request: HttpRequest, find_id: int) -> HttpResponseBase:
     """Stops its races; what is known stays."""
-    first = selectors.find(person(request), find_id)
-    stop = partial(cancel_find, find=first, by=person(request))
+    first = selectors.find(signed_in_user(request), find_id)
+    stop = partial(cancel_find, find=first, by=signed_in_user(request))
     carry_out(request, stop, lambda row: "The search is cancelled; the best so far stays.")
     return redirect("dashboard:find", find_id=first.pk)

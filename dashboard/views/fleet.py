@@ -10,9 +10,9 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard.reading import file_rows
 from dashboard.reading.ledgers import UNFORESEEN, describe_start
 from dashboard.views import lists
-from dashboard.views.access import action, carry_out, page, person, team_choice
-from dashboard.views.lists import paged
-from dashboard.views.node import answerable
+from dashboard.views.access import action, carry_out, page, signed_in_user, team_choice
+from dashboard.views.lists import make_page
+from dashboard.views.node import list_answerable
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BORDER = 2
 
 
-def code_of(address: str) -> SafeString:
+def draw_qr_code(address: str) -> SafeString:
     """The picture as SVG, dark on white by day and night; empty for no address, and where segno is not installed."""
     try:
         # part of the extra `server`; a farm that was upgraded without its dependencies shows the link alone
@@ -54,18 +54,18 @@ COLUMNS: tuple[Column[Queue], ...] = (
         lambda queue: Entry(numbers.duration(60 * queue.minutes), queue.minutes),
         note="what the plans expect of all of it on one node",
     ),
-    Prose("A block queued now starts", lambda queue: Entry(start_words(queue))),
+    Prose("A block queued now starts", lambda queue: Entry(describe_queue_start(queue))),
 )
 
 
-def start_words(queue: Queue) -> str:
+def describe_queue_start(queue: Queue) -> str:
     """When a block queued now may be expected to start."""
     if queue.start_s is None:
         return UNFORESEEN if queue.nodes else "when a node with this hardware comes online"
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
-def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
+def write_headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
     """How many nodes are there, and what waits for them."""
     if not nodes:
         return "No node has joined yet"
@@ -82,15 +82,17 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     if lists.wants_file(request):
-        every = selectors.nodes_visible_to(person(request))[: lists.MAX_ROWS]
-        return lists.as_file(request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node)))
+        every = selectors.nodes_visible_to(signed_in_user(request))[: lists.MAX_ROWS]
+        return lists.render_file(
+            request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node))
+        )
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
 @action
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
-    user = person(request)
+    user = signed_in_user(request)
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
     except Invalid as refusal:
@@ -98,14 +100,20 @@ def invite(request: HttpRequest) -> HttpResponse:
         return render(request, "dashboard/fleet.html", context, status=refusal.status)
     row, code = services.invite(team=team, by=user)
     how = make_join_commands(code)
-    known = {"code": code, "team": team, "expires_at": row.expires_at, "joining": how, "joining_code": code_of(how.tab)}
+    known = {
+        "code": code,
+        "team": team,
+        "expires_at": row.expires_at,
+        "joining": how,
+        "joining_code": draw_qr_code(how.tab),
+    }
     return render(request, "dashboard/fleet.html", {**_fleet(request), **known})
 
 
 def _fleet(request: HttpRequest) -> dict[str, object]:
     """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
-    user = person(request)
-    nodes = paged(request, selectors.nodes_without_logs(user))
+    user = signed_in_user(request)
+    nodes = make_page(request, selectors.nodes_without_logs(user))
     now = now_of(user, nodes)
     forecast = Forecast()
     waits = next_of(user, nodes, forecast=forecast)
@@ -122,13 +130,13 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     there = takers(user)
     waiting = queues(user, there, forecast=forecast)
     return {
-        "headline": headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
+        "headline": write_headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,
         "page": nodes,
         "alarms": selectors.false_alarms_of_fleet(user),
         "queues": Table.of("queues", "What waits for which hardware", COLUMNS, waiting),
-        "lendings": offered(request),
-        "trials": answerable(selectors.trials_awaiting_answer(user)[:SHOWN], user),
+        "lendings": list_offered_nodes(request),
+        "trials": list_answerable(selectors.trials_awaiting_answer(user)[:SHOWN], user),
         "team_choice": team_choice(user),
     }
 
@@ -143,9 +151,9 @@ BUTTONS = {
 SHOWN = 200
 
 
-def offered(request: HttpRequest) -> list[dict[str, object]]:
+def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
     """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
-    user = person(request)
+    user = signed_in_user(request)
     rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
     # asked once a team
     managed = {team for team in {row.team for row in rows} if can_manage(user, team=team)}
@@ -155,9 +163,11 @@ def offered(request: HttpRequest) -> list[dict[str, object]]:
 @action
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
     """An admin's answer; a refusal is said on the fleet page."""
-    found = selectors.lending(person(request), lending_id)
+    found = selectors.lending(signed_in_user(request), lending_id)
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")
     act = ANSWERS[what]
-    carry_out(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
+    carry_out(
+        request, lambda: act(lending=found, by=signed_in_user(request)), lambda row: f"{row.node.name}: {row.words}"
+    )
     return redirect("dashboard:fleet")

@@ -18,7 +18,7 @@ from dashboard.figures.figure import end_of, script_json
 from dashboard.reading import side
 from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
 from dashboard.views import compared_operators
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.base.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
 from farm.contract.document_cells import Cell, OperatorTime
@@ -51,7 +51,7 @@ def cell_key(cell: TracedCell) -> str:
     return f"{cell.run_id}:{cell.name}"
 
 
-def headline(cell: Cell) -> str:
+def write_headline(cell: Cell) -> str:
     """How few operators have most of the time."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
@@ -62,7 +62,7 @@ def headline(cell: Cell) -> str:
     return f"{share} of the time is in {few} of {numbers.counted(len(times), 'operator')}"
 
 
-def because(cell: Cell) -> str:
+def describe_top_operator(cell: Cell) -> str:
     """The operator at the top."""
     whole = whole_us(cell)
     top = max(cell.operators, key=lambda operator: operator.time_us)
@@ -71,7 +71,7 @@ def because(cell: Cell) -> str:
     return f"{top.op_type} {top.node} takes {time_us} µs of an inference, {part} of it, on {where}."
 
 
-def notes(cell: Cell) -> str:
+def write_graph_notes(cell: Cell) -> str:
     """What the frame writes on the model's nodes, as JSON that is safe inside a script element.
 
     Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
@@ -94,7 +94,7 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
     return {"text": text, "more": more, "step": 1 + sum(share >= at for at in STEPS)}
 
 
-def table(cell: Cell) -> Table:
+def make_table(cell: Cell) -> Table:
     """The list that stands beside the picture: the operators with most time."""
     whole = whole_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
@@ -103,7 +103,7 @@ def table(cell: Cell) -> Table:
     return Table.of("operators", "The model's nodes by time", shown, longest)
 
 
-def left_out(cell: Cell) -> str:
+def describe_omitted(cell: Cell) -> str:
     """What the table does not show, in a sentence."""
     rest = len(cell.operators) - SHOWN
     if rest <= 0:
@@ -123,8 +123,8 @@ HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
 def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     """The picture, and beside it the same times as a table. The cell is part of the address, and so is another one
     that it is compared `against`."""
-    version = selectors.version(person(request), version_id)
-    cells = traced_cells(person(request), version)
+    version = selectors.version(signed_in_user(request), version_id)
+    cells = traced_cells(signed_in_user(request), version)
     chosen = _chosen(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
@@ -135,21 +135,21 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
         "facts": version.inspection or {},
     }
     if chosen is not None:
-        row = run(person(request), chosen.run_id)
+        row = run(signed_in_user(request), chosen.run_id)
         cell = cell_document(row, chosen.name)
         context |= {
             "run": row,
             "cell": cell,
             "chosen": cell_key(chosen),
-            "headline": headline(cell),
-            "because": because(cell),
-            "notes": notes(cell),
-            "table": table(cell),
-            "left_out": left_out(cell),
+            "headline": write_headline(cell),
+            "because": describe_top_operator(cell),
+            "notes": write_graph_notes(cell),
+            "table": make_table(cell),
+            "left_out": describe_omitted(cell),
         }
         base = next((cell for cell in cells if cell_key(cell) == request.GET.get("against")), None)
         if base is not None and base != chosen:
-            context |= _against(person(request), base, chosen)
+            context |= _against(signed_in_user(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
     response["Content-Security-Policy"] = POLICY
     return response
@@ -161,13 +161,13 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
     for traced in (base, chosen):
         row = run(user, traced.run_id)
         pair.append(side.Chosen(cell_key(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
-    found = compared_operators.groups(pair, compared_operators.paired(user, pair))
+    found = compared_operators.group_operators(pair, compared_operators.find_comparisons(user, pair))
     return {
         "against": cell_key(base),
-        "headline": compared_operators.headline(pair, found),
+        "headline": compared_operators.write_headline(pair, found),
         "because": f"Times on the nodes: {' → '.join(side.names(pair))}, from traces.",
-        "notes": compared_operators.notes(found),
-        "table": compared_operators.table(pair, found),
+        "notes": compared_operators.write_graph_notes(found),
+        "table": compared_operators.make_table(pair, found),
         "left_out": "",
     }
 
@@ -183,12 +183,12 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 
 @page
-def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
+def serve_outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
 
     The workshop made it (farm.registry.services.products): no byte of a model is read by this process.
     """
-    version = selectors.version(person(request), version_id)
+    version = selectors.version(signed_in_user(request), version_id)
     path = services.find_or_order_outline(version)
     if path is None:
         made = "The graph is being prepared; ask again in a moment."
@@ -206,7 +206,7 @@ def _unless_known(request: HttpRequest, sha256: str, path: Path) -> HttpResponse
 
 @page
 @xframe_options_sameorigin
-def frame(request: HttpRequest) -> HttpResponse:
+def serve_frame(request: HttpRequest) -> HttpResponse:
     """Netron's page, empty: it gets its model from the page around it, and can ask nobody else."""
     skeleton = netron.skeleton()
     if skeleton is None:
@@ -218,7 +218,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @condition(etag_func=lambda _request, name: quote_etag(file.digest) if (file := netron.part(name)) else None)
-def part(request: HttpRequest, name: str) -> HttpResponse:
+def serve_part(request: HttpRequest, name: str) -> HttpResponse:
     """A file of the viewer: public, as it is for everybody who installs the wheel. The frame has no session to show."""
     file = netron.part(name)
     if file is None:
@@ -231,7 +231,7 @@ def part(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @page
-def operators(request: HttpRequest) -> HttpResponse:
+def serve_operators(request: HttpRequest) -> HttpResponse:
     """What Netron knows of ONNX's operators: the same for every model, so browsers keep it."""
     response = HttpResponse(netron.operators(), content_type="application/json")
     response["Content-Encoding"] = "gzip"

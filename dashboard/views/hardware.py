@@ -14,7 +14,7 @@ from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import read_budget
 from dashboard.views import lists
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
 from farm.registry import selectors
 from farm.rules.cells.metrics import BY_NAME as METRICS
@@ -76,8 +76,8 @@ class Panel:
     shown: Sequence[Target]
 
 
-def read(given: Mapping[str, str]) -> Asked:
-    """The question as it stands in the address; what cannot be meant is said beside its field and left out."""
+def read_question(given: Mapping[str, str]) -> Asked:
+    """Reads the question from the parameters of an address. What cannot be read is left out, with an error by field."""
     budget_ms, budget_error = read_budget(given.get("budget", "")[:40])
     loss, loss_error = _read_loss(given.get("loss", "")[:40])
     version = given.get("version", "")
@@ -93,10 +93,10 @@ def read(given: Mapping[str, str]) -> Asked:
     )
 
 
-def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
-    """All of the page. `address`: where a setting's cell stands; empty on a page that leads nowhere."""
+def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
+    """Answers the question from the measured settings. `address` makes links to cells, empty on a shared page."""
     every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
-    found = targets_of_version(every, asked.version)
+    found = select_targets(every, asked.version)
     newest = of_version(found)
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_of(cell) for cell in measured})
@@ -118,8 +118,8 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     )
 
 
-def targets_of_version(every: Sequence[Target], wanted: str) -> list[Target]:
-    """The targets of the version that the address names."""
+def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
+    """Selects the targets of one version: its number, `newest`, or `all` for every version."""
     if wanted == EVERY:
         return list(every)
     return of_version(every, int(wanted) if wanted.isdecimal() else None)
@@ -202,7 +202,7 @@ def _latency(best: Measured, *, by: str = "", href: str = "") -> Entry:
 
 
 def loss_entry(measured: Measured) -> Entry:
-    """What is known of a setting's loss against the upload."""
+    """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity."""
     loss = loss_of(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
@@ -238,12 +238,12 @@ def _grid(every: Sequence[Target], address: Address) -> Table:
 
 @page
 def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
-    """The best settings of each version on every target, and the answer to the question that the address asks."""
-    user = person(request)
+    """Shows the best settings on every target, for the question that the address asks; or as a file with `as=`."""
+    user = signed_in_user(request)
     model = selectors.model(user, model_id)
-    found = panel(measured_across(user, model), read(request.GET.dict()), _cell_address)
+    found = make_panel(measured_across(user, model), read_question(request.GET.dict()), _cell_address)
     if lists.wants_file(request):
-        return lists.as_file(request, "hardware", found.shown, file_rows.target)
+        return lists.render_file(request, "hardware", found.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
     context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}

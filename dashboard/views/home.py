@@ -14,7 +14,7 @@ from dashboard import markup
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import runs as run_reading
 from dashboard.reading.facts import Fact
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
 from farm.fleet.selectors import nodes_without_logs
@@ -42,8 +42,8 @@ ALERT_COLUMNS = ("Alert", "Kind", "change", "Model", "What", "Began", "Opened")
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    """Open alerts, the week, runs in progress, the fleet."""
-    user = person(request)
+    """Shows open alerts, what the week made better or worse, runs in progress, and the fleet."""
+    user = signed_in_user(request)
     known = open_runs(user)
     states = shown_states(run for run, *_ in known)
     opened = [
@@ -56,7 +56,7 @@ def home(request: HttpRequest) -> HttpResponse:
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
     no_fleet = "no node has joined yet" if has_team else ""
     fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
-    news = run_reading.news(newest_ended(user), since=week)
+    news = run_reading.make_news(newest_ended(user), since=week)
     context = {
         "invitations": list(invitations_of(user)),
         "alert_count": counts["open"],
@@ -67,13 +67,13 @@ def home(request: HttpRequest) -> HttpResponse:
         "open_runs": opened,
         "open_count": open_count,
         "searches": searches,
-        "waits": waits([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
+        "waits": describe_wait([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
         "has_team": has_team,
         "nodes": [_chip(node) for node in nodes],
         "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
         "walls": current_confinement(),
         "headline": _headline(counts["open"], news.worse),
-        "because": " · ".join(filter(None, (news.counts, measured(open_count, searches), fleet))),
+        "because": " · ".join(filter(None, (news.counts, describe_activity(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
 
@@ -90,15 +90,15 @@ def _alert_table(user: "User") -> Table:
     return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows])
 
 
-def measured(runs: int, searches: int) -> str:
-    """What is going on. `searches`: runs for alerts."""
+def describe_activity(runs: int, searches: int) -> str:
+    """Says how many runs are in progress. `searches`: how many more measure for alerts."""
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
     parts += [f"{numbers.counted(searches, 'run')} for alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"
 
 
-def waits(queued: "Sequence[Run]") -> str:
-    """Why the run that comes next waits, people's before those of watches, and how many more wait."""
+def describe_wait(queued: "Sequence[Run]") -> str:
+    """Says why the run that comes next waits, people's before those of watches, and how many more wait; else empty."""
     if not queued:
         return ""
     first = min(queued, key=lambda run: (run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk))

@@ -36,22 +36,22 @@ FileRow = Mapping[str, Value]
 Listed = TypeVar("Listed")
 
 
-def paged(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """The page that the address names; the nearest there is for a number that is none."""
-    page = paged_in_order(request, rows)
+def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
+    """Returns the page of rows that `?page=` names, or the nearest one. Row numbers alone are sorted."""
+    page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
     page.object_list = _with(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
     return page
 
 
-def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """The same for rows that an index keeps in their order: they are read as they come."""
+def make_page_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
+    """Returns the same page in one query, for rows whose order an index keeps."""
     asked = request.GET.get("page")
     return Counting(rows, asked).get_page(asked)
 
 
 class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
-    """Pages of rows that are counted as far as the page asked for, and `most`; `count_words` says how many."""
+    """A paginator that counts at most `most` rows, or as many as the asked page needs; `count_words` says how many."""
 
     def __init__(
         self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MAX_COUNTED
@@ -81,22 +81,22 @@ def _with(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
     return list(rows.filter(pk__in=wanted)) if wanted else []
 
 
-def wanted_part(request: HttpRequest) -> int:
-    """The number of the part of a large map that the address names, from 1 on."""
+def read_part_number(request: HttpRequest) -> int:
+    """Reads which part of a large map `?rows=` names, from 1 on; 1 for anything else."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
 
-def row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
-    """The rows that boxes of this name chose, each once; what is no row's number names none."""
+def read_row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
+    """Reads the row numbers of ticked boxes of this name, each once, at most `most`; others are skipped."""
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
-def searched_words(request: HttpRequest, name: str = "q") -> str:
+def read_search_words(request: HttpRequest, name: str = "q") -> str:
     return request.GET.get(name, "").replace("\x00", "").strip()[:100]
 
 
-def parameters(request: HttpRequest, names: Iterable[str]) -> list[tuple[str, str]]:
+def read_parameters(request: HttpRequest, names: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, value) for name in names for value in request.GET.getlist(name) if value]
 
 
@@ -149,14 +149,14 @@ class Listing(Generic[Row]):
 def read_filter(
     request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
 ) -> Filter:
-    """The filter as the address sets it; a value that it does not have sets nothing, which is called `nothing`."""
+    """Reads a filter from the address. An unknown value filters nothing; `nothing` labels that choice."""
     known = [("", nothing), *choices]
     value = request.GET.get(name, "")
     return Filter(name, label, known, value if value in dict(known) else "")
 
 
-def ordered(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QuerySet[Row]:
-    """The rows in the order that the address names; as they came where it names none that there is."""
+def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QuerySet[Row]:
+    """Sorts the rows by the order that `?sort=` names, `-` first for descending; leaves them where it names none."""
     wanted = request.GET.get("sort", "")
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
@@ -174,8 +174,10 @@ def wants_file(request: HttpRequest) -> bool:
     return request.GET.get("as") in FORMATS
 
 
-def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]) -> HttpResponse:
-    """The rows, `read` one by one, as the file `name`.csv, .json or .parquet; at most MAX_ROWS of them."""
+def render_file(
+    request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]
+) -> HttpResponse:
+    """Makes the download `name`.csv, .json or .parquet of at most MAX_ROWS rows, each turned into values by `read`."""
     lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)

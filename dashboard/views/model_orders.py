@@ -10,9 +10,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, carry_out, fields, form_page, person
-from dashboard.views.lists import MAX_CHOSEN, row_numbers
-from dashboard.views.models import removed, shown, what_goes
+from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user
+from dashboard.views.lists import MAX_CHOSEN, read_row_numbers
+from dashboard.views.models import describe_removal, describe_removed, render_model
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
 from farm.registry.upload_handler import StoredUpload
@@ -28,44 +28,48 @@ FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 @action
 def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """A model's name, labels and description. A refusal is shown beside its field, with what was typed."""
-    row = selectors.model(person(request), model_id)
-    typed = fields(request, ("name", "labels", "description"))
+    row = selectors.model(signed_in_user(request), model_id)
+    typed = read_fields(request, ("name", "labels", "description"))
     try:
         services.edit_model(
             model=row,
-            by=person(request),
+            by=signed_in_user(request),
             name=typed["name"],
             description=typed["description"],
-            labels=labels_of(typed["labels"]),
+            labels=split_labels(typed["labels"]),
         )
     except NotAllowed:
         # whoever may not change it has no form to go back to
         raise
     except Refusal as refusal:
         errors = {FIELD_OF_CODE.get(refusal.code, "name"): str(refusal)}
-        again = selectors.model(person(request), model_id)
-        return shown(request, again, status=refusal.status, edited=typed, edit_errors=errors)
+        again = selectors.model(signed_in_user(request), model_id)
+        return render_model(request, again, status=refusal.status, edited=typed, edit_errors=errors)
     messages.success(request, f"{row.name} is saved.")
     return redirect("dashboard:model", model_id=row.pk)
 
 
-def labels_of(text: str) -> list[str]:
+def split_labels(text: str) -> list[str]:
     return [label.strip() for label in text.split(",") if label.strip()]
 
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Deletes a model; what runs need stays."""
-    row = selectors.model(person(request), model_id)
-    carry_out(request, partial(services.remove_model, model=row, by=person(request)), partial(removed, row.name))
+    row = selectors.model(signed_in_user(request), model_id)
+    carry_out(
+        request,
+        partial(services.remove_model, model=row, by=signed_in_user(request)),
+        partial(describe_removed, row.name),
+    )
     return _redirect_after_removal(row)
 
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Takes back that a model was deleted."""
-    row = selectors.model(person(request), model_id)
-    order = partial(services.restore_model, model=row, by=person(request))
+    row = selectors.model(signed_in_user(request), model_id)
+    order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
     return redirect("dashboard:model", model_id=row.pk)
 
@@ -73,9 +77,9 @@ def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
 @action
 def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """What is said of a version."""
-    row = selectors.version(person(request), version_id)
-    note = fields(request, ("note",))["note"]
-    order = partial(services.edit_version_note, version=row, by=person(request), note=note)
+    row = selectors.version(signed_in_user(request), version_id)
+    note = read_fields(request, ("note",))["note"]
+    order = partial(services.edit_version_note, version=row, by=signed_in_user(request), note=note)
     carry_out(request, order, lambda version: f"The note of {version} is saved.")
     return redirect(version_address(row))
 
@@ -83,9 +87,9 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Keeps what a branch uploaded, or no longer."""
-    row = selectors.version(person(request), version_id)
+    row = selectors.version(signed_in_user(request), version_id)
     is_kept = request.POST.get("kept") == "yes"
-    order = partial(services.keep_version, version=row, by=person(request), is_kept=is_kept)
+    order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
     carry_out(request, order, lambda version: f"{version} {'is kept' if is_kept else 'goes when its time is over'}.")
     return redirect(version_address(row))
 
@@ -93,37 +97,37 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 @action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Deletes a version; one that runs have measured is hidden."""
-    row = selectors.version(person(request), version_id)
-    order = partial(services.remove_version, version=row, by=person(request))
-    carry_out(request, order, partial(removed, str(row)))
+    row = selectors.version(signed_in_user(request), version_id)
+    order = partial(services.remove_version, version=row, by=signed_in_user(request))
+    carry_out(request, order, partial(describe_removed, str(row)))
     return _redirect_after_removal(row.model)
 
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Takes back that a version was deleted."""
-    row = selectors.version(person(request), version_id)
-    order = partial(services.restore_version, version=row, by=person(request))
+    row = selectors.version(signed_in_user(request), version_id)
+    order = partial(services.restore_version, version=row, by=signed_in_user(request))
     carry_out(request, order, lambda version: f"{version} is restored.")
     return redirect(version_address(row))
 
 
 @form_page
-def chosen(request: HttpRequest) -> HttpResponseBase:
+def change_chosen(request: HttpRequest) -> HttpResponseBase:
     """Models that were chosen in the list: labels for all of them, or their end."""
-    user = person(request)
+    user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
-    rows = [selectors.model(user, number) for number in row_numbers(given, "models", most=MAX_CHOSEN)]
+    rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]
     if request.method != "POST" or not rows:
-        lines = [{"model": row, "words": what_goes(selectors.estimate_removal(row))} for row in rows]
+        lines = [{"model": row, "words": describe_removal(selectors.estimate_removal(row))} for row in rows]
         return render(request, "dashboard/models_chosen.html", {"models": lines})
-    typed = fields(request, ("what", "labels"))
+    typed = read_fields(request, ("what", "labels"))
     for row in rows:
         if typed["what"] == "delete":
             order = partial(services.remove_model, model=row, by=user)
-            carry_out(request, order, partial(removed, row.name))
+            carry_out(request, order, partial(describe_removed, row.name))
         else:
-            labels = [*row.labels, *labels_of(typed["labels"])]
+            labels = [*row.labels, *split_labels(typed["labels"])]
             label = partial(services.edit_model, model=row, by=user, labels=labels)
             carry_out(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
     return redirect("dashboard:models")
@@ -139,7 +143,7 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Give a version labelled data. As on the upload page, files are hashed while they arrive and a refusal may come
     before the form was read: the check of its token is made inside."""
-    version = selectors.version(person(request), version_id)
+    version = selectors.version(signed_in_user(request), version_id)
     try:
         return _add(request, version)
     except Refusal as refusal:
@@ -156,6 +160,6 @@ def _add(request: HttpRequest, version: "Version") -> HttpResponseBase:
         messages.error(request, "No file was chosen: choose an .npz with inputs and labels.")
         return redirect(version_address(version))
     recipe = request.POST.get("recipe", "")
-    services.add_evaluation(version=version, by=person(request), draft=files[0].draft, recipe=recipe)
+    services.add_evaluation(version=version, by=signed_in_user(request), draft=files[0].draft, recipe=recipe)
     messages.success(request, "Checking the labelled data; this takes a few seconds.")
     return redirect(version_address(version))

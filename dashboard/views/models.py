@@ -15,11 +15,11 @@ from django_htmx.http import HttpResponseClientRedirect
 from dashboard.reading import accuracy, best_settings, facts, file_rows, heatmap, inspection, runs, trends
 from dashboard.reading.versions import version_table
 from dashboard.views import charts, lists
-from dashboard.views.access import form_page, page, person, team_choice
-from dashboard.views.lists import Listing, Together, first_rows, ordered, paged, searched_words
-from dashboard.views.run import address_in
-from dashboard.views.run_pieces import whole
-from dashboard.views.variant import variants as variant_table
+from dashboard.views.access import form_page, page, signed_in_user, team_choice
+from dashboard.views.lists import Listing, Together, first_rows, make_page, read_search_words, sort_rows
+from dashboard.views.run import cell_addresses_in
+from dashboard.views.run_pieces import load_whole
+from dashboard.views.variant import make_variant_table as variant_table
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors.finds import find_last_answer
 from farm.alerts.selectors.pages import find_watch_of_each
@@ -62,7 +62,7 @@ class Line:
 
     @property
     def lead(self) -> Lead:
-        return runs.lead_of(self.ended)
+        return runs.find_lead(self.ended)
 
 
 def _name(line: Line) -> Entry:
@@ -71,7 +71,7 @@ def _name(line: Line) -> Entry:
 
 
 def _last_run(line: Line) -> Entry:
-    return Entry(numbers.NOT_MEASURED) if line.run is None else runs.link(line.run.pk)
+    return Entry(numbers.NOT_MEASURED) if line.run is None else runs.link_run(line.run.pk)
 
 
 def _state(line: Line) -> Entry:
@@ -101,12 +101,14 @@ COLUMNS: tuple[Column[Line], ...] = (
     Column("Model", _name, order="name"),
     Column("Last run", _last_run, order="run"),
     Column("State", _state),
-    Column("Verdict", lambda line: runs.verdict(line.lead), order="verdict"),
-    Number("change", lambda line: runs.change(line.lead), "of what its newest finished run leads with", order="change"),
-    Number("interval", lambda line: runs.interval(line.lead)),
-    Number("confidence", lambda line: runs.confidence(line.lead), "level of the interval, and rounds"),
-    Prose("What", lambda line: runs.what(line.lead)),
-    Column("Measured", lambda line: runs.measured_at(line.ended, last=line.run), order="at"),
+    Column("Verdict", lambda line: runs.lead_verdict(line.lead), order="verdict"),
+    Number(
+        "change", lambda line: runs.lead_change(line.lead), "of what its newest finished run leads with", order="change"
+    ),
+    Number("interval", lambda line: runs.lead_interval(line.lead)),
+    Number("confidence", lambda line: runs.lead_confidence(line.lead), "level of the interval, and rounds"),
+    Prose("What", lambda line: runs.lead_subject(line.lead)),
+    Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
     Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
     Number("versions", lambda line: counted(line.model.version_count), order="versions"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
@@ -124,15 +126,15 @@ ORDERS = {
 BY_RUN = ("run", "verdict", "change", "at")
 
 
-def table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Models in columns; their teams where there are several."""
+def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
+    """Lists models in columns; their team where there are several."""
     rows = list(lines)
     columns = COLUMNS if len({line.model.team_id for line in rows}) > 1 else COLUMNS[:-1]
     return Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
 
 
-def what_goes(removal: "Removal") -> str:
-    """What is deleted for good, what is hidden, and what stays."""
+def describe_removal(removal: "Removal") -> str:
+    """Says what a removal deletes for good, what it hides, and what stays."""
     parts = []
     if removal.unmeasured:
         goes = numbers.counted(removal.unmeasured, "version")
@@ -147,8 +149,8 @@ def what_goes(removal: "Removal") -> str:
     return " ".join(parts) or "It has no versions; nothing else is deleted with it."
 
 
-def removed(name: str, removed: "Removed") -> str:
-    """What became of it."""
+def describe_removed(name: str, removed: "Removed") -> str:
+    """Says what a removal did: deleted, hidden, or kept."""
     parts = []
     if removed.deleted:
         freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
@@ -172,28 +174,28 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """Every model of the reader's teams, by name."""
-    user, wanted = person(request), searched_words(request)
+    """Lists the models of the reader's teams."""
+    user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
         matching = matching.filter(name__icontains=wanted)
     if request.GET.get("sort", "").removeprefix("-") in BY_RUN:
         matching = pages.with_last_run(matching)
-    rows = ordered(request, matching, ORDERS)
+    rows = sort_rows(request, matching, ORDERS)
     if lists.wants_file(request):
         every = list(rows[: lists.MAX_ROWS])
         last = {model: found.run for model, found in pages.last_runs(every).items()}
-        return lists.as_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
-    listed = paged(request, rows)
+        return lists.render_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
+    listed = make_page(request, rows)
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
-    shown_lines = lines(list(listed))
-    listing = Listing(table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
+    shown_lines = make_lines(list(listed))
+    listing = Listing(make_table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
     worse = sum(runs.is_worse(line.lead) for line in shown_lines)
     return render(request, "dashboard/models.html", {"list": listing, "worse": worse})
 
 
-def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
-    """Models as lists show them: with the last run of each, and how it stands by its watches."""
+def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
+    """Reads the last run of each model, and how the model stands by its watches."""
     last, stands = pages.last_runs(listed), trends.standings_of(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
@@ -209,22 +211,22 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
 
 @page
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
-    return shown(request, selectors.model(person(request), model_id))
+    return render_model(request, selectors.model(signed_in_user(request), model_id))
 
 
-def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """The page of one model; `more`: errors and what was typed into its forms."""
-    versions = selectors.newest_versions(row, user=person(request), limit=100)
+def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
+    """Renders the page of one model. `more` adds to the context: errors, and what was typed into its forms."""
+    versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
     found = selectors.inspection_of(chosen) if chosen else None
-    every = runs_listed(person(request)).filter(version__model=row)
+    every = runs_listed(signed_in_user(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
     listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     # what was compared says more of a model than that something was measured
-    compared = (run for run in of_uploads if run.lead and runs.lead_of(run).verdict != CellStatus.CANCELLED)
+    compared = (run for run in of_uploads if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
     leading = next(compared, next((run for run in of_uploads if run.headline), None))
     context = {
         "model": row,
@@ -234,13 +236,13 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "compatibility": _compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
-        "may_write": can_write(person(request), team=row.team),
+        "may_write": can_write(signed_in_user(request), team=row.team),
         "runs": listed,
-        "run_table": runs.table(listed, shown_states(listed)),
+        "run_table": runs.make_table(listed, shown_states(listed)),
         "farm_made": every.filter(reason__in=FARM_MADE).count(),
         "said": leading,
         "variants": _variants(chosen),
-        "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
+        "duplicates": selectors.duplicates_of(chosen, user=signed_in_user(request)) if chosen else [],
     }
     if request.headers.get("HX-Target") == "version":
         if not context["is_open"]:
@@ -253,14 +255,14 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **trends.of_model(row),
         **_answer(request, row),
         **_newest_map(leading),
-        "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
-        "removed": list(selectors.removed_versions(row, user=person(request))[:100]),
+        "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
+        "removed": list(selectors.removed_versions(row, user=signed_in_user(request))[:100]),
         **_find(chosen, may_write=context["may_write"] is True),
         **more,
     }
     if context["may_write"]:
-        whole["what_goes"] = what_goes(selectors.estimate_removal(row))
-        whole["version_goes"] = what_goes(selectors.estimate_removal(row, version=chosen)) if chosen else ""
+        whole["what_goes"] = describe_removal(selectors.estimate_removal(row))
+        whole["version_goes"] = describe_removal(selectors.estimate_removal(row, version=chosen)) if chosen else ""
     return render(request, "dashboard/model.html", whole, status=status)
 
 
@@ -272,7 +274,7 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
 
 def _answer(request: HttpRequest, model: "Model") -> dict[str, object]:
     """How fast it is at best, the settings of that as chips."""
-    version, settings = measured_settings(person(request), model)
+    version, settings = measured_settings(signed_in_user(request), model)
     best = best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
     chips = facts.of_cell(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else "has not been measured yet"
@@ -284,19 +286,22 @@ def _newest_map(run: "Run | None") -> dict[str, object]:
     """What the newest run answers, and its cells; a large one has them on its own page."""
     if run is None:
         return {}
-    known = whole(run)
+    known = load_whole(run)
     if len(known.everything) > MAP_CELLS:
         return {"answer": known.answer}
     cells, pairs = known.everything, known.document.comparisons
-    return {"answer": known.answer, "map": heatmap.heat_map(cells, pairs, address_in(run.pk), states=known.states)}
+    return {
+        "answer": known.answer,
+        "map": heatmap.heat_map(cells, pairs, cell_addresses_in(run.pk), states=known.states),
+    }
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
-    row = pages.judged_run(person(request), model)
+    row = pages.judged_run(signed_in_user(request), model)
     if row is None:
         return {}
-    figure = charts.model_accuracy_chart(person(request), row, address_in(row.pk))
+    figure = charts.draw_model_accuracy(signed_in_user(request), row, cell_addresses_in(row.pk))
     return {"figure": figure, "figure_run": row}
 
 
@@ -317,8 +322,11 @@ def _variants(version: "Version | None") -> Table | None:
 @csrf_exempt
 @form_page
 def upload(request: HttpRequest) -> HttpResponseBase:
-    """The upload form. Files are hashed while they arrive, so that a refusal may come before the form was read:
-    the check of its token is therefore made inside, where a refusal still becomes a page."""
+    """Shows the upload form, and takes its POST.
+
+    Files are hashed while they arrive, so that a refusal may come before the form was read: its token is therefore
+    checked inside, where a refusal still becomes a page.
+    """
     try:
         return _upload(request)
     except Refusal as refusal:
@@ -338,7 +346,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
             request, {"files": "No file was chosen: choose an .onnx with its external data, or a .zip."}, status=400
         )
     version = services.receive_upload(
-        user=person(request),
+        user=signed_in_user(request),
         files=[file.draft for file in files],
         model=request.POST.get("model", ""),
         note=request.POST.get("note", ""),
@@ -356,7 +364,7 @@ def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200)
     if not errors.get("files", "").startswith("The form could"):
         given = request.POST if request.method == "POST" else request.GET
         typed = {name: given.get(name, "") for name in ("model", "note", "team", "recipe")}
-    choice = team_choice(person(request), typed=typed.get("team", ""))
+    choice = team_choice(signed_in_user(request), typed=typed.get("team", ""))
     context = {"errors": errors, "typed": typed, "team_choice": choice}
     name = "dashboard/parts/upload.html" if request.headers.get("HX-Request") else "dashboard/upload.html"
     return render(request, name, context, status=status)

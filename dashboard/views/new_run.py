@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
-from dashboard.views.access import action, form_page, person
+from dashboard.views.access import action, form_page, signed_in_user
 from dashboard.views.lists import first_rows
 from farm.alerts.services.index import find_releases_for_matrix
 from farm.base.refusals import Missing, Refusal, TooMany
@@ -87,7 +87,7 @@ class Form:
     budgets: tuple[str, ...] = tuple(budget.value for budget in Budget)
 
 
-def form_of(text: str) -> Form | None:
+def make_form(text: str) -> Form | None:
     """The matrix in a text as fields; None where it cannot be read, so that the fields stay as they are."""
     try:
         matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
@@ -109,9 +109,9 @@ def _field_value(name: str, value: Value) -> str | None:
     return providers.resolve(label).short if name == "provider" else label
 
 
-def differs(text: str, posted: Mapping[str, object]) -> bool:
+def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
     """Whether fields that were sent say something else than the text: one was typed into just before."""
-    form = form_of(text)
+    form = make_form(text)
     if form is None:
         return False
     known = {f"{PREFIX}{field.name}": field.value for field in form.fields if field.is_text} | {BUDGET: form.budget}
@@ -122,7 +122,7 @@ def _parts(line: str) -> list[str]:
     return [part.strip() for part in line.split(",") if part.strip()]
 
 
-def changed(text: str, name: str, typed: str) -> str:
+def change_field(text: str, name: str, typed: str) -> str:
     """The text after one field was typed into; an empty one takes its axis away. Raises MatrixProblem.
 
     Comments of the text go: it is written anew.
@@ -147,7 +147,7 @@ def _sizes(text: str) -> dict[str, int | str]:
     return {name: int(size) if size.isdecimal() and len(size) < MAX_DIGITS else size for name, size in pairs}
 
 
-def summary(plan: Plan) -> str:
+def write_summary(plan: Plan) -> str:
     """Cells, blocks and time in one sentence."""
     if not plan.blocks:
         return "Nothing of this matrix can run."
@@ -157,7 +157,7 @@ def summary(plan: Plan) -> str:
     return f"{' '.join(parts)}, about {numbers.duration(60 * plan.minutes)} on one node{refused}{excluded}."
 
 
-def warnings(plan: Plan) -> list[str]:
+def list_warnings(plan: Plan) -> list[str]:
     """What the plan had to assume."""
     if not any(block.is_noise_assumed for block in plan.blocks):
         return []
@@ -168,7 +168,7 @@ def warnings(plan: Plan) -> list[str]:
     ]
 
 
-def wishes(plan: Plan) -> list[str]:
+def list_wishes(plan: Plan) -> list[str]:
     """What the wished change costs in each block; the same sentence of several blocks once."""
     texts: dict[str, list[str]] = {}
     for block in plan.blocks:
@@ -177,7 +177,7 @@ def wishes(plan: Plan) -> list[str]:
     return [text if len(texts) == 1 else f"{numbers.listed(ids)}: {text}" for text, ids in texts.items()]
 
 
-def blocks(plan: Plan, nodes: Mapping[str, str]) -> Table:
+def make_block_table(plan: Plan, nodes: Mapping[str, str]) -> Table:
     """A row for each block. `nodes`: names by id."""
     columns: tuple[Column[PlannedBlock], ...] = (
         Column("Block", lambda block: Entry(block.id)),
@@ -210,7 +210,7 @@ def _smallest(block: PlannedBlock) -> Entry:
     return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 
-def cells(plan: Plan) -> Table:
+def make_cell_table(plan: Plan) -> Table:
     """Every cell that will be measured, once."""
     arms: dict[str, tuple[Arm, int]] = {}
     for place, block in enumerate(plan.blocks, start=1):
@@ -259,13 +259,13 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
     if not seed.isascii() or not seed.isdecimal() or len(seed) > 10 or int(seed) > MAX_SEED:
         wrong = f"The seed is {seed[:20]!r}: write a whole number from 0 to {MAX_SEED}."
         return _form(request, matrix=matrix, seed=seed, seed_error=wrong, status=400)
-    if differs(matrix, request.POST):
+    if fields_differ(matrix, request.POST):
         return _form(request, matrix=matrix, seed=seed, differs=True, status=400)
     try:
         run = services.start_run(
             version=_version(request),
             matrix=matrix,
-            requested_by=person(request),
+            requested_by=signed_in_user(request),
             seed=int(seed),
             known=find_releases_for_matrix(matrix),
         )
@@ -279,12 +279,12 @@ def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
-    more: dict[str, object] = {"form": form_of(matrix)} if touched in ("matrix", WAY) else {}
+    more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}
     if touched == WAY:
         more |= {"is_rewritten": True, "matrix": matrix}
     if touched.startswith(PREFIX):
         try:
-            matrix = changed(matrix, touched, request.POST.get(touched, ""))
+            matrix = change_field(matrix, touched, request.POST.get(touched, ""))
         except MatrixProblem as problem:
             return render(request, "dashboard/parts/planned.html", {"error": str(problem)})
         more = {"is_rewritten": True, "matrix": matrix}
@@ -301,13 +301,13 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
     if versions or request.GET.get("version"):
         wish = request.POST.get("wish", "")
         context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
-    form = form_of(matrix) or form_of(_preset(request))
+    form = make_form(matrix) or make_form(_preset(request))
     context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(MATRIX_AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
 
 
 def _ready(request: HttpRequest) -> QuerySet["Version"]:
-    return registry.versions_visible_to(person(request)).exclude(state=VersionState.REJECTED)
+    return registry.versions_visible_to(signed_in_user(request)).exclude(state=VersionState.REJECTED)
 
 
 def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, object]:
@@ -317,7 +317,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
         planned = services.plan_for(
             version=version,
             matrix=matrix,
-            asked_by=person(request),
+            asked_by=signed_in_user(request),
             wish=wish.strip()[:20] or None,
             replaces_waiting=True,
             known=find_releases_for_matrix(matrix),
@@ -331,17 +331,17 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
         if planned.state == MakingState.MAKING:
             return {"waits": f"Planning {size}; the plan appears here in a moment."}
         return {"waits": f"{size} wait to be planned."}
-    nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}
+    nodes = {str(node.pk): node.name for node in nodes_visible_to(signed_in_user(request))}
     return {
         "plan": planned,
         "error": "",
-        "summary": summary(planned),
+        "summary": write_summary(planned),
         "guesses": inspection.guesses(registry.inspection_of(version)),
-        "warnings": warnings(planned),
-        "wishes": wishes(planned),
-        "blocks": blocks(planned, nodes),
+        "warnings": list_warnings(planned),
+        "wishes": list_wishes(planned),
+        "blocks": make_block_table(planned, nodes),
         "refused": refusals.groups(planned.refused, lambda point: Entry(_labels(point.labels)), matrix=matrix),
-        "cells": cells(planned),
+        "cells": make_cell_table(planned),
         "copies": copies.of_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),
     }
 
@@ -350,18 +350,18 @@ def _version(request: HttpRequest) -> "Version":
     """The version that the form or the address names, else the newest there is."""
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):
-        return registry.version(person(request), int(wanted))
+        return registry.version(signed_in_user(request), int(wanted))
     newest = _ready(request).filter(branch="").values_list("pk", flat=True).first()
     if newest is None:
         raise Missing("There is no model to measure yet.", hint="Upload one first.")
-    return registry.version(person(request), newest)
+    return registry.version(signed_in_user(request), newest)
 
 
 def _start_from(request: HttpRequest) -> str:
     """The matrix to start from: another run's, one of a single cell of it, or a preset's."""
     like, cell = request.GET.get("like", ""), request.GET.get("cell", "")
     if is_row_number(like):
-        run = selectors.run(person(request), int(like))
+        run = selectors.run(signed_in_user(request), int(like))
         if cell:
             return copies.matrix_text(measured_as([(run.pk, cell)]), matrices=[run.matrix])
         return write_text(run.matrix)

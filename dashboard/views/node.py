@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from dashboard.reading import facts
 from dashboard.reading.ledgers import waiting_table, work_table
-from dashboard.views.access import action, carry_out, page, person
+from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
 from farm.fleet import selectors, services
@@ -36,7 +36,7 @@ UNREADABLE = "not readable here"
 TURBO = {None: UNREADABLE, True: "on", False: "off"}
 
 
-def advice(facts: Facts, before: Sequence[Before]) -> list[str]:
+def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     """What the owner could do, each thing once: from the newest blocks, and from the last hello before there are any.
 
     A sentence names the newest readings; how many of the blocks it stood before is added.
@@ -51,7 +51,7 @@ def advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     return [f"{sentence} {_how_often(counts[kind], len(before))}" for kind, sentence in newest.items()]
 
 
-def table(before: Sequence[Before], address: RunAddress) -> Table:
+def make_readings_table(before: Sequence[Before], address: RunAddress) -> Table:
     """What was read before each of a node's last blocks."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
@@ -123,7 +123,7 @@ FIELD_OF_CODE = {"bad_tag": "tags", "not_found": "teams"}
 Shown = dict[str, str]
 
 
-def settings_of(node: "Node") -> Shown:
+def fill_form(node: "Node") -> Shown:
     """The limits as the form has them: minutes, GiB, empty where there is none."""
     limits = node.settings
     return {
@@ -140,7 +140,7 @@ def settings_of(node: "Node") -> Shown:
     }
 
 
-def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
+def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
     """The limits for the service. Raises Invalid whose code is the field."""
     return {
         "is_paused": given["is_paused"] == "yes",
@@ -169,29 +169,29 @@ def _typed_number(given: Shown, field: str) -> float:
 
 @page
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
-    return node_page(request, selectors.node(person(request), node_id))
+    return render_node(request, selectors.node(signed_in_user(request), node_id))
 
 
-def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
+def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(row)
     before = last_blocks_of(row, limit=BLOCKS_SHOWN)
-    user = person(request)
+    user = signed_in_user(request)
     work = ledger(user, row)
     context = {
         "node": row,
         "facts": facts.of_node(row),
-        "limits": settings_of(row),
+        "limits": fill_form(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
-        "trials": answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
+        "trials": list_answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
         "trial_choices": Trials.choices,
         "errors": {},
         "self_test": row.self_test,
         "self_test_facts": facts.of_self_test(row),
-        "advice": advice(row.facts, before),
-        "before": table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
+        "advice": list_advice(row.facts, before),
+        "before": make_readings_table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,
-        "floor_table": floor_table(floor),
+        "floor_table": make_floor_table(floor),
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.node_events(row)[:EVENTS_SHOWN]),
         "now": now_of(user, [row])[row.pk],
@@ -205,7 +205,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
     return render(request, "dashboard/node.html", context, status=status)
 
 
-def floor_table(floor: NoiseFloor | None) -> Table:
+def make_floor_table(floor: NoiseFloor | None) -> Table:
     """The smallest change seen after each number of rounds."""
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("rounds", lambda seen: counted(seen[0])),
@@ -218,15 +218,15 @@ def floor_table(floor: NoiseFloor | None) -> Table:
 @action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     """An order of the owner; a refusal is said on the node's page."""
-    row = selectors.node(person(request), node_id)
+    row = selectors.node(signed_in_user(request), node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
     act, _, done = ORDERS[what]
-    carry_out(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {done}.")
+    carry_out(request, lambda: act(node=row, by=signed_in_user(request)), lambda _: f"{row.name} is {done}.")
     return redirect("dashboard:node", node_id=node_id)
 
 
-def answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
+def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
     """Trials, each with what the reader may answer."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
@@ -246,10 +246,10 @@ def answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]
 @action
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Asks the owner to let the node try a provider; what comes of it is said on the node's page."""
-    row, provider = selectors.node(person(request), node_id), request.POST.get("provider", "")
+    row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
     carry_out(
         request,
-        lambda: services.ask_for_trial(node=row, provider=provider, by=person(request)),
+        lambda: services.ask_for_trial(node=row, provider=provider, by=signed_in_user(request)),
         lambda trial: trial.words,
     )
     return redirect("dashboard:node", node_id=node_id)
@@ -258,23 +258,23 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 @action
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
     """The owner's answer; a refusal is said on the node's page."""
-    found = selectors.trial(person(request), trial_id)
+    found = selectors.trial(signed_in_user(request), trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
     act = TRIAL_ANSWERS[what][0]
-    carry_out(request, lambda: act(trial=found, by=person(request)), lambda trial: trial.words)
+    carry_out(request, lambda: act(trial=found, by=signed_in_user(request)), lambda trial: trial.words)
     return redirect("dashboard:node", node_id=found.node_id)
 
 
 @action
-def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
+def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
     try:
         with transaction.atomic():
-            limits = limits_of(given)
+            limits = parse_limits(given)
             trials = given["trials"] or None
             services.change_settings(node=row, by=user, tags=split_names(given["tags"]), trials=trials, **limits)
             services.share(node=row, by=user, teams=split_names(given["teams"], sep=","))
@@ -286,5 +286,5 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
         fresh = selectors.node(user, node_id)
         field = FIELD_OF_CODE.get(refusal.code, refusal.code)
         errors = {field if field in FIELDS else FIELDS[0]: str(refusal)}
-        return node_page(request, fresh, status=refusal.status, limits=given, errors=errors)
+        return render_node(request, fresh, status=refusal.status, limits=given, errors=errors)
     return redirect("dashboard:node", node_id=node_id)

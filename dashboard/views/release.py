@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import release as reading
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.alerts.selectors.pages import list_alerts
 from farm.alerts.selectors.release_cards import alerts_about, read_card
 from farm.rules.wording import titles
@@ -17,7 +17,7 @@ ALERTS = 20
 @page
 def release(request: HttpRequest, distribution: str, version: str) -> HttpResponse:
     """Models × nodes beside the release that the address names (`against`), else the one before."""
-    user = person(request)
+    user = signed_in_user(request)
     found = read_card(user, distribution, version, against=request.GET.get("against", ""))
     new = found.card.new
     context = {

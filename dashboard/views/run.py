@@ -17,11 +17,11 @@ from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts, file_rows
 from dashboard.reading import runs as reading
 from dashboard.reading.heatmap import HeatMap
-from dashboard.reading.runs import name_of
+from dashboard.reading.runs import person_name
 from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
-from dashboard.views.access import action, carry_out, page, person, typed_number
-from dashboard.views.lists import Filter, Listing, Together, ordered, paged, read_filter, searched_words
+from dashboard.views.access import action, carry_out, page, read_number, signed_in_user
+from dashboard.views.lists import Filter, Listing, Together, make_page, read_filter, read_search_words, sort_rows
 from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import explain_origin
 from farm.contract.document import Document
@@ -70,18 +70,18 @@ class Shown(TypedDict):
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
-    user, part = person(request), request.GET.get("part", "")
+    user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
-        moment = pieces.moment_at(seen)
-        return pieces.live_part(request, seen, moment, lambda: _changed(request, seen, moment))
+        moment = pieces.find_moment(seen)
+        return pieces.render_live_part(request, seen, moment, lambda: _changed(request, seen, moment))
 
     def respond(row: "Run") -> HttpResponse:
         context = _context(request, row, may_write=selectors.can_write_run(user, row))
         if part in pieces.TABLES:
-            section = pieces.Section.of(request, part, {**context, **own_tables(request, row, context)})
-            return HttpResponse(pieces.with_token(request, section.text))
-        head = mark_safe(pieces.with_token(request, context["head_text"]))
+            section = pieces.Section.of(request, part, {**context, **make_own_tables(request, row, context)})
+            return HttpResponse(pieces.insert_token(request, section.text))
+        head = mark_safe(pieces.insert_token(request, context["head_text"]))
         return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
     return pieces.make_unchanged(lambda: selectors.run(user, run_id), respond)
@@ -89,15 +89,17 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
     """The head, the map and the sections that the page has an older state of, for all with these rights."""
-    have = pieces.held_sections(request)
+    have = pieces.read_held_sections(request)
 
     def make(row: "Run") -> list[str]:
         known = moment if row.revision == seen.revision else None
         context = _context(request, row, may_write=seen.may_write, moment=known, part="live")
-        sections = pieces.changed_sections(_sections(request, row, context, shown=have), have)
+        sections = pieces.select_changed(_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
-    return "\n".join(pieces.make_unchanged(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
+    return "\n".join(
+        pieces.make_unchanged(lambda: selectors.run(signed_in_user(request), seen.run_id, is_light=True), make)
+    )
 
 
 def _context(
@@ -105,20 +107,20 @@ def _context(
 ) -> Shown:
     """What the head of the page and the map show, for all with these rights. `moment`: as it was asked
     for already."""
-    whole_run = pieces.whole(row)
+    whole_run = pieces.load_whole(row)
     if moment is None and row.state != RunState.FINISHED:
         moment = moment_of(row.pk)
-    drawn, text = pieces.map_of(request, row, whole_run, address=address_in(row.pk), part=part)
+    drawn, text = pieces.draw_map(request, row, whole_run, address=cell_addresses_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
-        "head_text": pieces.head_of(
+        "head_text": pieces.render_head(
             request, row, lambda: _head(row, whole_run, moment, may_write=may_write), may_write=may_write, moment=moment
         ),
         "map": drawn,
         "map_text": text,
-        "around": pieces.document_around(whole_run, drawn),
+        "around": pieces.select_document(whole_run, drawn),
         "states": whole_run.states,
     }
 
@@ -130,7 +132,7 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
     if moment is not None:
         tail = list(selectors.events(row).order_by("-pk")[:TAIL])
         now = {"busy": busy_blocks(row), "moment": moment, "tail": tail}
-    submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")
+    submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {person_name(row.requested_by)}")
     return {
         "run": row,
         "state": whole_run.activity or row.outcome or row.state,
@@ -186,12 +188,12 @@ def _sections(
     request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
 ) -> list[pieces.Section]:
     """The sections of the page: a chart, the log, and the tables; of a large run those alone that the page has."""
-    drawn = charts.chart_of_run(request, row, context["around"], address_in(row.pk))
+    drawn = charts.make_chart(request, row, context["around"], cell_addresses_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
         drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MAX_CELLS))
     names = [*pieces.ALWAYS, *(name for name in pieces.TABLES if not is_large or name in (shown or {}))]
-    rows = own_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
+    rows = make_own_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
     events = list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN])
     return [pieces.Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
 
@@ -202,7 +204,7 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     return {
         "is_large": _is_large(request, context),
         "sections": {
-            section.name: mark_safe(pieces.with_token(request, section.text))
+            section.name: mark_safe(pieces.insert_token(request, section.text))
             for section in _sections(request, row, context)
         },
         "matrix_text": write_text(row.matrix),
@@ -212,12 +214,12 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     }
 
 
-def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
+def make_own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     around, states, may_write = context["around"], context["states"], context["may_write"]
-    return tables(request, around, address_in(row.pk), states=states, row=row, may_write=may_write)
+    return make_tables(request, around, cell_addresses_in(row.pk), states=states, row=row, may_write=may_write)
 
 
-def tables(
+def make_tables(
     request: HttpRequest,
     document: Document,
     address: Address,
@@ -255,7 +257,7 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
     }
 
 
-def address_in(run_id: int) -> Callable[[str], str]:
+def cell_addresses_in(run_id: int) -> Callable[[str], str]:
     """From a cell's id to its page within the run."""
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
 
@@ -263,21 +265,21 @@ def address_in(run_id: int) -> Callable[[str], str]:
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Stops the run; what is done stays."""
-    row = selectors.run(person(request), run_id)
-    carry_out(request, lambda: services.cancel_run(run=row, by=person(request)), lambda _: "Cancelled.")
+    row = selectors.run(signed_in_user(request), run_id)
+    carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
 
 
 @action
-def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
+def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """More rounds of the undecided blocks; of all blocks when none is undecided."""
-    row = selectors.run(person(request), run_id)
-    rounds = typed_number(request, "rounds")
+    row = selectors.run(signed_in_user(request), run_id)
+    rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
     carry_out(
         request,
-        lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks),
+        lambda: services.more_rounds(run=row, by=signed_in_user(request), rounds=rounds, blocks=blocks),
         lambda _: f"{rounds} more rounds were queued.",
     )
     return redirect("dashboard:run", run_id=row.pk)
@@ -286,21 +288,21 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @page
 def runs(request: HttpRequest) -> HttpResponse:
     """Runs of the reader's teams, newest first."""
-    user, wanted = person(request), searched_words(request)
+    user, wanted = signed_in_user(request), read_search_words(request)
     filters = [
         read_filter(request, "state", "State", STATES),
         read_filter(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
         read_filter(request, "reason", "Why", REASONS, nothing="started by people or watches"),
     ]
-    rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
+    rows = sort_rows(request, filter_runs(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
     if lists.wants_file(request):
         listed = list(rows[: lists.MAX_ROWS])
         states = shown_states(listed)
-        return lists.as_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))
-    shown = paged(request, rows)
+        return lists.render_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))
+    shown = make_page(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     listing = Listing(
-        reading.table(shown, shown_states(shown), writable=writable, is_ordered=True, box="runs"),
+        reading.make_table(shown, shown_states(shown), writable=writable, is_ordered=True, box="runs"),
         shown,
         filters,
         wanted,
@@ -311,7 +313,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress})
 
 
-def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
+def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
     """Those that the search and the filters of the address leave."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:

@@ -23,7 +23,7 @@ from dashboard.reading import facts, heatmap
 from dashboard.reading import runs as reading
 from dashboard.reading.cell import open_cells
 from dashboard.reading.heatmap import HeatMap, Layout
-from dashboard.views.lists import wanted_part
+from dashboard.views.lists import read_part_number
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -54,7 +54,7 @@ TOKEN = "the-token-of-whoever-reads"
 MAX_CELLS = 24
 
 
-def moment_at(seen: Revision) -> Moment:
+def find_moment(seen: Revision) -> Moment:
     """What an open run waits for and what is left of it, asked for once a period for all who look."""
     if seen.state == RunState.FINISHED:
         return Moment()
@@ -73,7 +73,7 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
     return made
 
 
-def live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
+def render_live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
     """What changed, 304 where nothing did, and an order to load the page again once the run has ended: what else stands
     on it is about the finished run. `seen`: the run as this reader may see it now; `moment`: what it waits for."""
     if seen.state == RunState.FINISHED:
@@ -91,10 +91,10 @@ def _etag(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[
 @condition(etag_func=_etag)
 def _unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
     text = cached("pieces", "live", *astuple(seen), moment.shown, request.GET.urlencode(), make=make)
-    return HttpResponse(with_token(request, text))
+    return HttpResponse(insert_token(request, text))
 
 
-def with_token(request: HttpRequest, text: str) -> str:
+def insert_token(request: HttpRequest, text: str) -> str:
     """A kept piece of a page, its forms with this reader's own token."""
     return text.replace(TOKEN, get_token(request)) if TOKEN in text else text
 
@@ -127,13 +127,13 @@ class Section:
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 
-def held_sections(request: HttpRequest) -> dict[str, str]:
+def read_held_sections(request: HttpRequest) -> dict[str, str]:
     """What the page says it has, the state of each section by its name: `have=charts.0a1b2c3d4e5f,log.…`."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
 
 
-def changed_sections(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
+def select_changed(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
     return [section for section in sections if have.get(section.name) != section.at]
 
 
@@ -157,12 +157,12 @@ def revision_key(row: "Run") -> tuple[object, ...]:
     return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
-def whole(row: "Run") -> Whole:
+def load_whole(row: "Run") -> Whole:
     return cached("large", "whole", *revision_key(row), make=lambda: _whole(row))
 
 
 def _whole(row: "Run") -> Whole:
-    document = with_opening_operators(row)
+    document = load_document(row)
     opened, states, activity = _open(row, document)
     by_id = {cell.id: cell for cell in document.cells}
     # of a cell that is measured the document may tell what is known so far
@@ -175,8 +175,8 @@ def _whole(row: "Run") -> Whole:
         document=document,
         everything=everything,
         states=states,
-        answer=reading.opening(document, model=model, planned=planned, ended=ended, activity=activity),
-        warnings=reading.warnings(document.cells),
+        answer=reading.make_opening(document, model=model, planned=planned, ended=ended, activity=activity),
+        warnings=reading.list_warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)
         and more_may_decide(document.comparisons)
@@ -186,7 +186,7 @@ def _whole(row: "Run") -> Whole:
     )
 
 
-def with_opening_operators(row: "Run") -> Document:
+def load_document(row: "Run") -> Document:
     """The run's document. Operators are read of the comparison alone that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
     lead = opening_of(document.comparisons, {cell.id: cell for cell in document.cells}).lead
@@ -215,7 +215,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
     return opened, states, activity_of([state for state, _ in blocks])
 
 
-def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
+def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
     """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
@@ -228,7 +228,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
             address,
             metric=metric,
             states=whole_run.states,
-            part=wanted_part(request),
+            part=read_part_number(request),
         )
         title = "Cells" if row.state == RunState.FINISHED else "Cells, filling in"
         shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
@@ -237,7 +237,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
     return cached("pieces", "map", *revision_key(row), request.GET.urlencode(), part, make=make)
 
 
-def head_of(
+def render_head(
     request: HttpRequest,
     row: "Run",
     tell: Callable[[], Mapping[str, object]],
@@ -257,7 +257,7 @@ def head_of(
     return cached("pieces", "head", *key, make=make)
 
 
-def document_around(whole_run: Whole, shown: HeatMap) -> Document:
+def select_document(whole_run: Whole, shown: HeatMap) -> Document:
     """Of a large run: the document of the cells in the map's rows, with what they were compared with."""
     if shown.part is None:
         return whole_run.document

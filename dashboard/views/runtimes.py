@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.views import lists
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.alerts.selectors.histories import read_history
 from farm.alerts.selectors.pages import list_index_looks
 from farm.alerts.selectors.releases import list_published
@@ -77,7 +77,7 @@ class Board:
     headline: str
 
 
-def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
+def list_distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     """The distributions that there is something to say of, plain onnxruntime first."""
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
@@ -87,7 +87,7 @@ def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (name != "onnxruntime", name))
 
 
-def board(
+def make_board(
     distribution: str,
     *,
     nodes: Sequence["Node"],
@@ -165,7 +165,7 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
     )
 
 
-def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
+def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
     """When the package index was asked last, and what went wrong."""
     if every_s <= 0:
         return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
@@ -175,7 +175,7 @@ def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> 
     return f"{asked} That failed: {look[1]}" if look[1] else asked
 
 
-def as_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
+def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
     values: dict[str, lists.Value] = {
         "release": row.version,
@@ -195,24 +195,24 @@ def as_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
 @page
 def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
-    user = person(request)
+    user = signed_in_user(request)
     nodes = list(nodes_without_logs(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = list_index_looks()
-    names = distributions(nodes, asked)
+    names = list_distributions(nodes, asked)
     wanted = request.GET.get("distribution", "")
     distribution = wanted if wanted in names else names[0]
     offered = list_published(distribution, with_prereleases=request.GET.get("early") == "yes")
     history = read_history(user, distribution)
     measured = measured_with(user, distribution)
-    found = board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
+    found = make_board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
     if lists.wants_file(request):
         name = f"runtimes-{distribution}"
-        return lists.as_file(request, name, found.rows, lambda row: as_file_row(row, found.columns))
+        return lists.render_file(request, name, found.rows, lambda row: make_file_row(row, found.columns))
     context = {
         "board": found,
         "distributions": names,
         "early": request.GET.get("early") == "yes",
-        "index": index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),
+        "index": describe_index(asked.get(distribution), every_s=settings.INDEX_POLL_S),
         "watches": history.watches,
         "has_nodes": bool(nodes),
         "command": "onnxfarm submit model.onnx --matrix matrix.yaml --wait",
@@ -221,6 +221,6 @@ def runtimes(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def before(request: HttpRequest) -> HttpResponseBase:
+def redirect_runtimes(request: HttpRequest) -> HttpResponseBase:
     """Where the runtimes stood before they became a tab of the fleet."""
     return redirect(f"{reverse('dashboard:runtimes')}?{request.GET.urlencode()}")

@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 
 from dashboard import catalogue
 from dashboard.views import models
-from dashboard.views.access import page, person
-from dashboard.views.lists import searched_words
+from dashboard.views.access import page, signed_in_user
+from dashboard.views.lists import read_search_words
 from farm.alerts.selectors.search import Hit, search_everything
 from farm.registry.selectors import models_visible_to
 from farm.rules.presenting.tables import Column, Entry, Prose, Table
@@ -29,7 +29,7 @@ COLUMNS: tuple[Column[Hit], ...] = (
 @page
 def search(request: HttpRequest) -> HttpResponseBase:
     """What fits the words of the address; its list alone while they are typed."""
-    user, words = person(request), searched_words(request)
+    user, words = signed_in_user(request), read_search_words(request)
     hits = search_everything(user, words)
     if request.headers.get("HX-Request"):
         return render(request, "dashboard/parts/found.html", {"hits": hits, "words": words})
@@ -48,6 +48,8 @@ def search(request: HttpRequest) -> HttpResponseBase:
 def _models(user: "User", hits: list[Hit]) -> Table:
     """The models among them as the list of models shows them."""
     numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
-    found = models.table(models.lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk"))))
+    found = models.make_table(
+        models.make_lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk")))
+    )
     # the list of models is sorted by the server, this part of it is not
     return replace(found, heads=[replace(head, order="") for head in found.heads])

@@ -12,7 +12,16 @@ from django.urls import reverse
 
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
-from dashboard.views.access import action, administrator, fields, form_page, page, person, team_choice, typed_number
+from dashboard.views.access import (
+    action,
+    form_page,
+    page,
+    read_fields,
+    read_number,
+    require_administrator,
+    signed_in_user,
+    team_choice,
+)
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
@@ -62,7 +71,7 @@ class Line:
     may_manage: bool
 
 
-def lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
+def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
     """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
     teams = set(managed)
     return [_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
@@ -97,7 +106,7 @@ def _state(delivery: "Delivery") -> Entry:
 @page
 def settings(request: HttpRequest) -> HttpResponseBase:
     """What an administrator does on the first day, each done or not; others have their tokens here."""
-    user = person(request)
+    user = signed_in_user(request)
     if not user.is_superuser:
         return redirect("dashboard:tokens")
     steps = setup.steps(user)
@@ -106,7 +115,7 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
-    administrator(request, "its backups")
+    require_administrator(request, "its backups")
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup()})
 
 
@@ -119,8 +128,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     team = request.POST.get("team", "")
     try:
-        life = timedelta(days=typed_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
-        _, secret = services.issue_token(person(request), scopes, name=name, life=life, team=team)
+        life = timedelta(days=read_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
+        _, secret = services.issue_token(signed_in_user(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes, "days": days, "team": team}
         return _tokens(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
@@ -128,7 +137,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 
 def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
-    user = person(request)
+    user = signed_in_user(request)
     context = {
         "tokens": list(selectors.tokens_of(user)),
         "teams": list(selectors.teams_visible_to(user)),
@@ -140,12 +149,12 @@ def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpR
 
 
 @action
-def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
+def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
     """Closes one of the reader's tokens."""
-    token = selectors.tokens_of(person(request)).filter(pk=token_id).first()
+    token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
-    services.revoke_token(token=token, by=person(request))
+    services.revoke_token(token=token, by=signed_in_user(request))
     messages.success(request, f"The token {token.hint}… was revoked.")
     return redirect("dashboard:tokens")
 
@@ -153,11 +162,11 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
     """Package indexes beside the usual one; a POST adds one, and its refusal stands beside what was typed."""
-    administrator(request, "its package indexes")
-    given, problem = fields(request, ("name", "url")), ""
+    require_administrator(request, "its package indexes")
+    given, problem = read_fields(request, ("name", "url")), ""
     if request.method == "POST":
         try:
-            made = registry.add_index(by=person(request), **given)
+            made = registry.add_index(by=signed_in_user(request), **given)
         except Refusal as refusal:
             problem, status = str(refusal), refusal.status
         else:
@@ -171,7 +180,7 @@ def indexes(request: HttpRequest) -> HttpResponseBase:
 @action
 def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
     """Nothing of the index is installed any more."""
-    registry.remove_index(by=person(request), name=name)
+    registry.remove_index(by=signed_in_user(request), name=name)
     messages.success(request, f"The index {name} was removed.")
     return redirect("dashboard:indexes")
 
@@ -181,8 +190,8 @@ def channels(request: HttpRequest) -> HttpResponseBase:
     """The channels of the reader's teams; a POST adds one, and its refusal stands beside its field."""
     if request.method != "POST":
         return _channels(request)
-    user = person(request)
-    given = fields(request, FIELDS)
+    user = signed_in_user(request)
+    given = read_fields(request, FIELDS)
     try:
         team = team_to_write(user, name=given["team"])
         rest = {name: given[name] for name in FIELDS if name != "team"}
@@ -197,11 +206,11 @@ def channels(request: HttpRequest) -> HttpResponseBase:
 def _channels(
     request: HttpRequest, *, typed: Mapping[str, str] = {}, errors: Mapping[str, str] = {}, status: int = 200
 ) -> HttpResponse:
-    user = person(request)
+    user = signed_in_user(request)
     shown = list(channels_visible_to(user))
     managed = [team for team in selectors.teams_visible_to(user) if selectors.can_manage(user, team=team)]
     context = {
-        "channels": lines(shown, count_deliveries(shown), managed=[team.pk for team in managed]),
+        "channels": make_lines(shown, count_deliveries(shown), managed=[team.pk for team in managed]),
         "managed": managed,
         "team_choice": team_choice(user, typed=typed.get("team", ""), among=managed),
         "channel_kinds": kinds(),
@@ -214,13 +223,13 @@ def _channels(
 
 @page
 def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
-    return _shown(request, channel_selectors.channel(person(request), channel_id))
+    return _shown(request, channel_selectors.channel(signed_in_user(request), channel_id))
 
 
 def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
-    managed = [row.team_id] if can_manage(person(request), team=row.team) else []
+    managed = [row.team_id] if can_manage(signed_in_user(request), team=row.team) else []
     deliveries = channel_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
-    line = lines([row], count_deliveries([row]), managed=managed)[0]
+    line = make_lines([row], count_deliveries([row]), managed=managed)[0]
     context = {
         "line": line,
         "channel": row,
@@ -241,7 +250,7 @@ def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     """Try it out, silence it, tell it again, remove it, show or renew its secret."""
-    user = person(request)
+    user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
         act = channel_services.read_secret if what == "secret" else channel_services.renew_secret

@@ -19,12 +19,12 @@ from dashboard.cache import cached
 from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
 from dashboard.reading.copies import curl
 from dashboard.views import charts, hardware, lists
-from dashboard.views.access import action, carry_out, form_page, page, person, typed_number
-from dashboard.views.cell import panels
-from dashboard.views.comparison import judged_by_base, side_panel
-from dashboard.views.lists import paged, wanted_part
-from dashboard.views.run import tables
-from dashboard.views.run_pieces import revision_key, with_opening_operators
+from dashboard.views.access import action, carry_out, form_page, page, read_number, signed_in_user
+from dashboard.views.cell import make_panels
+from dashboard.views.comparison import judge_by_base, make_panel
+from dashboard.views.lists import make_page, read_part_number
+from dashboard.views.run import make_tables
+from dashboard.views.run_pieces import load_document, revision_key
 from farm.accounts import selectors as account_selectors
 from farm.accounts import services as account_services
 from farm.accounts.services import open_share
@@ -64,7 +64,7 @@ def shared(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 @require_safe
-def card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
+def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
     """What a link to a run says first, as a picture: for a README or a pull request, as PNG for chats."""
     return _answered(request, lambda: HttpResponse(_card(open_share(secret), form), content_type=FORMS[form]))
 
@@ -125,7 +125,7 @@ def _card(share: "Share", form: str) -> str | bytes:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
 
     def make() -> str | bytes:
-        said, _ = _opened(row, with_opening_operators(row))
+        said, _ = _opened(row, load_document(row))
         lines = textwrap.wrap(str(said["headline"]), 46, max_lines=3, placeholder=" …")
         because = textwrap.wrap(str(said["because"]), 72, max_lines=2, placeholder=" …")
         about = {"run": row, "lines": lines, "because": because, "is_png": form == "png"}
@@ -151,27 +151,32 @@ def _has_fonts() -> bool:
     return empty != said
 
 
-def nowhere(cell_id: str) -> str:
+def no_address(cell_id: str) -> str:
     """The address of a cell on a page that leads nowhere: none."""
     return ""
 
 
 def _run(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
-    document = with_opening_operators(row)
+    document = load_document(row)
     said, states = _opened(row, document)
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
     return {
         **said,
-        "warnings": runs.warnings(document.cells),
+        "warnings": runs.list_warnings(document.cells),
         "facts": [*facts.of_run(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
         "map": heatmap.heat_map(
-            document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=wanted_part(request)
+            document.cells,
+            document.comparisons,
+            no_address,
+            columns=columns,
+            metric=metric,
+            part=read_part_number(request),
         ),
         "map_title": "Cells",
         "metrics": heatmap.METRICS,
-        **charts.chart_of_run(request, row, document, nowhere),
-        **tables(request, document, nowhere, states=states),
+        **charts.make_chart(request, row, document, no_address),
+        **make_tables(request, document, no_address, states=states),
     }
 
 
@@ -183,7 +188,7 @@ def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
     own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
     ended = len({cell.digest for cell in own if cell.id not in states})
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    answer = runs.opening(
+    answer = runs.make_opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )
     return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states
@@ -194,7 +199,7 @@ def _cell(request: HttpRequest, share: "Share") -> Context:
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
     cell = _still_there(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
-    return {"run": row, **panels(cell, document, nowhere, state=cell.status.value)}
+    return {"run": row, **make_panels(cell, document, no_address, state=cell.status.value)}
 
 
 def _model(request: HttpRequest, share: "Share") -> Context:
@@ -209,15 +214,15 @@ def _model(request: HttpRequest, share: "Share") -> Context:
         "version": version,
         "inspection": inspection.shown(found) if version and (found := registry.inspection_of(version)) else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
-        "figure": charts.model_accuracy_chart(user, row, nowhere) if row else None,
+        "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
         "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
     }
 
 
 def _hardware(request: HttpRequest, share: "Share") -> Context:
     model = _still_there(lambda: registry.model(share.created_by, int(share.subject)))
-    asked = hardware.read(request.GET.dict())
-    panel = hardware.panel(measured_across(share.created_by, model), asked, lambda _: "")
+    asked = hardware.read_question(request.GET.dict())
+    panel = hardware.make_panel(measured_across(share.created_by, model), asked, lambda _: "")
     return {"model": model, "panel": panel, "asked": panel.asked}
 
 
@@ -230,8 +235,8 @@ def _compare(request: HttpRequest, share: "Share") -> Context:
         return found
 
     chosen = _still_there(find_cells)
-    judged = judged_by_base(share.created_by, chosen)
-    return {**side_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
+    judged = judge_by_base(share.created_by, chosen)
+    return {**make_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
 
 
 def _still_there(look: Callable[[], Found]) -> Found:
@@ -259,18 +264,18 @@ def shares(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _shown(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
-    days = typed_number(request, "days")
-    made, url = share_links.share(kind=kind, subject=subject, by=person(request), days=days)
+    days = read_number(request, "days")
+    made, url = share_links.share(kind=kind, subject=subject, by=signed_in_user(request), days=days)
     return _shown(request, made=made, url=url)
 
 
 @action
-def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
+def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
     """Closes a link; a refusal is said on the list."""
-    row = account_selectors.share(person(request), share_id)
+    row = account_selectors.share(signed_in_user(request), share_id)
     carry_out(
         request,
-        lambda: account_services.revoke_share(share=row, by=person(request)),
+        lambda: account_services.revoke_share(share=row, by=signed_in_user(request)),
         lambda _: f"The link to {row.title} was revoked.",
     )
     return redirect("dashboard:shares")
@@ -279,16 +284,16 @@ def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
 @page
 def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
-    rows = account_selectors.audit_events_visible_to(person(request))
+    rows = account_selectors.audit_events_visible_to(signed_in_user(request))
     if lists.wants_file(request):
-        return lists.as_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event)
-    events = paged(request, rows)
+        return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event)
+    events = make_page(request, rows)
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 
 
 def _shown(request: HttpRequest, **more: object) -> HttpResponse:
-    user = person(request)
-    rows = paged(request, account_selectors.shares_visible_to(user))
+    user = signed_in_user(request)
+    rows = make_page(request, account_selectors.shares_visible_to(user))
     managed = {row.team_id for row in rows if account_selectors.can_manage(user, team=row.team)}
     lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
     command = curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)

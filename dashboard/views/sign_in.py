@@ -7,7 +7,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import action, administrator, carry_out, fields, form_page, own_page, person, render_refusal
+from dashboard.views.access import (
+    action,
+    carry_out,
+    form_page,
+    local_address,
+    read_fields,
+    render_refusal,
+    require_administrator,
+    signed_in_user,
+)
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
@@ -26,7 +35,7 @@ NEXT = "next"
 def ask(request: HttpRequest) -> HttpResponse:
     """The identity provider's button, and how to get a link; passwords do not exist here."""
     if request.user.is_authenticated:
-        return redirect(wanted_page(request))
+        return redirect(read_next_page(request))
     shown = {"next": request.GET.get(NEXT, ""), "provider": settings.OPENID, "has_links": settings.LOCAL_SIGN_IN}
     return render(request, "dashboard/sign_in.html", shown)
 
@@ -40,15 +49,15 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
     """
     try:
         if request.method != "POST":
-            shown = {"user_named": find_user_of_link(secret), "next": wanted_page(request)}
-            return private(render(request, "dashboard/sign_in_link.html", shown))
+            shown = {"user_named": find_user_of_link(secret), "next": read_next_page(request)}
+            return mark_private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
         # as long as any: one that was begun for the identity provider is short
         request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
-            return private(render_refusal(request, refusal))
-    return private(redirect(wanted_page(request)))
+            return mark_private(render_refusal(request, refusal))
+    return mark_private(redirect(read_next_page(request)))
 
 
 @require_POST
@@ -63,15 +72,15 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return redirect("dashboard:ask_sign_in")
 
 
-def wanted_page(request: HttpRequest) -> str:
+def read_next_page(request: HttpRequest) -> str:
     """Where the visitor wanted to go, when that is a page of this farm."""
-    wanted = own_page(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
+    wanted = local_address(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
     is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
     return wanted if wanted and is_in else "/"
 
 
-def private(response: HttpResponseBase) -> HttpResponseBase:
+def mark_private(response: HttpResponseBase) -> HttpResponseBase:
     """The page's address is a secret: no cache keeps it, no search engine lists it, no other address is told of it.
 
     The origin alone is told, because a form of a page without a referrer is taken for another site's.
@@ -83,37 +92,37 @@ def private(response: HttpResponseBase) -> HttpResponseBase:
 
 
 @require_POST
-def begin(request: HttpRequest) -> HttpResponseBase:
+def begin_openid(request: HttpRequest) -> HttpResponseBase:
     """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
     try:
         name = get_registration().name
-        address = sessions.begin_session(request, wanted=wanted_page(request))
+        address = sessions.begin_session(request, wanted=read_next_page(request))
     except Refusal as refusal:
-        return private(render_refusal(request, refusal))
-    return private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
+        return mark_private(render_refusal(request, refusal))
+    return mark_private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
 
 
 @require_safe
-def back(request: HttpRequest) -> HttpResponseBase:
+def finish_openid(request: HttpRequest) -> HttpResponseBase:
     """Whoever comes back from the provider: signed in, or told in a sentence why not."""
     try:
         user, wanted, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
-        return private(render_refusal(request, refusal))
+        return mark_private(render_refusal(request, refusal))
     if is_new:
         no_team = " You are in no team yet: ask an admin of one to add you."
         messages.success(
             request, f"Your account “{user.username}” was made.{'' if user.memberships.exists() else no_team}"
         )
-    return private(redirect(own_page(request, wanted) or "/"))
+    return mark_private(redirect(local_address(request, wanted) or "/"))
 
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
     """How the farm is registered, and which groups give which roles; a POST maps one more."""
-    user = administrator(request, "its identity provider")
+    user = require_administrator(request, "its identity provider")
     if request.method == "POST":
-        typed = fields(request, ("group", "team", "role"))
+        typed = read_fields(request, ("group", "team", "role"))
         carry_out(
             request,
             lambda: people.map_group(
@@ -135,9 +144,9 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 
 
 @action
-def forget(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
+def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
     """A group that means nothing any more."""
-    user = person(request)
+    user = signed_in_user(request)
     gone = people.forget_group(mapping_id=mapping_id, by=user)
     messages.success(
         request, f"“{gone.group}” means nothing in {gone.team} any more; its people lose that role as they sign in."

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.views.access import action, carry_out, fields, form_page, person
+from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Invalid, Missing, Refusal
@@ -30,7 +30,7 @@ ROLES = {
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
     """The reader's teams; a POST makes one."""
-    user = person(request)
+    user = signed_in_user(request)
     if request.method == "POST":
         made = services.open_team(name=request.POST.get("name", ""), by=user)
         messages.success(request, f"Team {made} was created. Invite its members.")
@@ -47,11 +47,11 @@ def teams(request: HttpRequest) -> HttpResponseBase:
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
     """A team's people; a POST invites somebody, and shows a new person's link once."""
-    found = selectors.team(person(request), team_id)
+    found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _shown(request, found)
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
-    made = memberships.invite(team=found, name=name, role=role, by=person(request))
+    made = memberships.invite(team=found, name=name, role=role, by=signed_in_user(request))
     if made.invitation is not None:
         messages.success(request, f"{made.user} is invited, and comes into the team by accepting within seven days.")
     return _shown(request, found, newcomer=made.user, link=made.link)
@@ -60,7 +60,7 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
 @action
 def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
     """The reader's answer to an invitation; a refusal is said on the page of teams."""
-    user = person(request)
+    user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
     if what not in ("accept", "decline"):
         raise Missing(f"Unknown answer “{what[:40]}” to an invitation.")
@@ -79,7 +79,7 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
 @action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
     """Another role for a member, their leaving, or their default; a refusal is said on the team's page."""
-    user = person(request)
+    user = signed_in_user(request)
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
     try:
@@ -104,7 +104,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
 @action
 def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseBase:
     """An invitation that was not answered ends; a refusal is said on the team's page."""
-    user = person(request)
+    user = signed_in_user(request)
     found = selectors.team(user, team_id)
     withdraw = partial(memberships.withdraw_invitation, team=found, name=username, by=user)
     carry_out(request, withdraw, lambda _: f"{username} is no longer invited.")
@@ -112,9 +112,9 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
 
 
 @action
-def turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
+def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
     """Who comes first on the team's nodes, and how many minutes a day are measured for it."""
-    user = person(request)
+    user = signed_in_user(request)
     found = selectors.team(user, team_id)
     minutes = request.POST.get("daily_minutes", "").strip()
 
@@ -128,7 +128,7 @@ def turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
 
 
 def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
-    user = person(request)
+    user = signed_in_user(request)
     may_manage = selectors.can_manage(user, team=found)
     mine = selectors.membership(user, found)
     context = {
@@ -156,10 +156,10 @@ FIELDS = {
 @form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     """The team's rule, with counts and bytes of what goes when it acts next; a POST sets it."""
-    user = person(request)
+    user = signed_in_user(request)
     rule = retention_of(user, team_id)
     if request.method == "POST":
-        typed = fields(request, FIELDS)
+        typed = read_fields(request, FIELDS)
         carry_out(
             request,
             lambda: set_retention(

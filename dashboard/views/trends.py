@@ -13,7 +13,7 @@ from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
 from dashboard.reading.model_releases import Grid, grid
 from dashboard.views import lists
-from dashboard.views.access import page, person
+from dashboard.views.access import page, signed_in_user
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.contract.numbers import is_row_number
@@ -37,7 +37,7 @@ Lines = tuple[list[Line], list[Line]]
 @page
 def trends(request: HttpRequest) -> HttpResponse:
     """The series of the watch that the address names; of the first one that has any when it names none."""
-    user = person(request)
+    user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
@@ -48,12 +48,12 @@ def trends(request: HttpRequest) -> HttpResponse:
     if lists.wants_file(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return lists.as_file(request, "trends", spots, lambda pair: file_rows.spot(*pair))
+        return lists.render_file(request, "trends", spots, lambda pair: file_rows.spot(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None and not chosen:
         context["grid"] = _grid([other for other in watches if other.distribution == watch.distribution])
     if watch is not None:
-        figure, shown = figure_of(watch, by=by, chosen=chosen, metric=metric)
+        figure, shown = draw_watch(watch, by=by, chosen=chosen, metric=metric)
         context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(watch)}
         context |= {"metrics": offered, "metric": metric}
     return render(request, "dashboard/trends.html", context)
@@ -70,7 +70,7 @@ def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
     return pages.list_points_of_metric(watch, metric) if metric else pages.points(watch)
 
 
-def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
+def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
     """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
     one is as it was made for the last reader."""
     alerts = list(pages.alerts_of_watch(watch))

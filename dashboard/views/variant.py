@@ -13,7 +13,7 @@ from dashboard.figures.figure import latency_entry
 from dashboard.reading import accuracy
 from dashboard.reading.facts import Fact
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, page, person
+from dashboard.views.access import action, page, signed_in_user
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Missing, NotAllowed
 from farm.contract.document_cells import Cell
@@ -83,7 +83,7 @@ class Made:
     advice: list[str]
 
 
-def name_of(variant: "Variant") -> str:
+def variant_name(variant: "Variant") -> str:
     recipe = variant.recipe
     if recipe.is_program:
         return "program for PyTorch"
@@ -93,14 +93,16 @@ def name_of(variant: "Variant") -> str:
     return ", ".join(part for part in parts if part)
 
 
-def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()) -> Made:
+def describe_variant(
+    variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()
+) -> Made:
     """All of it. `cell`: a measured cell of the variant, on a processor of this kind."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
     recipe = variant.recipe
     return Made(
-        name=name_of(variant),
+        name=variant_name(variant),
         sentence=_sentence(variant),
         quantised=_quantised(coverage),
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
@@ -119,11 +121,11 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
     )
 
 
-def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
+def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
     """Variants of a version with what became of them."""
     lines = [
         (
-            Entry(name_of(row), href=address(row.pk)),
+            Entry(variant_name(row), href=address(row.pk)),
             verdict_entry(row.state),
             written(row.derived.bytes, numbers.size) if row.derived else Entry(),
             Entry(row.reason_text or " ".join(row.history[:1])),
@@ -239,7 +241,7 @@ COLUMNS: tuple[Column["Measured"], ...] = (
 ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.entry(measured.cell), "on labelled data")
 
 
-def finding(measured: Sequence["Measured"]) -> str:
+def write_finding(measured: Sequence["Measured"]) -> str:
     """The largest decided change against the upload, and whether outputs hold. A cell whose outputs are wrong is not
     praised."""
     if not measured:
@@ -294,7 +296,7 @@ def _facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fa
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """How a variant was made, what of it is quantised, where its error is, and what to try next."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.variant(user, variant_id)
     version = selectors.version_of_artifact(user, row.artifact)
     if row.recipe.is_identity and version is not None:
@@ -303,7 +305,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     measured = measured_cell(user, row)
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
-    found = made(row, cell, arch=arch, instruction_sets=sets)
+    found = describe_variant(row, cell, arch=arch, instruction_sets=sets)
     rows = measured_cells_of(user, row)
     has_accuracy = any(setting.cell.accuracy is not None for setting in rows)
     columns = [*COLUMNS, ACCURACY] if has_accuracy else COLUMNS
@@ -313,7 +315,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
         "facts": _facts(row, version, found),
         "made": found,
         "measured": Table.of("measured", "Measured cells of this variant", columns, rows),
-        "finding": finding(rows),
+        "finding": write_finding(rows),
         "files": row.derived.bundle.files if row.derived else (),
         "run": run,
         "cell": cell,
@@ -326,21 +328,21 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 
 @action
-def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
+def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """Order the errors by layer and the scales."""
-    row = selectors.variant(person(request), variant_id)
-    services.order_variant_report(variant=row, by=person(request))
+    row = selectors.variant(signed_in_user(request), variant_id)
+    services.order_variant_report(variant=row, by=signed_in_user(request))
     return redirect("dashboard:variant", variant_id=row.pk)
 
 
 @page
-def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
+def serve_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made.
 
     Scales are a part of the quantised model, and so for members.
     """
-    row = selectors.variant(person(request), variant_id)
-    if not can_write(person(request), team=row.artifact.team):
+    row = selectors.variant(signed_in_user(request), variant_id)
+    if not can_write(signed_in_user(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")
     report = getattr(row, "report", None)
     if report is None or report.report_json is None:

@@ -13,8 +13,8 @@ from dashboard.reading import alerts as alert_reading
 from dashboard.reading import file_rows
 from dashboard.reading import watches as reading
 from dashboard.views import lists, trends
-from dashboard.views.access import action, fields, form_page, page, person, team_choice
-from dashboard.views.lists import Row, paged
+from dashboard.views.access import action, form_page, page, read_fields, signed_in_user, team_choice
+from dashboard.views.lists import Row, make_page
 from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -79,7 +79,7 @@ class Typed(Settings):
     limits: dict[str, str]
 
 
-def empty() -> Typed:
+def empty_form() -> Typed:
     """What a new watch starts from: the default matrix without its runtimes, every kind, the newest release pinned."""
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
@@ -90,7 +90,7 @@ def empty() -> Typed:
         False, "limits": _percents(Rule()), }  # fmt: skip
 
 
-def of_watch(watch: "Watch") -> Typed:
+def fill_form(watch: "Watch") -> Typed:
     """What the form shows of a watch that is there."""
     shown = {
         **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
@@ -104,7 +104,7 @@ def of_watch(watch: "Watch") -> Typed:
     return cast(Typed, shown)
 
 
-def typed(post: QueryDict) -> Typed:
+def read_form(post: QueryDict) -> Typed:
     """What was sent, as it was typed."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
     sent = {
@@ -120,7 +120,7 @@ def _percents(rule: Rule) -> dict[str, str]:
     return {name: f"{100 * getattr(rule, name):g}" for name in LIMITS}
 
 
-def rule_of(given: Typed) -> dict[str, float | list[str]]:
+def parse_rule(given: Typed) -> dict[str, float | list[str]]:
     """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
     kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
@@ -138,17 +138,17 @@ def _fraction(name: str, text: str) -> float:
     return percent / 100.0
 
 
-def field_of(refusal: Refusal) -> str:
+def field_of_refusal(refusal: Refusal) -> str:
     return FIELD_OF_CODE.get(refusal.code) or (refusal.code if refusal.code in (*LIMITS, "kinds") else "name")
 
 
 @page
 def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
-    rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
+    rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
-        return lists.as_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch)
-    page_of_watches = paged(request, rows)
+        return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch)
+    page_of_watches = make_page(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
     looks = pages.list_index_looks()
     lines = [
@@ -161,14 +161,14 @@ def watches(request: HttpRequest) -> HttpResponse:
 
 @page
 def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
-    return _shown(request, selectors.watch(person(request), watch_id))
+    return _shown(request, selectors.watch(signed_in_user(request), watch_id))
 
 
 def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
     opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
     last = reading.last(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
-    may_write = can_write(person(request), team=row.team)
+    may_write = can_write(signed_in_user(request), team=row.team)
     models, rounds = watched_models(row), list(selectors.rounds_of(row)[:ROUNDS_SHOWN])
     context = {
         "watch": row,
@@ -181,7 +181,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "rounds": reading.rounds_table(rounds),
         "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),
         "may_acknowledge": may_write,
-        "figure": trends.figure_of(row)[0],
+        "figure": trends.draw_watch(row)[0],
         "matrix_text": write_text(row.matrix),
         "may_write": may_write,
         "releases": list_choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
@@ -199,10 +199,10 @@ def new(request: HttpRequest) -> HttpResponseBase:
     """The form of a new watch; `model` in the address ticks one."""
     if request.method != "POST":
         wanted = request.GET.get("model", "")
-        given = empty()
+        given = empty_form()
         given["models"] = [wanted] if wanted.isdecimal() else []
         return _form(request, given)
-    given, user = typed(request.POST), person(request)
+    given, user = read_form(request.POST), signed_in_user(request)
     try:
         team = team_to_write(user, name=given["team"])
         made = services.create_watch(
@@ -213,11 +213,11 @@ def new(request: HttpRequest) -> HttpResponseBase:
             label=given["label"],
             distribution=given["distribution"],
             channels=_chosen(channels_visible_to(user), given["channels"]),
-            rule=rule_of(given),
+            rule=parse_rule(given),
             **_settings(given),
         )
     except Refusal as refusal:
-        return _form(request, given, errors={field_of(refusal): str(refusal)}, status=refusal.status)
+        return _form(request, given, errors={field_of_refusal(refusal): str(refusal)}, status=refusal.status)
     messages.success(request, f"Watch “{made.name}” was created.")
     return redirect("dashboard:watch", watch_id=made.pk)
 
@@ -225,16 +225,16 @@ def new(request: HttpRequest) -> HttpResponseBase:
 @form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """The same form for a watch that is there. What it watches stays: series would break off."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
-        return _form(request, of_watch(row), watch=row)
-    given = typed(request.POST)
+        return _form(request, fill_form(row), watch=row)
+    given = read_form(request.POST)
     try:
         channels = _chosen(channels_visible_to(user), given["channels"])
-        services.change_watch(watch=row, by=user, channels=channels, rule=rule_of(given), **_settings(given))
+        services.change_watch(watch=row, by=user, channels=channels, rule=parse_rule(given), **_settings(given))
     except Refusal as refusal:
-        errors = {field_of(refusal): str(refusal)}
+        errors = {field_of_refusal(refusal): str(refusal)}
         return _form(request, given, watch=row, errors=errors, status=refusal.status)
     messages.success(request, f"“{row.name}” was saved.")
     return redirect("dashboard:watch", watch_id=watch_id)
@@ -256,7 +256,7 @@ def _form(
     errors: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    user, errors = person(request), errors or {}
+    user, errors = signed_in_user(request), errors or {}
     context = {
         "watch": watch,
         "typed": given,
@@ -288,9 +288,9 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
 @action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """Measures now: the newest release, or the named one, against the reference or the named one."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
-    given = fields(request, ("candidate", "baseline"))
+    given = read_fields(request, ("candidate", "baseline"))
     try:
         rounds = causes.call_watch(watch=row, by=user, candidate=given["candidate"], baseline=given["baseline"])
     except NotAllowed:
@@ -307,7 +307,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 @action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
     """Pause, resume, remove."""
-    user = person(request)
+    user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
         raise Missing(f"Unknown action “{what}”.", hint="See the watch's page for available actions.")

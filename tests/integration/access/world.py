@@ -295,7 +295,7 @@ def _watch(world: World) -> dict[str, Any]:
 
 def _watch_form(world: World, name: str) -> dict[str, Any]:
     team, model = world.run.team.name, str(world.run.version.model_id)
-    fields: dict[str, Any] = dict(watches.empty())
+    fields: dict[str, Any] = dict(watches.empty_form())
     return {**fields, **fields.pop("limits"), "name": name, "reference": "1.29.0", "team": team, "models": [model]}
 
 

@@ -62,7 +62,7 @@ def _watch(client: Client, team: str) -> Response:
 
 
 def _watch_form(client: Client, team: str) -> Response:
-    fields: dict[str, Any] = dict(watches.empty())
+    fields: dict[str, Any] = dict(watches.empty_form())
     typed = {**fields, **fields.pop("limits"), "name": "mine", "reference": "1.29.0", "label": "prod", "team": team}
     return client.post("/watches/new/", typed)
 

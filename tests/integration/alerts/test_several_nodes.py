@@ -86,7 +86,7 @@ def test_one_cause_is_told_once_with_the_figure_of_each_node_and_ends_when_both_
     assert alert.node == "bench-1"
     figures = {row.node: round(row.size or 0, 1) for row in alert.symptoms.filter(kind="slower")}
     assert figures == {"bench-1": 1.3, "bench-2": 1.5}
-    assert [row.line.values.count(" → ") for row in reading.named(alert) if row.line] == [1, 1]
+    assert [row.line.values.count(" → ") for row in reading.name_comparisons(alert) if row.line] == [1, 1]
     assert re.search(r"on bench-1 .* Also on bench-2 \([\d.]+ % slower\)\.$", alert.sentence)
     assert list(alert.events.filter(kind__in=["opened", "widened"]).values_list("kind", flat=True)) == ["opened"]
     # each is resolved by what its own node shows
@@ -126,7 +126,7 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     alert = bare_alert(watch, version, bad="1.32.0", first_bad=first_bad)
     event = alert.events.get()
     text = announcements._text(alert, event)
-    page = reading.opening(alert).because
+    page = reading.make_opening(alert).because
     row = listing.table([alert]).rows[0]
     assert alert.began == began == alert.since.lower() == row[8].text
     assert f"{alert.since}." in text

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard.views.alert import opening
+from dashboard.views.alert import make_opening
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Symptom, Watch
 from farm.alerts.services import triage
@@ -33,7 +33,7 @@ def alert(watch: Watch, version: Version) -> Alert:
 def test_an_alert_opens_with_few_words_and_tells_the_rest_below(signed_in: Client, alert: Alert) -> None:
     measured = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8, "verdict": "slower"}
     alert.symptoms.update(comparison={**measured, "baseline": "c1", "candidate": "c2", "margin": 0.02})
-    shown = opening(alert)
+    shown = make_opening(alert)
     assert shown.headline == f"{alert.model.name}: {alert.bad} is 24 % slower than {alert.good}"
     assert shown.because.startswith(f"ONNX Runtime {alert.bad} runs {alert.model.name} (")
     assert shown.headline in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
@@ -388,7 +388,7 @@ def test_an_alert_names_the_operator_of_the_change_it_leads_with_everywhere(
     )  # fmt: skip
     (row,) = table_rows(signed_in.get("/alerts/"), "alert")
     assert ("SkipLayerNormalization" in row[7], "MatMul" in row[7]) == (True, False)
-    said = opening(Alert.objects.get(pk=alert.pk)).because
+    said = make_opening(Alert.objects.get(pk=alert.pk)).because
     assert ("SkipLayerNormalization" in said, "MatMul" in said) == (True, False)
     told = AlertPageOut.model_validate(signed_in.get(f"/api/v1/alerts/{alert.pk}").json())
     assert [symptom.series for symptom in told.symptoms] == ["s2", "s1"]

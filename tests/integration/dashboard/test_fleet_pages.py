@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from dashboard.views.fleet import code_of
+from dashboard.views.fleet import draw_qr_code
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
@@ -75,8 +75,8 @@ def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
     page = response.content.decode()
     (link,) = set(re.findall(r'href="([^"]+/tab/index\.html#ofe_[^"]+)"', page))
     # the same link for the camera of a phone: its modules are those of the link and of no other
-    assert code_of(unescape(link)) in page
-    assert code_of(f"{link}x") not in page
+    assert draw_qr_code(unescape(link)) in page
+    assert draw_qr_code(f"{link}x") not in page
     assert "ofe_" not in words_of(signed_in.get("/fleet/"))
 
 

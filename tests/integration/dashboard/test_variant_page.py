@@ -87,7 +87,7 @@ def test_a_variant_with_wrong_outputs_is_not_praised(version: Version, node: Nod
     declared = {"runtime": ["1.31.1"], "precision": ["fp32", "int8-dynamic"]}
     rows.finished_run(version, node, owner, matrix=declared, wrong=True)
     measured = measured_cells_of(owner, Variant.objects.get(recipe_json__precision="int8-dynamic"))
-    assert variant_cells.finding(measured) == "Outputs fail parity in 1 of 1 measured cell."
+    assert variant_cells.write_finding(measured) == "Outputs fail parity in 1 of 1 measured cell."
 
 
 def test_members_download_the_files_and_a_viewer_does_not(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from dashboard.views.variant import name_of
+from dashboard.views.variant import variant_name
 from farm.contract.cells import Recipe
 from farm.contract.reasons import ReasonCode
 from farm.registry import services
@@ -54,7 +54,7 @@ def test_nodes_are_given_the_program_without_what_is_pickled(version: Callable[.
     services.make_variant(variant.pk)
     variant.refresh_from_db()
     assert (variant.state, variant.reason) == (MakingState.READY, None)
-    assert name_of(variant) == "program for PyTorch"
+    assert variant_name(variant) == "program for PyTorch"
     (file,) = variant.bundle.files
     assert (file.name, variant.bundle.main) == ("model.pt2", "model.pt2")
     with open_stored(file.sha256) as stored, zipfile.ZipFile(stored) as archive:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.views.cell import beside
+from dashboard.views.cell import make_comparison_table
 from farm.contract.document_cells import Cell, EngineParity, Parity, ParityOutput
 from tests.documents import NEW, make_cell
 
@@ -12,7 +12,7 @@ def cell(name: str, **changes: Any) -> Cell:
 
 
 def lines(cells: list[Cell], name: str) -> dict[str, list[str]]:
-    table = beside(cells, next(one for one in cells if one.id == name), lambda cell_id: f"/{cell_id}/")
+    table = make_comparison_table(cells, next(one for one in cells if one.id == name), lambda cell_id: f"/{cell_id}/")
     return {row[0].text: [row[1].sign.word if row[1].sign else "", row[2].text, row[3].text] for row in table.rows}
 
 
@@ -45,7 +45,7 @@ def test_a_pair_of_engines_stands_on_both_pages_and_what_differs_comes_first() -
     same = EngineParity(cell="c1", verdict="pass", text="The output is c1's.")
     far = EngineParity(cell="c1", verdict="fail", text="Far.", outputs=[ParityOutput(name="y", max_abs=1.0)])
     cells = [old, cell("c2", engines=[same]), cell("c3", runtime="onnxruntime==1.30.0", engines=[far])]
-    table = beside(cells, old, lambda cell_id: f"/{cell_id}/")
+    table = make_comparison_table(cells, old, lambda cell_id: f"/{cell_id}/")
     assert [(row[0].href, row[1].sign.word if row[1].sign else "") for row in table.rows[4:]] == [
         ("/c3/", "differs"), ("/c2/", "pass"),
     ]  # fmt: skip

@@ -19,7 +19,7 @@ def address(one: Measured) -> str:
 
 
 def panel(*measured: Measured, **given: str) -> reading.Panel:
-    return reading.panel(measured, reading.read(given), address)
+    return reading.make_panel(measured, reading.read_question(given), address)
 
 
 def right(value: float, **more: Any) -> Accuracy:
@@ -103,7 +103,7 @@ def test_a_tag_over_several_nodes_says_which_has_the_best() -> None:
 
 @pytest.mark.parametrize("typed", ["some", "-1", "101", "nan", "inf", "<b>", "1e999", "9" * 300])
 def test_what_is_no_loss_is_said_beside_the_field(typed: str) -> None:
-    asked = reading.read({"loss": typed})
+    asked = reading.read_question({"loss": typed})
     assert asked.wish.loss is None
     assert "not a percentage" in asked.errors["loss"] or "between 0 and 100 %" in asked.errors["loss"]
     assert asked.typed["loss"] == typed[:40]
@@ -111,14 +111,14 @@ def test_what_is_no_loss_is_said_beside_the_field(typed: str) -> None:
 
 @pytest.mark.parametrize("typed", ["", " ", "2", "0,5", "1 %"])
 def test_a_loss_is_read_as_people_write_it(typed: str) -> None:
-    asked = reading.read({"loss": typed})
+    asked = reading.read_question({"loss": typed})
     assert asked.errors == {}
     assert asked.wish.loss == {"": None, " ": None, "2": 0.02, "0,5": 0.005, "1 %": 0.01}[typed]
 
 
 @pytest.mark.parametrize("version", ["", "-1", "first", "٣", "9" * 40])
 def test_a_version_that_is_none_is_the_newest(version: str) -> None:
-    assert reading.read({"version": version, "goal": "money", "by": "me"}).version == reading.NEWEST
+    assert reading.read_question({"version": version, "goal": "money", "by": "me"}).version == reading.NEWEST
     assert panel(*MEASURED, version=version).shown
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.reading import side
-from dashboard.views.compared_runs import headline, matches
+from dashboard.views.compared_runs import match_cells, write_headline
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.quantities import change_between
 from tests.documents import make_cell, make_comparison, make_document
@@ -19,19 +19,21 @@ def test_a_model_that_the_other_run_calls_otherwise_is_matched_by_its_file() -> 
     """ "clf" against "clf v1" and "clf v2" found no common cell, though the first file was the same."""
     before = make_document(timed("c1", "clf", 1.0))
     after = make_document(timed("c1", "clf v2", 3.0, model_sha256=OTHER), timed("c2", "clf v1", 1.2))
-    both, alone = matches([before, after])
+    both, alone = match_cells([before, after])
     assert (both.name, [cell and cell.model for cell in both.cells]) == ("clf", ["clf", "clf v1"])
     assert both.judged[0] is not None
     assert both.judged[0].ratio == pytest.approx(1.2, rel=1e-3)
     assert (alone.name, alone.cells[0]) == ("clf v2", None)
-    assert headline([1, 2], [both, alone]) == "Run 2 against run 1: 1 of 1 cell differs, most clf with 20.0 % longer"
+    assert (
+        write_headline([1, 2], [both, alone]) == "Run 2 against run 1: 1 of 1 cell differs, most clf with 20.0 % longer"
+    )
 
 
 def test_another_file_of_another_name_stays_another_model() -> None:
-    apart = matches(
+    apart = match_cells(
         [make_document(timed("c1", "clf", 1.0)), make_document(timed("c1", "bert", 1.2, model_sha256=OTHER))]
     )
-    assert headline([1, 2], apart).endswith("different models, shown side by side without a verdict")
+    assert write_headline([1, 2], apart).endswith("different models, shown side by side without a verdict")
     unknown = [timed("c1", model, 1.0, model_sha256="") for model in ("clf", "bert")]
     first, second = (side.Chosen(f"{run}:c1", run, cell, "") for run, cell in enumerate(unknown))
     assert side.judge(first, second, []).sign.word == "different models"

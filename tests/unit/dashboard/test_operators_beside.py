@@ -31,17 +31,17 @@ def chosen(by_id: dict[str, Cell], *sides: list[OperatorTime], **changes: object
 
 def test_what_is_fused_in_one_cell_stands_beside_its_parts_in_the_other(by_id: dict[str, Cell]) -> None:
     pair = chosen(by_id, [ran("mul", 30), ran("add", 20)], [ran("mul", 40, "add", op_type="FusedMatMul")])
-    [group] = reading.groups(pair, [None])
+    [group] = reading.group_operators(pair, [None])
     assert (group.node, group.covers) == ("mul", ("add",))
     assert [one.time_us for one in group.sides] == [50, 40]
-    assert reading.table(pair, [group]).rows[0][1].text == "MatMul | FusedMatMul"
+    assert reading.make_table(pair, [group]).rows[0][1].text == "MatMul | FusedMatMul"
 
 
 def test_an_operator_that_one_cell_does_not_execute_says_so_and_counts_in_full(by_id: dict[str, Cell]) -> None:
     pair = chosen(by_id, [ran("a", 90)], [ran("a", 90), ran("extra", 25)])
-    top = reading.groups(pair, [None])[0]
+    top = reading.group_operators(pair, [None])[0]
     assert (top.node, top.change_us(1)) == ("extra", 25)
-    assert reading.table(pair, [top]).rows[0][2].text == "not executed"
+    assert reading.make_table(pair, [top]).rows[0][2].text == "not executed"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_moved_is_marked_and_called_longer_only_on_one_machine_with_one_mod
     by_id: dict[str, Cell], old: float, new: float, changes: dict[str, object], word: str | None
 ) -> None:
     pair = chosen(by_id, [ran("a", old), ran("rest", 500)], [ran("a", new), ran("rest", 500)], **changes)
-    group = next(one for one in reading.groups(pair, [None]) if one.node == "a")
+    group = next(one for one in reading.group_operators(pair, [None]) if one.node == "a")
     assert (group.moved[0].word if group.moved[0] else None) == word
 
 
@@ -71,11 +71,11 @@ def test_an_interval_of_the_block_that_reaches_no_change_says_that_nothing_moved
         node="a", op_type="MatMul", baseline_us=100, candidate_us=150, change_low_us=-5, change_high_us=90
     )
     known = Comparison.model_construct(operators=[change])  # type: ignore[call-arg]
-    [group] = reading.groups(pair, [known])
+    [group] = reading.group_operators(pair, [known])
     assert not group.has_moved
-    assert reading.headline(pair, [group]) == "None of 1 operator moved"
-    assert reading.shown([group], every=False, wanted="") == []
-    assert reading.shown([group], every=True, wanted="matmul a") == [group]
+    assert reading.write_headline(pair, [group]) == "None of 1 operator moved"
+    assert reading.select_groups([group], every=False, wanted="") == []
+    assert reading.select_groups([group], every=True, wanted="matmul a") == [group]
 
 
 def test_two_cells_of_one_block_are_told_by_the_pairs_of_its_traces(by_id: dict[str, Cell]) -> None:
@@ -87,29 +87,29 @@ def test_two_cells_of_one_block_are_told_by_the_pairs_of_its_traces(by_id: dict[
     )  # fmt: skip
 
     def told(known: OperatorChange) -> tuple[list[str], str]:
-        [group] = reading.groups(pair, [Comparison.model_construct(operators=[known])])  # type: ignore[call-arg]
-        row = reading.table(pair, [group]).rows[0]
+        [group] = reading.group_operators(pair, [Comparison.model_construct(operators=[known])])  # type: ignore[call-arg]
+        row = reading.make_table(pair, [group]).rows[0]
         assert group.moved[0] == reading.SHORTER
-        return [entry.text for entry in row[2:5]], json.loads(reading.notes([group]))["a"]["text"]
+        return [entry.text for entry in row[2:5]], json.loads(reading.write_graph_notes([group]))["a"]["text"]
 
     assert told(change) == (["150", "100", f"{MINUS}49.0"], f"150 → 100 µs ({MINUS}49.0)")
     apart = change.model_copy(update={"candidate_us": 140.0})
     assert told(apart) == (["", "", f"{MINUS}49.0"], f"{MINUS}49.0 µs")
     other = change.model_copy(update={"covers": ["b"]})
-    [group] = reading.groups(pair, [Comparison.model_construct(operators=[other])])  # type: ignore[call-arg]
+    [group] = reading.group_operators(pair, [Comparison.model_construct(operators=[other])])  # type: ignore[call-arg]
     assert (group.pairs, group.has_moved, group.change_us(1)) == (None, False, 50)
 
 
 def test_a_cell_without_a_trace_moves_nothing(by_id: dict[str, Cell]) -> None:
     three = chosen(by_id, [ran("a", 100)], [ran("a", 200)], [])
-    [group] = reading.groups(three, [None, None])
+    [group] = reading.group_operators(three, [None, None])
     assert [sign.word if sign else "" for sign in group.moved] == ["longer", ""]
-    assert "+100 µs" in reading.headline(three, [group])
+    assert "+100 µs" in reading.write_headline(three, [group])
 
 
 def test_notes_for_the_graph_have_both_times_and_the_direction(by_id: dict[str, Cell]) -> None:
     pair = chosen(by_id, [ran("a", 100, "<b>")], [ran("a", 150, "<b>")])
-    text = reading.notes(reading.groups(pair, [None]))
+    text = reading.write_graph_notes(reading.group_operators(pair, [None]))
     assert "<" not in text
     written = json.loads(text)
     assert (written["a"]["text"], written["a"]["step"]) == ("100 → 150 µs (+50.0)", "longer")

@@ -2,8 +2,8 @@
 
 from dashboard.reading.cell import open_cells
 from dashboard.reading.refusals import groups
-from dashboard.views.new_run import blocks, summary, warnings
-from dashboard.views.new_run import cells as plan_cells
+from dashboard.views.new_run import list_warnings, make_block_table, write_summary
+from dashboard.views.new_run import make_cell_table as plan_cells
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan
@@ -31,9 +31,9 @@ def test_open_cells_come_from_the_plan_of_their_block() -> None:
 
 def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
     plan = a_plan(provider="cpu,cuda")
-    assert summary(plan).startswith("8 cells in 1 block, about ")
-    assert summary(plan).endswith("on one node; 8 points refused.")
-    table = blocks(plan, {"1": "bench-1"})
+    assert write_summary(plan).startswith("8 cells in 1 block, about ")
+    assert write_summary(plan).endswith("on one node; 8 points refused.")
+    table = make_block_table(plan, {"1": "bench-1"})
     assert table.rows[0][2].text == "bench-1"
     assert table.rows[0][5].text.endswith(" %")
     found = groups(plan.refused, lambda point: Entry(point.id))
@@ -42,13 +42,13 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
 
 
 def test_a_plan_says_which_noise_it_had_to_assume() -> None:
-    assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
+    assert list_warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
     known = NodeOffer(id="1", noise=0.007)
-    assert warnings(planner.plan(matrices.default_matrix(), FACTS, [known], seed=0)) == []
+    assert list_warnings(planner.plan(matrices.default_matrix(), FACTS, [known], seed=0)) == []
 
 
 def test_a_plan_of_nothing_says_so() -> None:
-    assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."
+    assert write_summary(Plan(budget="quick")) == "Nothing of this matrix can run."
 
 
 def test_a_matrix_that_the_change_does_not_fit_has_no_button() -> None:

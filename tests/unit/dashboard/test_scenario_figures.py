@@ -144,7 +144,7 @@ def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
 def opened(wanted: str, *cells: Cell) -> charts.Chart:
     """What a run's page shows where its address asks for this chart."""
     request = RequestFactory().get("/", {"chart": wanted} if wanted else {})
-    return charts.chart_of_run(request, None, make_document(*cells), "/{}".format)
+    return charts.make_chart(request, None, make_document(*cells), "/{}".format)
 
 
 def test_a_run_opens_with_the_chart_of_what_all_its_cells_did_and_shows_its_table() -> None:

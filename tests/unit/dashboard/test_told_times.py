@@ -11,8 +11,8 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, side
 from dashboard.reading.heatmap import heat_map
-from dashboard.views.cell import headline, panels
-from dashboard.views.compared_runs import _p50, matches
+from dashboard.views.cell import make_panels, write_headline
+from dashboard.views.compared_runs import _p50, match_cells
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.contract.document_comparisons import MetricChange
@@ -93,8 +93,8 @@ def test_of_busy_and_calm_cells_each_says_which_time_it_is() -> None:
 
 def test_a_cells_page_leads_with_the_time_of_the_verdict_and_draws_its_launches(judged: Document) -> None:
     cell = judged.cells[1]
-    assert headline(cell, "done", judged.comparisons).endswith(": 1.270 ms ± 0.003 of CPU time")
-    figure = panels(cell, judged, address, state="done")["figure"]
+    assert write_headline(cell, "done", judged.comparisons).endswith(": 1.270 ms ± 0.003 of CPU time")
+    figure = make_panels(cell, judged, address, state="done")["figure"]
     assert isinstance(figure, Figure)
     assert figure.layout["yaxis"]["title"]["text"] == "processor time of the launch, ms"
 
@@ -157,7 +157,7 @@ def test_times_of_compared_cells_are_of_one_clock_where_one_verdict_rests_on_pro
 
 def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     runs = [make_document(busy("c1", ms)) for ms in (1.0, 1.2)]
-    (match,) = matches(runs)
+    (match,) = match_cells(runs)
     (found,) = match.judged
     assert found is not None
     assert found.ratio == pytest.approx(1.2, rel=1e-3)

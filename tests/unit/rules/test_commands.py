@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.views.alert import provider_of
+from dashboard.views.alert import leading_provider
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.document_cells import Cell
@@ -196,7 +196,7 @@ def test_a_release_named_like_a_shell_command_is_one_word_of_a_bisection() -> No
 def test_a_model_cannot_be_named_so_that_an_alerts_command_does_something_else(model: str, label: str, provider: str):
     symptom = SimpleNamespace(label=label, kind="slower", size=1.0, resolved_in="")
     alert = SimpleNamespace(lead=symptom, model=SimpleNamespace(name=model))
-    assert provider_of(alert) == provider
+    assert leading_provider(alert) == provider
 
 
 def test_given_inputs_and_calibration_data_are_named_as_the_farm_stores_them() -> None:

@@ -82,7 +82,7 @@ def test_documents_say_it_and_pages_show_it(axis: MatrixAxis) -> None:
 
 @every_own_axis
 def test_the_form_of_a_matrix_has_a_field_for_it(axis: MatrixAxis) -> None:
-    form = new_run.form_of(json.dumps({axis.name: [plain(axis)]}))
+    form = new_run.make_form(json.dumps({axis.name: [plain(axis)]}))
     (field,) = [one for one in form.fields if one.name == axis.name]
     assert (field.value, field.is_text) == (format_value(plain(axis)), True)
     assert format_value(plain(axis)) in watches.matrix_words({axis.name: [to_plain(plain(axis))]})
