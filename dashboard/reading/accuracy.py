@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 X86 = ("x86_64", "AMD64", "i686")
 
 
-def advice(cell: Cell, *, arch: str) -> list[str]:
+def list_advice(cell: Cell, *, arch: str) -> list[str]:
     """What to try next, from what ran in float on a machine of this architecture."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
@@ -29,7 +29,7 @@ def advice(cell: Cell, *, arch: str) -> list[str]:
     )
 
 
-def panel(cell: Cell) -> list[str]:
+def list_sentences(cell: Cell) -> list[str]:
     """What a cell's page says of its accuracy, in sentences; empty where there were no labelled data."""
     accuracy = cell.accuracy
     if accuracy is None:
@@ -49,7 +49,7 @@ class Labelled:
     is_open: bool
 
 
-def labelled(data: "EvaluationData | None") -> Labelled | None:
+def describe_labelled_data(data: "EvaluationData | None") -> Labelled | None:
     """A row of the registry in words; None for a version without labelled data."""
     if data is None:
         return None

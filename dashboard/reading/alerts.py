@@ -42,12 +42,12 @@ def kinds_of(alert: "Alert") -> list[str]:
     return sorted({symptom.kind for symptom in present}, key=rank)
 
 
-def because(alert: "Alert") -> str:
+def describe_cause(alert: "Alert") -> str:
     """Which operator the change that leads comes from; empty where no trace says it."""
     return "" if alert.lead is None else alert.lead.explanation
 
 
-def lead_of(alert: "Alert") -> Lead:
+def find_lead(alert: "Alert") -> Lead:
     return Lead() if alert.lead is None else _figures(alert.lead)
 
 
@@ -60,7 +60,7 @@ def _figures(symptom: "Symptom") -> Lead:
     return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
 
 
-def headline(counts: Mapping[str, int], *, period: str = "") -> str:
+def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
     """How much has to be looked at, or came in a `period`, in one sentence."""
     if period:
         return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
@@ -82,15 +82,15 @@ def _kinds(alert: "Alert") -> Entry:
 
 
 def _change(alert: "Alert") -> Entry:
-    return runs.lead_change(lead_of(alert))
+    return runs.lead_change(find_lead(alert))
 
 
 def _what(alert: "Alert") -> Entry:
     """The series, by its label without the model, and what its change comes from; the sentence of what could not be
     measured."""
-    label = lead_of(alert).where
+    label = find_lead(alert).where
     text = label.removeprefix(f"{alert.model.name}, ") if label else alert.sentence
-    return Entry(text, soft=because(alert))
+    return Entry(text, soft=describe_cause(alert))
 
 
 def _release(alert: "Alert") -> Entry:
@@ -115,8 +115,8 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Column("State", _state, order="state"),
     Column("Kind", _kinds),
     Number("change", _change, "of p50 latency against the release before", order="change"),
-    Number("interval", lambda alert: runs.lead_interval(lead_of(alert))),
-    Number("confidence", lambda alert: runs.lead_confidence(lead_of(alert)), "level of the interval, and rounds"),
+    Number("interval", lambda alert: runs.lead_interval(find_lead(alert))),
+    Number("confidence", lambda alert: runs.lead_confidence(find_lead(alert)), "level of the interval, and rounds"),
     Column("Model", _model, order="model"),
     Prose("What", _what),
     Column("Began", _release),
@@ -125,7 +125,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
 )
 
 
-def table(
+def make_table(
     alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
 ) -> Table:
     """Alerts in columns. `writable`: the teams in which the reader may change alerts, by number.
@@ -150,7 +150,7 @@ class Change:
     href: str
 
 
-def of_release(distribution: str, count: int, version: str, at: datetime) -> Change:
+def make_release_change(distribution: str, count: int, version: str, at: datetime) -> Change:
     """Releases that the package index offers since."""
     runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
@@ -179,7 +179,7 @@ class TimelineEntry:
         return reverse("dashboard:run", args=[self.run]) if self.run else ""
 
 
-def timeline(alert: "Alert") -> list[TimelineEntry]:
+def list_timeline(alert: "Alert") -> list[TimelineEntry]:
     """The oldest first."""
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]

@@ -56,11 +56,11 @@ class Panel:
         return " · ".join(filter(None, (f"{setting(first)} on {first.node}", _alike(len(others)), self.top.doubt)))
 
 
-def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
+def make_panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
     """None where nothing was measured. `typed` is the latency budget in ms as it stands in the address."""
     if version is None or not settings:
         return None
-    budget, error = read_budget(typed)
+    budget, error = parse_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
     shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
@@ -99,7 +99,7 @@ def _heads(time: str, items_heading: str) -> tuple[Head, ...]:
     )
 
 
-def read_budget(typed: str) -> tuple[float | None, str]:
+def parse_budget(typed: str) -> tuple[float | None, str]:
     """Milliseconds, and what is wrong with them; nothing typed is no budget."""
     text = typed.strip().replace(",", ".")
     if not text:

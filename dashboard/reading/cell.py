@@ -62,7 +62,7 @@ class Placement:
     sentence: str
 
 
-def placement(cell: Cell) -> Placement:
+def describe_placement(cell: Cell) -> Placement:
     """What was asked for and what ran; a difference in words, by time where a trace tells it."""
     requested = cell.requested_providers or [cell.provider]
     asked, ran = (" → ".join(map(titles.provider, names)) for names in (requested, cell.active_providers))
@@ -90,7 +90,7 @@ def _chosen(cell: Cell) -> str:
     return " → ".join(map(titles.provider, traced or cell.active_providers))
 
 
-def time_elsewhere(cell: Cell) -> str:
+def describe_time_elsewhere(cell: Cell) -> str:
     """How much of the time providers other than the one asked for have, in a sentence; empty for none."""
     others = [part for part in cell.providers if part.name != cell.provider and part.time_share > 0]
     if not others:
@@ -108,7 +108,7 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
     return f" and has {numbers.share(sum(shares))} of the time" if shares else ""
 
 
-def metrics(cell: Cell) -> Table:
+def metric_table(cell: Cell) -> Table:
     """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
     rows = []
     for metric in METRICS:
@@ -147,16 +147,16 @@ def _interval_note(cell: Cell) -> str:
     return f"{spread} ms, 95 % interval over {launches}" if spread else launches if cell.samples_ms else ""
 
 
-def inputs(cell: Cell) -> Table:
+def input_table(cell: Cell) -> Table:
     return Table.of("inputs", "Inputs of this cell", INPUT_COLUMNS, cell.inputs)
 
 
-def providers(cell: Cell) -> Table:
+def provider_table(cell: Cell) -> Table:
     parts = sorted(cell.providers, key=lambda part: -part.time_share)
     return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
 
 
-def parity(cell: Cell) -> Table:
+def parity_table(cell: Cell) -> Table:
     return Table.of("parity", "Outputs against the reference", PARITY_COLUMNS, cell.parity.outputs)
 
 
@@ -171,7 +171,7 @@ def _format_cosine(value: float | None) -> str:
     return "1" if value >= 1 else f"{min(value, 0.999999):.6f}"
 
 
-def siblings(document: Document, cell: Cell, address: Address) -> Table:
+def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
     times = Times.of(document.cells, document.comparisons)
     block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
@@ -216,7 +216,7 @@ class Generated:
     shown: str
 
 
-def generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
+def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
     """None for a cell that generated nothing."""
     if not cell.tokens:
         return None
@@ -249,7 +249,7 @@ def _written(tokens: Sequence[int]) -> str:
     return " ".join(map(str, tokens))
 
 
-def open_cells(
+def list_open_cells(
     blocks: Iterable[tuple[str, PlannedBlock]],
     *,
     known: Collection[str],

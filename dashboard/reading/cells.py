@@ -26,7 +26,7 @@ ACCURACY: tuple[Column[Cell], ...] = (
 )
 
 
-def table(
+def make_table(
     cells: Iterable[Cell],
     address: Address,
     *,
@@ -66,13 +66,13 @@ def table(
     return Table.of("cells-table", "Cells of this run", shown, cells)
 
 
-def refused(
+def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
     """What the plan refused, each reason once. `matrix`: the run's, where it may be run again with a change."""
     alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     shared = axes.varying_axes(alike)
-    return refusals.groups(
+    return refusals.group_refusals(
         alike,
         lambda cell: Entry(axes.name_of(cell, shared) if shared else cell.id, href=address(cell.id)),
         matrix=matrix,

@@ -89,29 +89,29 @@ COLUMNS: tuple[Column[Named], ...] = (
 )
 
 
-def axes_compared(comparisons: Sequence[Comparison]) -> list[str]:
+def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
     return sorted({comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_rank(axis)))
 
 
-def of_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
+def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
     """The comparisons of one axis; of the first axis where there is none of that name."""
-    known = axes_compared(comparisons)
+    known = list_axes(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
 
 
-def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
+def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
     return opening_of(comparisons, cells).axis
 
 
-def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
+def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """Those that charts draw: a cell that a block repeats as its A/A twin is compared once, unless nothing else is."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 
-def names(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
+def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
     """Where two cells are the same, and what changes between them."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
@@ -126,23 +126,23 @@ def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
     return f"{axes.name_of(cell, differing)}{' (A/A twin)' if cell.twin_of else ''}"
 
 
-def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
+def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
     """Comparisons with one name each, as figures label them."""
     shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
-            where, step = names(comparison, cells, shared)
+            where, step = name_step(comparison, cells, shared)
             line = line_of(comparison, cells)
             per_item = metric_changes.per_item(comparison, cells)
             named_comparisons.append(Named(per_item, where, step, address(comparison.candidate), line))
     return named_comparisons
 
 
-def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
+def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
     """Every comparison with its interval, rounds, margin and the smallest detectable change; notes where there are
     some."""
-    rows = named(comparisons, cells, address)
+    rows = name_comparisons(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_note, rows))]
     # the chart above it has a table of its own by the name `comparisons`
     caption = "Cells compared side by side, in interleaved rounds of one block"

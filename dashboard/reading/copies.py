@@ -25,49 +25,49 @@ class Copy:
     text: str
 
 
-def of_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
+def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
     """A run's results, its matrix, and its document over HTTP."""
     return [
         Copy("CLI", f"onnxfarm results {run_id}"),
         Copy("YAML", matrix),
-        Copy("cURL", curl("GET", f"/runs/{run_id}/results", url=url)),
+        Copy("cURL", write_curl("GET", f"/runs/{run_id}/results", url=url)),
     ]
 
 
-def of_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
+def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
     """Every timing of a cell, a matrix of this cell alone, and its timings over HTTP. `matrix`: of the run."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
-        Copy("YAML", matrix_text([chosen], matrices=[matrix])),
-        Copy("cURL", curl("GET", f"/runs/{run_id}/cells/{cell.id}/timings.csv", url=url)),
+        Copy("YAML", write_matrix([chosen], matrices=[matrix])),
+        Copy("cURL", write_curl("GET", f"/runs/{run_id}/cells/{cell.id}/timings.csv", url=url)),
     ]
 
 
-def of_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
+def copy_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
     """Cells of any runs, given with their matrices: the runs' results, and a matrix that measures all side by side."""
-    cli, request = of_runs(list(runs), url=url)
-    return [cli, Copy("YAML", matrix_text(chosen, matrices=runs.values())), request]
+    cli, request = copy_runs(list(runs), url=url)
+    return [cli, Copy("YAML", write_matrix(chosen, matrices=runs.values())), request]
 
 
-def of_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
+def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
     """Whole runs: their results, and their documents over HTTP."""
     return [
         Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
-        Copy("cURL", "\n".join(curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
+        Copy("cURL", "\n".join(write_curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
     ]
 
 
-def of_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
+def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
     """What is in the editor: its plan by the command, the file itself, and its plan over HTTP."""
     return [
         Copy("CLI", commands.plan_command(main, matrix="matrix.yaml")),
         Copy("YAML", matrix),
-        Copy("cURL", curl("POST", "/plan", {"version": version_id, "matrix": matrix}, url=url)),
+        Copy("cURL", write_curl("POST", "/plan", {"version": version_id, "matrix": matrix}, url=url)),
     ]
 
 
-def matrix_text(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
+def write_matrix(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
     """A matrix of these cells and of no others, fed and judged as in their runs, whose matrices these are; empty where
     there are no cells."""
     if not chosen:
@@ -80,7 +80,7 @@ def matrix_text(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = (
 TOKEN = "$ONNXFARM_TOKEN"
 
 
-def curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
+def write_curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
     """A call of the API with curl. `path` begins below /api/v1; the token is a variable, never a secret."""
     words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
     line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])

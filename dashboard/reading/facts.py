@@ -50,7 +50,7 @@ def _shortened(labels: list[str], *, most: int) -> list[str]:
     return labels if len(labels) <= most else [*labels[: most - 1], f"{len(labels) - most + 1} more"]
 
 
-def digest(sha256: str) -> Fact:
+def digest_fact(sha256: str) -> Fact:
     """The digest of a model's .onnx file, short and whole to copy; that of its bundle stands on the model's page."""
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
@@ -59,12 +59,12 @@ def _digests(cells: Sequence[Cell]) -> Fact:
     """That of the one model; of several each beside its name."""
     found = {cell.model_sha256: cell.model for cell in cells}
     if len(found) == 1:
-        return digest(cells[0].model_sha256)
+        return digest_fact(cells[0].model_sha256)
     named = [f"{name} {sha256[:12]}".strip() for sha256, name in found.items()]
     return Fact("Model file digests", ", ".join(_shortened(named, most=4)), is_name=True)
 
 
-def providers(cells: Sequence[Cell]) -> Fact:
+def provider_fact(cells: Sequence[Cell]) -> Fact:
     """Requested against active providers of many cells, a difference said; of a refused cell that it was."""
     ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
     pairs = dict.fromkeys((_asked(cell), ran[cell.id]) for cell in cells if ran[cell.id])
@@ -76,7 +76,7 @@ def providers(cells: Sequence[Cell]) -> Fact:
     return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
 
 
-def timed_by(cells: Iterable[Cell]) -> Fact:
+def timing_fact(cells: Iterable[Cell]) -> Fact:
     """The call that was timed, where engines have several."""
     return Fact("Timed by", _distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call"))
 
@@ -88,7 +88,7 @@ def _asked(cell: Cell) -> tuple[str, ...]:
     return tuple(cell.requested_providers or [cell.provider])
 
 
-def of_run(document: Document) -> list[Fact]:
+def list_run_facts(document: Document) -> list[Fact]:
     """Facts that hold for a whole run."""
     cells = [cell for cell in document.cells if cell.twin_of is None]
     if not cells:
@@ -100,18 +100,18 @@ def of_run(document: Document) -> list[Fact]:
         _digests(cells),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
         Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
-        providers(cells),
+        provider_fact(cells),
         Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
         Fact("Precision", _distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
-        timed_by(ran),
+        timing_fact(ran),
         Fact("Node", ", ".join(nodes) or NO_NODE),
         Fact("Budget", f"{document.budget}, seed {document.seed}"),
     ]
     return [fact for fact in facts if fact.text]
 
 
-def with_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
+def add_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
     """Facts of an open run; nodes that are measuring stand beside those that have measured."""
     busy = set(measuring) - {""}
 
@@ -121,13 +121,13 @@ def with_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
     return [replace(fact, text=node(fact.text)) if busy and fact.name == "Node" else fact for fact in told]
 
 
-def of_cell(cell: Cell) -> list[Fact]:
+def list_cell_facts(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
     own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
     asked = axes.BY_NAME["precision"].label(cell)
     executed = f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked
     facts = [
-        digest(cell.model_sha256),
+        digest_fact(cell.model_sha256),
         Fact("Runtime", str(cell.runtime), is_name=True),
         Fact("Release", "unpinned: this farm knows no digest of it" if web.is_unpinned(cell.runtime) else ""),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
@@ -136,18 +136,18 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Precision", executed),
         Fact("Threads", str(cell.threads)),
         Fact("Optimization", cell.optimization),
-        timed_by([cell]),
+        timing_fact([cell]),
         *(Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)),
         Fact("Provider options", axes.BY_NAME["provider_options"].short(cell), is_name=True),
-        Fact("Session", session(cell)),
+        Fact("Session", describe_session(cell)),
         Fact("Device", ", ".join(f"{name} {value}" for name, value in sorted(cell.provider_facts.items()))),
-        Fact("Engine", engine(cell)),
+        Fact("Engine", describe_engine(cell)),
         Fact("Node", cell.node or "none"),
     ]
     return [fact for fact in facts if fact.text]
 
 
-def engine(cell: Cell) -> str:
+def describe_engine(cell: Cell) -> str:
     """What a provider that compiles took to build its engine, first and from its cache; empty for the others."""
     if cell.cached_session_ms is None:
         return ""
@@ -155,7 +155,7 @@ def engine(cell: Cell) -> str:
     return f"built in {first}, from the cache in {again}, {numbers.size(cell.engine_bytes)}"
 
 
-def session(cell: Cell) -> str:
+def describe_session(cell: Cell) -> str:
     """A session set by its name and what it sets apart from the defaults."""
     usual = SessionSettings().model_dump(mode="json")
     own = [
@@ -175,7 +175,7 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def of_node(node: "Node") -> list[Fact]:
+def list_node_facts(node: "Node") -> list[Fact]:
     """Facts of a node, as it told them when it came."""
     told = node.facts
     cores = f"{told.physical_cores} physical, " if told.physical_cores else ""
@@ -196,7 +196,7 @@ def of_node(node: "Node") -> list[Fact]:
     return [fact for fact in facts if fact.is_known]
 
 
-def of_self_test(node: "Node") -> list[Fact]:
+def list_self_test_facts(node: "Node") -> list[Fact]:
     """What the golden model came to on a node."""
     test = node.self_test
     if test is None:

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dashboard.figures.trends import Line, Spot
-from dashboard.reading.alerts import because, kinds_of, state_of
-from dashboard.reading.alerts import lead_of as leading
+from dashboard.reading.alerts import describe_cause, kinds_of, state_of
+from dashboard.reading.alerts import find_lead as leading
 from dashboard.reading.runs import find_lead
-from dashboard.reading.watches import sentence
+from dashboard.reading.watches import describe_watch
 from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.headlines import Lead
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Row = dict[str, str | int | float | datetime | None]
 
 
-def model(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
+def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
     """A model; `last`: its last run."""
     return {
         "id": row.pk,
@@ -44,7 +44,7 @@ def model(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> 
     }
 
 
-def run(row: "Run", state: str) -> Row:
+def run_row(row: "Run", state: str) -> Row:
     """A run; `state`: the word that pages show."""
     return {
         "id": row.pk,
@@ -71,7 +71,7 @@ def _figures(lead: Lead) -> Row:
     }
 
 
-def alert(row: "Alert") -> Row:
+def alert_row(row: "Alert") -> Row:
     """An alert."""
     lead = leading(row)
     return {
@@ -89,13 +89,13 @@ def alert(row: "Alert") -> Row:
         "high": lead.high,
         "rounds": lead.rounds or None,
         "sentence": row.sentence,
-        "because": because(row),
+        "because": describe_cause(row),
         "opened_at": row.opened_at,
         "assignee": row.assignee.username if row.assignee else "",
     }
 
 
-def watch(row: "Watch") -> Row:
+def watch_row(row: "Watch") -> Row:
     """A watch."""
     return {
         "id": row.pk,
@@ -105,11 +105,11 @@ def watch(row: "Watch") -> Row:
         "distribution": row.distribution,
         "reference": row.reference,
         "schedule": row.schedule,
-        "what": sentence(row),
+        "what": describe_watch(row),
     }
 
 
-def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
+def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
     """A node of the fleet with its false alarms."""
     return {
         "id": node.pk,
@@ -128,7 +128,7 @@ def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
     }
 
 
-def spot(line: Line, row: Spot) -> Row:
+def spot_row(line: Line, row: Spot) -> Row:
     """One value of a long series, as a ratio to the pinned release of the same block."""
     return {
         "series": line.label,
@@ -143,7 +143,7 @@ def spot(line: Line, row: Spot) -> Row:
     }
 
 
-def target(row: "Target") -> Row:
+def target_row(row: "Target") -> Row:
     """A version on a target, with the best of its settings."""
     best, cell = row.best, row.best.cell if row.best else None
     interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
@@ -176,7 +176,7 @@ def target(row: "Target") -> Row:
     }
 
 
-def event(row: "AuditEvent") -> Row:
+def event_row(row: "AuditEvent") -> Row:
     """An event of the audit log."""
     return {
         "at": row.at,

@@ -187,7 +187,7 @@ class Grid:
         return f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}{by_clock}"
 
 
-def heat_map(
+def make_heat_map(
     cells: Iterable[Cell],
     comparisons: Sequence[Comparison],
     address: Address,
@@ -198,10 +198,12 @@ def heat_map(
     part: int = 1,
 ) -> HeatMap:
     """The map of these cells. `states`: what goes on in the block of cells that have not ended, by id."""
-    return drawn(layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part)
+    return draw_layout(
+        make_layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part
+    )
 
 
-def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
+def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
     """Where these cells stand, with an axis across; `columns`: its name."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
@@ -244,7 +246,7 @@ def _worst_first(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
     return sorted(laid.rows, key=slowdown, reverse=True)
 
 
-def drawn(
+def draw_layout(
     laid: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
 ) -> HeatMap:
     """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
@@ -358,7 +360,7 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baselin
         return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
     words = told.text if told.is_decided else f"{sign.word}, {told.text}"
     title = f"{words}; {line_of(comparison, grid.cells).details}"
-    tone = step_of(told.size, is_gain=told.is_gain) if told.is_decided else ""
+    tone = change_tone(told.size, is_gain=told.is_gain) if told.is_decided else ""
     return Sign(sign.mark, words, sign.tone), tone, title
 
 
@@ -372,7 +374,7 @@ def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison |
     return next(iter(first or along), None)
 
 
-def step_of(size: float, *, is_gain: bool) -> str:
+def change_tone(size: float, *, is_gain: bool) -> str:
     """The colour of a change of this size, a logarithm."""
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 

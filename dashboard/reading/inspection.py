@@ -77,7 +77,7 @@ class Inspection:
     tables: list[Table] = field(default_factory=list)
 
 
-def shown(found: "Inspected") -> Inspection:
+def make_inspection(found: "Inspected") -> Inspection:
     """An inspection as the page shows it."""
     return Inspection(
         facts=[fact for fact in _facts(found) if fact.text],
@@ -86,7 +86,7 @@ def shown(found: "Inspected") -> Inspection:
     )
 
 
-def program(version: "Version", found: "Inspected | None") -> Program | None:
+def make_program(version: "Version", found: "Inspected | None") -> Program | None:
     """The program that came with a version; None where there is none."""
     files = version.artifact.files.all()
     file = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
@@ -121,7 +121,7 @@ def _facts(found: "Inspected") -> list[Fact]:
     ]
 
 
-def guesses(found: "Inspected | None") -> list[Fact]:
+def list_guesses(found: "Inspected | None") -> list[Fact]:
     """What inspection took for granted; a note says what corrects it before anything is measured."""
     if found is None:
         return []

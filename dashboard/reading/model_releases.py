@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dashboard import axes
 from dashboard.figures.trends import series_key
-from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
+from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, change_tone
 from dashboard.reading.trends import series_address
 from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.runtimes.order import release_order
@@ -31,7 +31,7 @@ class Grid:
     because: str
 
 
-def grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
+def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
     """Of each model and release the series that stands worst; None without values. `wrong`: models and releases whose
     outputs an alert calls wrong."""
     known: dict[int, dict[str, list[ReleaseRow]]] = {}
@@ -92,5 +92,5 @@ def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     sign = sign_of(verdict)
     if not is_change(verdict):
         return Place(href, sign=sign, tone="", title=title)
-    tone = step_of(abs(log(worst.ratio)), is_gain=worst.ratio < 1.0)
+    tone = change_tone(abs(log(worst.ratio)), is_gain=worst.ratio < 1.0)
     return Place(href, sign=Sign(sign.mark, text, sign.tone), tone=tone, title=title)

@@ -31,12 +31,12 @@ MEMORY_ABSENT = (
 Rest = list[tuple[OperatorTime, str]]
 
 
-def whole_us(cell: Cell) -> float:
+def total_us(cell: Cell) -> float:
     """What shares of an inference are of: all its operators, and what none of them has."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
-def operators(cell: Cell) -> Table:
+def operator_table(cell: Cell) -> Table:
     """The executed operators by time, each with the model's own node, and the time that none of them has.
 
     Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
@@ -50,7 +50,7 @@ def operators(cell: Cell) -> Table:
     return _table("operators", title, cell.operators, [*_beside_graph(cell), *_of_tokens(cell)], head)
 
 
-def of_prompt(cell: Cell) -> Table | None:
+def prompt_table(cell: Cell) -> Table | None:
     """The operators executed over the prompt, by time; None where it was not traced apart."""
     if cell.prompt is None:
         return None
@@ -115,7 +115,7 @@ def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[
     return Number(head, lambda operator: written(operator.time_us)), Number("share", share)
 
 
-def memory_note(cell: Cell) -> str:
+def describe_memory(cell: Cell) -> str:
     """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
     if not cell.operators:
         return ""

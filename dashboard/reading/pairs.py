@@ -29,7 +29,7 @@ class Pair:
     href: str
 
 
-def offered(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
+def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():

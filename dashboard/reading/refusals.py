@@ -43,7 +43,7 @@ class Group:
         return json.dumps({"matrix": self.matrix})
 
 
-def groups(
+def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
     """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""

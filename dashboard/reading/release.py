@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from dashboard import axes
 from dashboard.reading.facts import Fact
-from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
+from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, change_tone
 from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers, titles
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 100
 
 
-def map_of(card: "release_card.Card") -> HeatMap:
+def draw_map(card: "release_card.Card") -> HeatMap:
     """Models down, nodes across, the gravest first."""
     first = {row.model: place for place, (row, _) in enumerate(card.found)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
@@ -40,20 +40,20 @@ def _place(place: "release_card.Place") -> Place:
 def _tone(place: "release_card.Place") -> str:
     """A class of the stylesheet: by how much it is slower or faster, else what it is."""
     if place.sign.tone in ("slower", "faster"):
-        return step_of(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")
+        return change_tone(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")
     if not place.points and not place.kind:
         return "running" if place.sign.tone == "warn" else "none"
     return place.sign.tone if place.sign.tone in ("bad", "warn") else ""
 
 
-def until(ends_at: datetime | None, now: datetime) -> str:
+def describe_end(ends_at: datetime | None, now: datetime) -> str:
     """How long what is open takes yet, and until when; a moment to come is no matter of how long ago."""
     if ends_at is None:
         return "nobody can tell yet until when"
     return f"{format_about((ends_at - now).total_seconds())} left, until {ends_at:%Y-%m-%d %H:%M} UTC"
 
 
-def facts(found: "ReleaseCard") -> Iterator[Fact]:
+def list_facts(found: "ReleaseCard") -> Iterator[Fact]:
     """What is compared with what, and where."""
     card = found.card
     yield Fact("Release", str(card.new), is_name=True)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from dashboard.reading.cell import placement
+from dashboard.reading.cell import describe_placement
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
@@ -250,7 +250,7 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
 def list_warnings(cells: Sequence[Cell]) -> list[str]:
     """Lists in sentences what ran elsewhere than asked; wrong outputs are in the headline already."""
     cells = [cell for cell in cells if cell.twin_of is None]
-    elsewhere = [cell for cell in cells if not placement(cell).is_as_asked]
+    elsewhere = [cell for cell in cells if not describe_placement(cell).is_as_asked]
     if not elsewhere:
         return []
     ran = numbers.counted(len(elsewhere), "cell")

@@ -34,11 +34,11 @@ class Step:
         return "done" if self.is_done else "to do"
 
 
-def steps(user: "User") -> list[Step]:
+def list_steps(user: "User") -> list[Step]:
     return [_address(), _mail(), _backup(), _sign_in(), _node(user)]
 
 
-def headline(steps: Sequence[Step]) -> str:
+def write_headline(steps: Sequence[Step]) -> str:
     done = sum(step.is_done for step in steps)
     return f"{done} of {len(steps)} steps of setting up are done" if done < len(steps) else "This farm is set up"
 

@@ -127,7 +127,7 @@ class Row:
         return self.judged is None
 
 
-def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
+def make_rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     """The compared cells, the base first."""
     against = [None, *judged][: len(chosen)]
     # one quantity a column: where a verdict rests on processor time, that of all cells that have it
@@ -139,26 +139,26 @@ def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
         "" if not alike else by[0].times_for(choice.cell).words(choice.cell) if by else latency_of(choice.cell)
         for choice, alike in zip(chosen, is_alike, strict=False)
     ]
-    return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
+    return [Row(*each) for each in zip(chosen, name_cells(chosen), figures, against, strict=True)]
 
 
-def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
+def pin_base(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
     """The cells with the one of this key first, which makes it the base; as they come where none has it."""
     return sorted(chosen, key=lambda choice: choice.key != base)
 
 
-def names(chosen: Sequence[Chosen]) -> list[str]:
+def name_cells(chosen: Sequence[Chosen]) -> list[str]:
     """What the cells are called beside each other: what differs, or run and cell where nothing does."""
     along = axes.varying_axes(choice.cell for choice in chosen)
     short = [axes.name_of(choice.cell, along) for choice in chosen]
     return short if len(set(short)) == len(short) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 
 
-def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
+def write_headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     """Whose outputs are wrong, then the others against the first one, in a sentence; empty for a single cell."""
     if not judged:
         return ""
-    called, keys = names(chosen), {key for verdict in judged for key in verdict.wrong}
+    called, keys = name_cells(chosen), {key for verdict in judged for key in verdict.wrong}
     wrong = {name: choice.cell for name, choice in zip(called, chosen, strict=True) if choice.key in keys}
     base, *others = called
     word = judged[0].sign.word
@@ -195,7 +195,11 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     if paired is None:
         is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
         is_one_machine = base.device == other.device != ""
-        why = unjudged.within_block if is_one_block else partial(unjudged.across_blocks, is_one_machine=is_one_machine)
+        why = (
+            unjudged.explain_within_block
+            if is_one_block
+            else partial(unjudged.explain_across_blocks, is_one_machine=is_one_machine)
+        )
         times = Times.of([base.cell], measured), Times.of([other.cell], measured if is_one_run else ())
         by_processor = any(known.by_processor for known in times)
         return _unpaired(base.cell, other.cell, *why(base.cell, other.cell), by_processor=by_processor)
@@ -275,7 +279,7 @@ class Line:
         return all(word in text for word in wanted.lower().split())
 
 
-def lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
+def make_lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
     """Metrics, judgements of the outputs, axes and facts of the cells; without what none of them has."""
     cells = [choice.cell for choice in chosen]
     shown = [metric for metric in METRICS if metric.title and metric.name not in OF_SINGLE_LAUNCHES]
@@ -293,7 +297,9 @@ def _fact(name: str, texts: Sequence[str]) -> Line:
 
 
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
-    changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
+    changes = [
+        describe_change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)
+    ]
     verdicts = [verdict.metrics.get(metric.name) for verdict in judged]
     # of launches all or none
     verdicts = [None] * len(judged) if metric.launch_title and None in verdicts else verdicts
@@ -317,7 +323,7 @@ def _figure(
     return f"{metric_changes.written(judged, value)}{' of CPU time' if judged.is_processor else ''}", value
 
 
-def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
+def describe_change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     """By how much a metric differs from the base's. p50 and items per second say what the verdict says.
 
     Nothing where a difference would mean nothing: other models, other shapes, another batch.
@@ -361,15 +367,15 @@ def _verdict(change: MetricChange) -> Change:
     return Change(metric_changes.marked(change), change.ratio)
 
 
-def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
+def select_lines(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
     """The rows that differ, or every row; of them those that have the words which were searched for."""
     return [line for line in rows if (every or line.differs) and line.holds(wanted)]
 
 
-def table(chosen: Sequence[Chosen], rows: Sequence[Line]) -> Table:
+def make_table(chosen: Sequence[Chosen], rows: Sequence[Line]) -> Table:
     """A row a metric or fact, a column a cell, the base first."""
     heads = [Head("Row")]
-    for choice, name in zip(chosen, names(chosen), strict=True):
+    for choice, name in zip(chosen, name_cells(chosen), strict=True):
         heads.append(Head(name, is_text=True, note=f"run {choice.run_id}, {choice.cell.id}"))
     if heads[1:]:
         heads[1] = Head(f"{heads[1].text} (base)", is_text=True, note=heads[1].note)
@@ -384,7 +390,7 @@ def _row(line: Line) -> tuple[Entry, ...]:
     )
 
 
-def as_row(chosen: Sequence[Chosen], line: Line) -> dict[str, str | float | None]:
+def make_file_row(chosen: Sequence[Chosen], line: Line) -> dict[str, str | float | None]:
     """A row in a file: each cell's figure, and its ratio to the base's."""
     row: dict[str, str | float | None] = {"row": line.name}
     for choice, value, changed in zip(chosen, line.values, line.changes, strict=True):

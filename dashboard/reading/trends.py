@@ -37,7 +37,7 @@ SEARCHED = 200
 Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[Mark]]]
 
 
-def lines(
+def lines_over_time(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
@@ -53,7 +53,7 @@ def lines(
     )
 
 
-def by_release(
+def lines_over_releases(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
@@ -73,12 +73,12 @@ def by_release(
     )
 
 
-def metrics_named(names: Iterable[str]) -> list[Metric]:
+def find_metrics(names: Iterable[str]) -> list[Metric]:
     known = set(names)
     return [metric for metric in METRICS if metric.name in known]
 
 
-def releases_of(watch: "Watch", lines: Sequence[Line]) -> list[str]:
+def list_releases(watch: "Watch", lines: Sequence[Line]) -> list[str]:
     """The releases that lines over releases stand on: those measured, and those between that are known and were not."""
     measured = {spot.version for line in lines for spot in line.spots}
     ends = sorted(map(release_order, measured))
@@ -144,13 +144,15 @@ def _marks(
     return [Mark(place, alert.pk, alert.state) for place, alert in named if place is not None]
 
 
-def words_of(metric: str) -> Words:
+def find_words(metric: str) -> Words:
     """What is said of more of a metric, and of less; of the p50 for no name."""
     judging = BY_NAME[metric].judging if metric in BY_NAME else None
     return TIME if judging is None else judging.words
 
 
-def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME) -> Table:
+def make_table(
+    lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME
+) -> Table:
     """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
@@ -168,7 +170,7 @@ def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DIST
             "against the pinned release, in the same block",
         ),
         Number("95 % interval", lambda line: Entry(line.interval(line.last), line.last.low)),
-        Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
+        Column("Level shifts", lambda line: Entry(describe_shifts(line, most=3))),
         Column(
             "Status",
             lambda line: verdict_entry(line.marks[-1].state if line.marks else line.last.outcome or "quiet"),
@@ -189,7 +191,7 @@ def _release(distribution: str, version: str) -> Entry:
     return Entry(version, is_name=True, href=reverse("dashboard:release", args=[distribution, version]))
 
 
-def shifts_words(line: Line, *, most: int) -> str:
+def describe_shifts(line: Line, *, most: int) -> str:
     return numbers.listed([shift_words(line, shift) for shift in line.shifts], most=most) or "none"
 
 
@@ -237,7 +239,7 @@ class Standing:
     href: str
 
 
-def standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
+def make_standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
     """A standing for each model that has long series. `values` as farm.alerts.selectors.pages.newest_values."""
     models: dict[int, dict[tuple[int, str, str], list[ValueRow]]] = {}
     for row in values:
@@ -252,7 +254,7 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     verdict = judge_series_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
     of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
     return Standing(
-        spark=spark([row[8] for row in slowest]),
+        spark=draw_spark([row[8] for row in slowest]),
         ratio=ratio,
         last=decided_or_not(numbers.change(ratio, low, high), verdict),
         interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
@@ -266,16 +268,16 @@ def _series(watch: "Watch", line: Line) -> Series:
     return Series(
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
         href=series_address(watch.pk, line.key),
-        spark=spark([spot.ratio for spot in line.spots]),
+        spark=draw_spark([spot.ratio for spot in line.spots]),
         last=line.told(line.last),
         interval=line.interval(line.last),
         release=line.last.version,
-        shifts=shifts_words(line, most=2),
+        shifts=describe_shifts(line, most=2),
         alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],
     )
 
 
-def spark(ratios: Sequence[float]) -> Spark:
+def draw_spark(ratios: Sequence[float]) -> Spark:
     """Ratios as a small line, logarithmic, the reference in it; a single value is a short dash."""
     values = [log(ratio) for ratio in ratios]
     low, high = min(0.0, *values), max(0.0, *values)
@@ -293,13 +295,13 @@ def spark(ratios: Sequence[float]) -> Spark:
     return Spark(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")
 
 
-def of_model(model: "Model") -> dict[str, object]:
+def describe_model(model: "Model") -> dict[str, object]:
     """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
     watches = pages.watches_of_model(model)
     shown = []
     for watch in watches[:WATCHES_SHOWN]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
-        series = lines(watch, pages.points_of_model(watch, model), alerts)
+        series = lines_over_time(watch, pages.points_of_model(watch, model), alerts)
         shown.append(Watched(watch, [_series(watch, line) for line in series]))
     said = badges.describe_standing(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
@@ -319,7 +321,7 @@ def _watch_command(model: "Model") -> str:
     return f"onnxfarm watch add {name} --model {model.pk} --reference 1.29.0"
 
 
-def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:
+def load_standings(models: Iterable["Model"]) -> dict[int, Standing]:
     """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
     numbers = tuple(model.pk for model in models)
     return cached(
@@ -327,5 +329,5 @@ def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:
         "standings",
         pages.fingerprint_points(),
         numbers,
-        make=lambda: standings(pages.newest_values(numbers, most=SPOTS)),
+        make=lambda: make_standings(pages.newest_values(numbers, most=SPOTS)),
     )

@@ -6,7 +6,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 
 
-def within_block(base: Cell, other: Cell) -> tuple[Sign, str]:
+def explain_within_block(base: Cell, other: Cell) -> tuple[Sign, str]:
     """Of cells that one block measured without judging them as a pair: it judges those that differ along one axis."""
     changed = [axis.heading.lower() for axis in axes.varying_axes([base, other])]
     if len(changed) < 2:
@@ -16,7 +16,7 @@ def within_block(base: Cell, other: Cell) -> tuple[Sign, str]:
     return Sign("≠", "several changes", "quiet"), why
 
 
-def across_blocks(base: Cell, other: Cell, *, is_one_machine: bool) -> tuple[Sign, str]:
+def explain_across_blocks(base: Cell, other: Cell, *, is_one_machine: bool) -> tuple[Sign, str]:
     """Of cells of two blocks."""
     nodes = f"{base.node or 'no node'} and {other.node or 'no node'}"
     if base.node == other.node:

@@ -77,19 +77,19 @@ class Line:
     state: str
 
 
-def line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
+def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
     """A watch with what came out last and when it looks next."""
     return Line(
         watch=watch,
-        what=sentence(watch),
-        next=next_look(watch, looks),
-        last=last(rounds, alerts),
+        what=describe_watch(watch),
+        next=describe_next_look(watch, looks),
+        last=find_last(rounds, alerts),
         open_alerts=len(alerts),
         state="active" if watch.is_active else "paused",
     )
 
 
-def headline(lines: Sequence[Line]) -> str:
+def write_headline(lines: Sequence[Line]) -> str:
     """How many watches there are, and what stands out."""
     if not lines:
         return "No watches yet"
@@ -102,18 +102,18 @@ def headline(lines: Sequence[Line]) -> str:
     return f"{first}: {numbers.listed(parts)}" if parts else first
 
 
-def sentence(watch: "Watch") -> str:
+def describe_watch(watch: "Watch") -> str:
     """What is watched, on what, and for which reasons it is measured."""
     models = [model.name for model in watch.watched.all()]
     who = [numbers.listed(models, most=4)] if models else []
     who += [f"every model labelled “{watch.label}”"] if watch.label else []
-    when = " or ".join(reasons(watch))
+    when = " or ".join(list_reasons(watch))
     against = f"always beside {watch.distribution} {watch.reference}"
     again = f"again when {when}" if when else "only on request"
-    return f"{' and '.join(who)} ({matrix_words(watch.matrix)}), {again}, {against}."
+    return f"{' and '.join(who)} ({describe_matrix(watch.matrix)}), {again}, {against}."
 
 
-def reasons(watch: "Watch") -> list[str]:
+def list_reasons(watch: "Watch") -> list[str]:
     """Why it measures by itself."""
     causes = []
     if watch.on_release:
@@ -128,7 +128,7 @@ def reasons(watch: "Watch") -> list[str]:
     return causes
 
 
-def matrix_words(plain: Mapping[str, object]) -> str:
+def describe_matrix(plain: Mapping[str, object]) -> str:
     """The axes of a watch's matrix: `CPU, fp32 and int8-dynamic, batch 1`."""
     try:
         axes = matrices.parse(plain).axes
@@ -147,7 +147,7 @@ def _axis_words(axis: str, values: Sequence[Value]) -> str:
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
 
-def next_look(watch: "Watch", looks: Looks) -> str:
+def describe_next_look(watch: "Watch", looks: Looks) -> str:
     """When it may measure next by itself, in words."""
     if not watch.is_active:
         return "paused"
@@ -170,7 +170,7 @@ def _index_look(watch: "Watch", looks: Looks) -> str:
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
-def last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
+def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
     """How a watch stands; None before the first round. `alerts`: sentences of its open alerts, newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _judged(rounds) if rounds and not opened else None
@@ -212,7 +212,7 @@ def _state(round_: "WatchRound") -> str:
     return "queued" if round_.state == "measuring" and not getattr(round_, "has_begun", True) else str(round_.state)
 
 
-def rounds_table(rounds: Iterable["WatchRound"]) -> Table:
+def make_rounds_table(rounds: Iterable["WatchRound"]) -> Table:
     return Table.of("rounds", "Rounds of this watch", ROUND_COLUMNS, rounds)
 
 
@@ -230,9 +230,9 @@ def _runs(round_: "WatchRound") -> Entry:
     return runs.link_run(known[0], soft=f"{how} by run {known[1]}")
 
 
-def kinds() -> list[tuple[str, Sign]]:
+def list_kinds() -> list[tuple[str, Sign]]:
     return [(key, kind.title) for key, kind in KINDS.items()]
 
 
-def noisy_kinds() -> str:
+def name_noisy_kinds() -> str:
     return numbers.listed([kind.title.word for kind in KINDS.values() if kind.is_noisy])

@@ -122,7 +122,7 @@ def make_opening(alert: "Alert") -> Opening:
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
     told = [sentence, rest] if headline else [rest]
-    parts = [part for part in (*told, alert.since, alerts.because(alert), work_around) if part]
+    parts = [part for part in (*told, alert.since, alerts.describe_cause(alert), work_around) if part]
     text = " ".join(part.rstrip(".") + "." for part in parts)
     return Opening(headline or sentence, numbers.unbroken(text), _notes(alert))
 
@@ -351,7 +351,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         "first_bad": find_first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": find_question(row, "work_around"),
         "members": [member.user for member in members],
-        "timeline": alerts.timeline(row),
+        "timeline": alerts.list_timeline(row),
         "may_write": may_write,
         "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,

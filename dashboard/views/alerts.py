@@ -129,13 +129,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
         request, pages.add_sizes(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS
     )
     if lists.wants_file(request):
-        return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert)
+        return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert_row)
     counts = pages.count_alerts_by_list(user, since=since)
     shown = make_page(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
-    table = listing.table(shown, writable=writable, is_ordered=True, box="alerts")
+    table = listing.make_table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
-        "headline": listing.headline(counts, period=PERIODS.get(period.value, "")),
+        "headline": listing.write_headline(counts, period=PERIODS.get(period.value, "")),
         "digests": _digests(user, since),
         "list": Listing(
             table,

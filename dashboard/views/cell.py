@@ -13,8 +13,8 @@ from dashboard.figures import accuracies, samples, scenarios, timelines
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts, operators
 from dashboard.reading import cell as reading
-from dashboard.reading.cell import open_cells
-from dashboard.reading.cells import refused
+from dashboard.reading.cell import list_open_cells
+from dashboard.reading.cells import group_refused
 from dashboard.reading.runs import address_to_repeat
 from dashboard.views.access import page, signed_in_user
 from dashboard.views.divergence import make_panel
@@ -162,20 +162,20 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     before = next((block for block in document.blocks if block.block == found.block), None)
     node = list_machine_facts(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
-    ran = reading.placement(found)
+    ran = reading.describe_placement(found)
     context = {
         "run": row,
         **make_panels(found, document, address, state=state),
-        "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.of_cell(found)],
+        "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.list_cell_facts(found)],
         "state": state,
         "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
         "scenario": scenarios.panels_of(found, Times.of([found], document.comparisons)),
-        "inputs": reading.inputs(found),
-        "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
+        "inputs": reading.input_table(found),
+        "quantised": [text for text in (accuracies.stayed(found), *accuracy.list_advice(found, arch=arch)) if text],
         "beside": make_comparison_table(document.cells, found, address),
         **make_panel(request, row, document.cells, found),
-        "siblings": reading.siblings(document, found, address),
+        "siblings": reading.sibling_table(document, found, address),
         "traces": [
             {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
             for trace in selectors.traces_of(row, found.id)
@@ -188,7 +188,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "log": pages.log_of(row, found.id),
         "machine": node,
         "advice": before.advice if before else [],
-        "copies": copies.of_cell(
+        "copies": copies.copy_cell(
             row.pk,
             found,
             chosen=pages.measured_as([(row.pk, found.id)])[0],
@@ -199,7 +199,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "may_write": (may_write := selectors.can_write_run(signed_in_user(request), row)),
         "again": address_to_repeat(row, found.id) if may_write and state in ENDED_BADLY else "",
         "may_share": found.p50_ms is not None and may_write,
-        "refused": refused([found], address, matrix=row.matrix if may_write else ""),
+        "refused": group_refused([found], address, matrix=row.matrix if may_write else ""),
     }
     return render(request, "dashboard/cell.html", context)
 
@@ -212,21 +212,21 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
     ]
     return {
         "cell": cell,
-        "placement": reading.placement(cell),
+        "placement": reading.describe_placement(cell),
         "headline": write_headline(cell, state, compared),
         "because": _because(cell, compared, by_id),
         "notes": list_notes(cell, compared),
-        "facts": facts.of_cell(cell),
+        "facts": facts.list_cell_facts(cell),
         "figure": samples.samples(cell, Times.of([cell], compared)),
-        "metrics": reading.metrics(cell),
-        "providers": reading.providers(cell),
-        "operators": operators.operators(cell),
-        "memory_note": operators.memory_note(cell),
-        "prompt_operators": operators.of_prompt(cell),
-        "generated": reading.generated(document.cells, cell, address),
-        "parity": reading.parity(cell),
-        "accuracy": accuracy.panel(cell),
-        "comparisons": comparisons.table(compared, by_id, address),
+        "metrics": reading.metric_table(cell),
+        "providers": reading.provider_table(cell),
+        "operators": operators.operator_table(cell),
+        "memory_note": operators.describe_memory(cell),
+        "prompt_operators": operators.prompt_table(cell),
+        "generated": reading.compare_generated(document.cells, cell, address),
+        "parity": reading.parity_table(cell),
+        "accuracy": accuracy.list_sentences(cell),
+        "comparisons": comparisons.make_table(compared, by_id, address),
     }
 
 
@@ -236,7 +236,7 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = open_cells(pages.open_blocks(row), known=known, models=facts_of(row.versions))
+    opened, states = list_open_cells(pages.open_blocks(row), known=known, models=facts_of(row.versions))
     waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")
@@ -264,7 +264,7 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     if parities.is_other_precision(cell):
         asked = axes.BY_NAME["precision"].label(cell)
         sentences.append(f"{asked} was asked for; the provider says it executed {cell.executed_precision}.")
-    if elsewhere := reading.time_elsewhere(cell):
+    if elsewhere := reading.describe_time_elsewhere(cell):
         sentences.append(elsewhere)
     if at_risk([cell], compared):
         sentences.append(UNSTABLE)

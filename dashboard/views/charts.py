@@ -110,16 +110,16 @@ def _with_trace(row: "Run", cell: Cell) -> Cell:
 def _ratios(document: Document, address: Address, *, along: str) -> Figure:
     """The comparisons of the axis that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
-    axis = along or comparisons.leading_axis(document.comparisons, by_id)
-    drawn = comparisons.without_twins(comparisons.of_axis(document.comparisons, axis), by_id)
-    return ratios.ratios(comparisons.named(drawn, by_id, address))
+    axis = along or comparisons.choose_axis(document.comparisons, by_id)
+    drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
+    return ratios.ratios(comparisons.name_comparisons(drawn, by_id, address))
 
 
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.opening_of(document.comparisons, by_id)
-    known = comparisons.without_twins(comparisons.of_axis(document.comparisons, opening.axis), by_id)
+    known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
     keys = {_key(comparison): comparison for comparison in known}
     lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or lead
@@ -128,7 +128,9 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
         sentence = "No two cells have been compared yet."
         return {"tabs": TABS, "chart": "operators", "figure": empty_figure(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
-    labels = [(key, named.name) for key, named in zip(keys, comparisons.named(known, by_id, str), strict=True)]
+    labels = [
+        (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
+    ]
     figure = operators.operators(chosen, operators.sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 from dashboard.figures import lanes, timelines
 from dashboard.figures.figure import end_of, script_json
 from dashboard.figures.operators import APART
-from dashboard.reading.side import Chosen, names
+from dashboard.reading.side import Chosen, name_cells
 from dashboard.views import lists
 from dashboard.views.access import signed_in_user
 from farm.contract.document_cells import Cell, OperatorTime
@@ -191,7 +191,7 @@ def write_headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     verb = "moved" if len(chosen) == 2 else "moved in at least one cell"
     return (
         f"{len(moved)} of {counted} {verb}, most {top_type} {end_of(top.node, most=40)}: "
-        f"{numbers.signed(top.change_us(place))} µs in {names(chosen)[place]}"
+        f"{numbers.signed(top.change_us(place))} µs in {name_cells(chosen)[place]}"
     )
 
 
@@ -208,7 +208,7 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
 
 def make_table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
     """A row a group: what each cell executes there and how long it takes, the base first."""
-    base, *others = names(chosen)
+    base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
     for name in others:
         heads += [Head(f"{name}, µs", is_number=True), Head("change, µs", is_number=True), Head("Moved")]
@@ -325,7 +325,7 @@ def make_panel(request: HttpRequest, view: str, chosen: list[Chosen], found: lis
 def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
     """Where the base and another cell of the same version lie over one graph."""
     base, *others = chosen
-    called = names(chosen)[1:]
+    called = name_cells(chosen)[1:]
     address = reverse("dashboard:graph", args=[base.version_id])
     return [
         (name, f"{address}?cell={other.key}&against={base.key}")
@@ -337,7 +337,7 @@ def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
 def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(signed_in_user(request), choice.run_id) for choice in chosen]
     read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
-    traced = [lanes.Traced(name, trace) for name, trace in zip(names(chosen), read, strict=True)]
+    traced = [lanes.Traced(name, trace) for name, trace in zip(name_cells(chosen), read, strict=True)]
     matched = {
         node: timelines.Matched(group.node, group.moved) for group in found for node in (group.node, *group.covers)
     }

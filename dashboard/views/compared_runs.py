@@ -228,7 +228,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         "kinds": KINDS,
         "filters": filters,
         "least": round(100 * filters.least),
-        "copies": copies.of_runs(numbers, url=settings.PUBLIC_URL),
+        "copies": copies.copy_runs(numbers, url=settings.PUBLIC_URL),
     }
     return render(request, "dashboard/compare_runs.html", context)
 

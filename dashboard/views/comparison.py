@@ -64,13 +64,15 @@ def compare(request: HttpRequest) -> HttpResponse:
         return _closer(request, view, chosen, judged)
     panel = make_panel(request, chosen, judged)
     if lists.wants_file(request) and chosen:
-        return lists.render_file(request, "compared-cells", panel["rows"], lambda line: side.as_row(chosen, line))
+        return lists.render_file(
+            request, "compared-cells", panel["rows"], lambda line: side.make_file_row(chosen, line)
+        )
     offer = list_offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
         **panel,
         "problems": problems,
         "compared": _compared(request, chosen, judged),
-        "copies": copies.of_cells(
+        "copies": copies.copy_cells(
             {choice.run_id: known[choice.run_id].matrix for choice in chosen},
             chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
             url=settings.PUBLIC_URL,
@@ -83,7 +85,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     }
     if not chosen:
         whole = request.GET.get("by") == "runs" or bool(numbers)
-        context |= _two_of(offer["runs"], numbers) if whole else {"pairs": pairs.offered(cells_of(offer["runs"]))}
+        context |= _two_of(offer["runs"], numbers) if whole else {"pairs": pairs.list_pairs(cells_of(offer["runs"]))}
         context["by"] = "runs" if whole else "cells"
     return render(request, "dashboard/compare.html", context)
 
@@ -94,7 +96,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
     if lists.wants_file(request):
         return compared_operators.render_file(request, chosen, found)
     context = {
-        "headline": side.headline(chosen, judged),
+        "headline": side.write_headline(chosen, judged),
         "chosen": chosen,
         "compared": _compared(request, chosen, judged),
         "view": view,
@@ -107,16 +109,16 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
 def make_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
-    whole = side.lines(chosen, judged) if len(chosen) > 1 else []
-    rows = side.shown(whole, every=every, wanted=wanted)
+    whole = side.make_lines(chosen, judged) if len(chosen) > 1 else []
+    rows = side.select_lines(whole, every=every, wanted=wanted)
     panel: Panel = {
         "chosen": chosen,
-        "headline": side.headline(chosen, judged),
+        "headline": side.write_headline(chosen, judged),
         "every": every,
         "find": wanted,
         "rows": rows,
         "equal": sum(not line.differs for line in whole),
-        "table": side.table(chosen, rows),
+        "table": side.make_table(chosen, rows),
     }
     metrics = beside.drawable_metrics([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
@@ -131,11 +133,14 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
     base = chosen[0].cell
     changes = [
         "",
-        *(side.change(metric, base, choice.cell, how).text for choice, how in zip(chosen[1:], judged, strict=True)),
+        *(
+            side.describe_change(metric, base, choice.cell, how).text
+            for choice, how in zip(chosen[1:], judged, strict=True)
+        ),
     ]
     bars = [
         beside.Bar(name, choice.cell, choice.href, how)
-        for name, choice, how in zip(side.names(chosen), chosen, changes, strict=True)
+        for name, choice, how in zip(side.name_cells(chosen), chosen, changes, strict=True)
     ]
     return beside.beside(metric, bars)
 
@@ -144,7 +149,7 @@ def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side
     """The cells as rows, with the addresses that pin one as the base and that take one away."""
     keys = [choice.key for choice in chosen]
     rows = []
-    for row in side.rows(chosen, judged):
+    for row in side.make_rows(chosen, judged):
         rest = [key for key in keys if key != row.one.key]
         pin = "" if row.is_base else _address(request, keys, base=row.one.key)
         rows.append(replace(row, pin=pin, without=_address(request, rest, base="" if row.is_base else keys[0])))
@@ -172,7 +177,7 @@ def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str], dict[in
             known.append(_named(signed_in_user(request), key, runs))
         except Missing as missing:
             problems.append(str(missing))
-    return side.pinned(known, request.GET.get("base", "")), problems, runs
+    return side.pin_base(known, request.GET.get("base", "")), problems, runs
 
 
 def _named(user: "User", key: str, runs: dict[int, "Run"]) -> side.Chosen:

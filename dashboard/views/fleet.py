@@ -84,7 +84,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
     if lists.wants_file(request):
         every = selectors.nodes_visible_to(signed_in_user(request))[: lists.MAX_ROWS]
         return lists.render_file(
-            request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node))
+            request, "fleet", every, lambda node: file_rows.node_row(node, selectors.false_alarms(node))
         )
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import condition, require_safe
 from dashboard import netron
 from dashboard.figures.figure import end_of, script_json
 from dashboard.reading import side
-from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
+from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, total_us
 from dashboard.views import compared_operators
 from dashboard.views.access import page, signed_in_user
 from farm.base.refusals import Missing
@@ -64,7 +64,7 @@ def write_headline(cell: Cell) -> str:
 
 def describe_top_operator(cell: Cell) -> str:
     """The operator at the top."""
-    whole = whole_us(cell)
+    whole = total_us(cell)
     top = max(cell.operators, key=lambda operator: operator.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
     time_us, where = numbers.plain(top.time_us), titles.provider(top.provider)
@@ -76,7 +76,7 @@ def write_graph_notes(cell: Cell) -> str:
 
     Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
     """
-    whole = whole_us(cell) or 1.0
+    whole = total_us(cell) or 1.0
     written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
     for operator in cell.operators:
         where = f"in {end_of(operator.node, most=24)}"
@@ -96,7 +96,7 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
 
 def make_table(cell: Cell) -> Table:
     """The list that stands beside the picture: the operators with most time."""
-    whole = whole_us(cell) or 1.0
+    whole = total_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns(whole, "µs")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
@@ -165,7 +165,7 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
     return {
         "against": cell_key(base),
         "headline": compared_operators.write_headline(pair, found),
-        "because": f"Times on the nodes: {' → '.join(side.names(pair))}, from traces.",
+        "because": f"Times on the nodes: {' → '.join(side.name_cells(pair))}, from traces.",
         "notes": compared_operators.write_graph_notes(found),
         "table": compared_operators.make_table(pair, found),
         "left_out": "",

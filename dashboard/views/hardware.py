@@ -12,7 +12,7 @@ from django.urls import reverse
 from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
-from dashboard.reading.best_settings import read_budget
+from dashboard.reading.best_settings import parse_budget
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
@@ -78,7 +78,7 @@ class Panel:
 
 def read_question(given: Mapping[str, str]) -> Asked:
     """Reads the question from the parameters of an address. What cannot be read is left out, with an error by field."""
-    budget_ms, budget_error = read_budget(given.get("budget", "")[:40])
+    budget_ms, budget_error = parse_budget(given.get("budget", "")[:40])
     loss, loss_error = _read_loss(given.get("loss", "")[:40])
     version = given.get("version", "")
     is_number = version.isdecimal() and version.isascii() and len(version) < 10
@@ -243,7 +243,7 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     model = selectors.model(user, model_id)
     found = make_panel(measured_across(user, model), read_question(request.GET.dict()), _cell_address)
     if lists.wants_file(request):
-        return lists.render_file(request, "hardware", found.shown, file_rows.target)
+        return lists.render_file(request, "hardware", found.shown, file_rows.target_row)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
     context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}

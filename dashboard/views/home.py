@@ -63,7 +63,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "alert_table": _alert_table(user) if counts["open"] else None,
         "alerts_shown": ALERTS,
         "news": news,
-        "releases": [alert_reading.of_release(*row) for row in releases_since(week)],
+        "releases": [alert_reading.make_release_change(*row) for row in releases_since(week)],
         "open_runs": opened,
         "open_count": open_count,
         "searches": searches,

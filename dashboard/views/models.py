@@ -185,7 +185,7 @@ def models(request: HttpRequest) -> HttpResponse:
     if lists.wants_file(request):
         every = list(rows[: lists.MAX_ROWS])
         last = {model: found.run for model, found in pages.last_runs(every).items()}
-        return lists.render_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
+        return lists.render_file(request, "models", every, lambda row: file_rows.model_row(row, last.get(row.pk)))
     listed = make_page(request, rows)
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     shown_lines = make_lines(list(listed))
@@ -196,7 +196,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
     """Reads the last run of each model, and how the model stands by its watches."""
-    last, stands = pages.last_runs(listed), trends.standings_of(listed)
+    last, stands = pages.last_runs(listed), trends.load_standings(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
     watches = find_watch_of_each(row for row in listed if row.pk not in stands)
@@ -224,15 +224,15 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
     listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
-    labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
+    labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
     # what was compared says more of a model than that something was measured
     compared = (run for run in of_uploads if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
     leading = next(compared, next((run for run in of_uploads if run.headline), None))
     context = {
         "model": row,
         "version": chosen,
-        "inspection": inspection.shown(found) if found else None,
-        "program": inspection.program(chosen, found) if chosen else None,
+        "inspection": inspection.make_inspection(found) if found else None,
+        "program": inspection.make_program(chosen, found) if chosen else None,
         "compatibility": _compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
@@ -252,7 +252,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     whole = {
         **context,
         **_pareto(request, row),
-        **trends.of_model(row),
+        **trends.describe_model(row),
         **_answer(request, row),
         **_newest_map(leading),
         "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
@@ -275,8 +275,8 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
 def _answer(request: HttpRequest, model: "Model") -> dict[str, object]:
     """How fast it is at best, the settings of that as chips."""
     version, settings = measured_settings(signed_in_user(request), model)
-    best = best_settings.panel(version, settings, request.GET.get("budget", "")[:40])
-    chips = facts.of_cell(best.top.settings[0].cell) if best and best.top.settings else []
+    best = best_settings.make_panel(version, settings, request.GET.get("budget", "")[:40])
+    chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else "has not been measured yet"
     because = best.because if best else ""
     return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
@@ -292,7 +292,7 @@ def _newest_map(run: "Run | None") -> dict[str, object]:
     cells, pairs = known.everything, known.document.comparisons
     return {
         "answer": known.answer,
-        "map": heatmap.heat_map(cells, pairs, cell_addresses_in(run.pk), states=known.states),
+        "map": heatmap.make_heat_map(cells, pairs, cell_addresses_in(run.pk), states=known.states),
     }
 
 

@@ -336,13 +336,13 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
         "plan": planned,
         "error": "",
         "summary": write_summary(planned),
-        "guesses": inspection.guesses(registry.inspection_of(version)),
+        "guesses": inspection.list_guesses(registry.inspection_of(version)),
         "warnings": list_warnings(planned),
         "wishes": list_wishes(planned),
         "blocks": make_block_table(planned, nodes),
-        "refused": refusals.groups(planned.refused, lambda point: Entry(_labels(point.labels)), matrix=matrix),
+        "refused": refusals.group_refusals(planned.refused, lambda point: Entry(_labels(point.labels)), matrix=matrix),
         "cells": make_cell_table(planned),
-        "copies": copies.of_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),
+        "copies": copies.copy_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),
     }
 
 
@@ -363,7 +363,7 @@ def _start_from(request: HttpRequest) -> str:
     if is_row_number(like):
         run = selectors.run(signed_in_user(request), int(like))
         if cell:
-            return copies.matrix_text(measured_as([(run.pk, cell)]), matrices=[run.matrix])
+            return copies.write_matrix(measured_as([(run.pk, cell)]), matrices=[run.matrix])
         return write_text(run.matrix)
     return _preset(request)
 

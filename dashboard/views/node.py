@@ -180,14 +180,14 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
     work = ledger(user, row)
     context = {
         "node": row,
-        "facts": facts.of_node(row),
+        "facts": facts.list_node_facts(row),
         "limits": fill_form(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
         "trials": list_answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
         "trial_choices": Trials.choices,
         "errors": {},
         "self_test": row.self_test,
-        "self_test_facts": facts.of_self_test(row),
+        "self_test_facts": facts.list_self_test_facts(row),
         "advice": list_advice(row.facts, before),
         "before": make_readings_table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,

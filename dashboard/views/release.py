@@ -26,9 +26,9 @@ def release(request: HttpRequest, distribution: str, version: str) -> HttpRespon
         "found": found,
         "headline": found.card.headline,
         "because": found.card.because,
-        "until": reading.until(found.ends_at, timezone.now()),
-        "facts": list(reading.facts(found)),
-        "map": reading.map_of(found.card),
-        "alert_table": alert_reading.table(list_alerts(user, "all").filter(alerts_about(new))[:ALERTS]),
+        "until": reading.describe_end(found.ends_at, timezone.now()),
+        "facts": list(reading.list_facts(found)),
+        "map": reading.draw_map(found.card),
+        "alert_table": alert_reading.make_table(list_alerts(user, "all").filter(alerts_about(new))[:ALERTS]),
     }
     return render(request, "dashboard/release.html", context)

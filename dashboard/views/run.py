@@ -143,7 +143,7 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
         **asdict(whole_run.answer),
         "progress": _progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), submitted],
+        "facts": [*facts.add_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), submitted],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
@@ -208,7 +208,7 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
             for section in _sections(request, row, context)
         },
         "matrix_text": write_text(row.matrix),
-        "copies": copies.of_run(row.pk, matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
+        "copies": copies.copy_run(row.pk, matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
         "submit_command": submit_command(main, matrix="matrix.yaml"),
     }
@@ -232,26 +232,28 @@ def make_tables(
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = with_shared_note(
-        cells.table(ended, address, comparisons=document.comparisons, again=again, states=states)
+        cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
     )
     return {
         **_compared(request, document, address),
         "cells": table.keyed([f"{row.pk}:{cell.id}" for cell in ended], box="cells") if row is not None else table,
         "cells_note": note,
-        "refused": cells.refused(document.cells, address, matrix=row.matrix if row is not None and may_write else ""),
+        "refused": cells.group_refused(
+            document.cells, address, matrix=row.matrix if row is not None and may_write else ""
+        ),
     }
 
 
 def _compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
-    wanted = request.GET.get("along", "") or comparisons.leading_axis(document.comparisons, by_id)
-    along = comparisons.of_axis(document.comparisons, wanted)
-    table, note = with_shared_note(comparisons.table(along, by_id, address))
+    wanted = request.GET.get("along", "") or comparisons.choose_axis(document.comparisons, by_id)
+    along = comparisons.select_axis(document.comparisons, wanted)
+    table, note = with_shared_note(comparisons.make_table(along, by_id, address))
     return {
         "comparisons": table,
         "shared_note": note,
         "busy": BUSY if any(map(is_by_processor, document.comparisons)) else "",
-        "compared_axes": comparisons.axes_compared(document.comparisons),
+        "compared_axes": comparisons.list_axes(document.comparisons),
         "uncompared": ALONE if len(axes.varying_axes(document.cells)) == 0 else UNMEASURED,
         "along": along[0].axis if along else "",
     }
@@ -298,7 +300,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     if lists.wants_file(request):
         listed = list(rows[: lists.MAX_ROWS])
         states = shown_states(listed)
-        return lists.render_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))
+        return lists.render_file(request, "runs", listed, lambda row: file_rows.run_row(row, states[row.pk]))
     shown = make_page(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     listing = Listing(

@@ -21,7 +21,7 @@ from dashboard.cache import cached
 from dashboard.figures.figure import Address
 from dashboard.reading import facts, heatmap
 from dashboard.reading import runs as reading
-from dashboard.reading.cell import open_cells
+from dashboard.reading.cell import list_open_cells
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.views.lists import read_part_number
 from farm.contract.document import Document
@@ -177,7 +177,7 @@ def _whole(row: "Run") -> Whole:
         states=states,
         answer=reading.make_opening(document, model=model, planned=planned, ended=ended, activity=activity),
         warnings=reading.list_warnings(document.cells),
-        told=facts.of_run(document.model_copy(update={"cells": everything})),
+        told=facts.list_run_facts(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)
         and more_may_decide(document.comparisons)
         and not removed_timings(row),
@@ -211,7 +211,9 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
     known = {cell.id for cell in document.cells} - pages.unended_cells(row)
     so_far = pages.launches_so_far(row)
     blocks = pages.open_blocks(row)
-    opened, states = open_cells(blocks, known=known, models=facts_of(row.versions) if blocks else (), so_far=so_far)
+    opened, states = list_open_cells(
+        blocks, known=known, models=facts_of(row.versions) if blocks else (), so_far=so_far
+    )
     return opened, states, activity_of([state for state, _ in blocks])
 
 
@@ -220,10 +222,10 @@ def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Add
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
     def laid() -> Layout:
-        return heatmap.layout(whole_run.everything, whole_run.document.comparisons, columns=columns)
+        return heatmap.make_layout(whole_run.everything, whole_run.document.comparisons, columns=columns)
 
     def make() -> tuple[HeatMap, str]:
-        made = heatmap.drawn(
+        made = heatmap.draw_layout(
             cached("large", "layout", *revision_key(row), columns, make=laid),
             address,
             metric=metric,

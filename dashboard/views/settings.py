@@ -109,8 +109,8 @@ def settings(request: HttpRequest) -> HttpResponseBase:
     user = signed_in_user(request)
     if not user.is_superuser:
         return redirect("dashboard:tokens")
-    steps = setup.steps(user)
-    return render(request, "dashboard/settings.html", {"steps": steps, "headline": setup.headline(steps)})
+    steps = setup.list_steps(user)
+    return render(request, "dashboard/settings.html", {"steps": steps, "headline": setup.write_headline(steps)})
 
 
 @page

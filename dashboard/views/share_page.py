@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
 from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
-from dashboard.reading.copies import curl
+from dashboard.reading.copies import write_curl
 from dashboard.views import charts, hardware, lists
 from dashboard.views.access import action, carry_out, form_page, page, read_number, signed_in_user
 from dashboard.views.cell import make_panels
@@ -164,8 +164,8 @@ def _run(request: HttpRequest, share: "Share") -> Context:
     return {
         **said,
         "warnings": runs.list_warnings(document.cells),
-        "facts": [*facts.of_run(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
-        "map": heatmap.heat_map(
+        "facts": [*facts.list_run_facts(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
+        "map": heatmap.make_heat_map(
             document.cells,
             document.comparisons,
             no_address,
@@ -212,7 +212,9 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     return {
         "model": model,
         "version": version,
-        "inspection": inspection.shown(found) if version and (found := registry.inspection_of(version)) else None,
+        "inspection": inspection.make_inspection(found)
+        if version and (found := registry.inspection_of(version))
+        else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
         "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
@@ -236,7 +238,7 @@ def _compare(request: HttpRequest, share: "Share") -> Context:
 
     chosen = _still_there(find_cells)
     judged = judge_by_base(share.created_by, chosen)
-    return {**make_panel(request, chosen, judged), "compared": side.rows(chosen, judged)}
+    return {**make_panel(request, chosen, judged), "compared": side.make_rows(chosen, judged)}
 
 
 def _still_there(look: Callable[[], Found]) -> Found:
@@ -286,7 +288,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
     rows = account_selectors.audit_events_visible_to(signed_in_user(request))
     if lists.wants_file(request):
-        return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event)
+        return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event_row)
     events = make_page(request, rows)
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 
@@ -296,7 +298,7 @@ def _shown(request: HttpRequest, **more: object) -> HttpResponse:
     rows = make_page(request, account_selectors.shares_visible_to(user))
     managed = {row.team_id for row in rows if account_selectors.can_manage(user, team=row.team)}
     lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
-    command = curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)
+    command = write_curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)
     return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
 
 

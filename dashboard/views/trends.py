@@ -11,7 +11,7 @@ from dashboard.figures.trends import Line, trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
-from dashboard.reading.model_releases import Grid, grid
+from dashboard.reading.model_releases import Grid, make_grid
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.alerts.selectors import alerts as selectors
@@ -43,18 +43,18 @@ def trends(request: HttpRequest) -> HttpResponse:
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
-    offered = reading.metrics_named(pages.list_metrics(watch)) if watch is not None else []
+    offered = reading.find_metrics(pages.list_metrics(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
-        lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
+        lines = reading.lines_over_time(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return lists.render_file(request, "trends", spots, lambda pair: file_rows.spot(*pair))
+        return lists.render_file(request, "trends", spots, lambda pair: file_rows.spot_row(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None and not chosen:
         context["grid"] = _grid([other for other in watches if other.distribution == watch.distribution])
     if watch is not None:
         figure, shown = draw_watch(watch, by=by, chosen=chosen, metric=metric)
-        context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(watch)}
+        context |= {"figure": figure, "by": shown, "what": watch_reading.describe_watch(watch)}
         context |= {"metrics": offered, "metric": metric}
     return render(request, "dashboard/trends.html", context)
 
@@ -63,7 +63,7 @@ def _grid(watches: list["Watch"]) -> Grid | None:
     """Kept until any long series gets a value, or an alert of wrong outputs opens or ends."""
     wrong = sorted(pages.find_wrong_outputs(watches))
     key = (pages.fingerprint_points(), tuple(watch.pk for watch in watches), tuple(wrong))
-    return cached("pieces", "grid", *key, make=lambda: grid(pages.newest_by_release(watches), wrong=wrong))
+    return cached("pieces", "grid", *key, make=lambda: make_grid(pages.newest_by_release(watches), wrong=wrong))
 
 
 def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
@@ -78,9 +78,9 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
 
     def made() -> Lines:
         points = list(_points(watch, metric)) if count else []
-        words = reading.words_of(metric)
-        over_time = reading.lines(watch, points, alerts, words=words)
-        return over_time, reading.by_release(watch, points, alerts, words=words)
+        words = reading.find_words(metric)
+        over_time = reading.lines_over_time(watch, points, alerts, words=words)
+        return over_time, reading.lines_over_releases(watch, points, alerts, words=words)
 
     if count < MANY:
         return _drawn(watch, made(), by=by, chosen=chosen, metric=metric)
@@ -99,14 +99,16 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
 
 def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
-    table = reading.table(over_time, watch=watch.pk, distribution=watch.distribution, words=reading.words_of(metric))
+    table = reading.make_table(
+        over_time, watch=watch.pk, distribution=watch.distribution, words=reading.find_words(metric)
+    )
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
     chart = trend(
         over_releases if shown == "release" else over_time,
         reference=watch.reference,
         table=table,
-        releases=reading.releases_of(watch, over_releases) if shown == "release" else (),
+        releases=reading.list_releases(watch, over_releases) if shown == "release" else (),
         chosen=chosen,
         what=metrics.BY_NAME[metric].title if metric else "p50",
     )

@@ -184,7 +184,7 @@ def _advice(
         layers=(report.errors or ()) if report else (),
         instruction_sets=instruction_sets,
     )
-    return [*from_making, *(accuracy.advice(cell, arch=arch) if cell else [])]
+    return [*from_making, *(accuracy.list_advice(cell, arch=arch) if cell else [])]
 
 
 NOT_COMPARED = "not in one block"

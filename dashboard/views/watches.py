@@ -147,15 +147,15 @@ def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
     rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
-        return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch)
+        return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
     page_of_watches = make_page(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
     looks = pages.list_index_looks()
     lines = [
-        reading.line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), looks=looks)
+        reading.make_line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), looks=looks)
         for watch in page_of_watches
     ]
-    context = {"headline": reading.headline(lines), "watches": page_of_watches, "lines": lines}
+    context = {"headline": reading.write_headline(lines), "watches": page_of_watches, "lines": lines}
     return render(request, "dashboard/watches.html", context)
 
 
@@ -166,20 +166,20 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
 
 def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
     opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
-    last = reading.last(pages.last_rounds([row]).get(row.pk, []), opened)
+    last = reading.find_last(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
     may_write = can_write(signed_in_user(request), team=row.team)
     models, rounds = watched_models(row), list(selectors.rounds_of(row)[:ROUNDS_SHOWN])
     context = {
         "watch": row,
-        "what": reading.sentence(row),
-        "next": reading.next_look(row, pages.list_index_looks()),
+        "what": reading.describe_watch(row),
+        "next": reading.describe_next_look(row, pages.list_index_looks()),
         "last": last,
         "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
         "rule": row.rule.words(),
         "models": models,
-        "rounds": reading.rounds_table(rounds),
-        "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),
+        "rounds": reading.make_rounds_table(rounds),
+        "alert_table": alert_reading.make_table(alerts, writable=[row.team_id] if may_write else []),
         "may_acknowledge": may_write,
         "figure": trends.draw_watch(row)[0],
         "matrix_text": write_text(row.matrix),
@@ -265,8 +265,8 @@ def _form(
         **_models_offered(user, given["models"]),
         "channels": list(channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(package_names(settings.ALLOWED_PACKAGES) - {*WATCHED})),
-        "kinds": reading.kinds(),
-        "noisy": reading.noisy_kinds(),
+        "kinds": reading.list_kinds(),
+        "noisy": reading.name_noisy_kinds(),
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
         "releases": list_choices(
             given["distribution"], reference=given["reference"], with_prereleases=given["with_prereleases"]

@@ -98,12 +98,12 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
 def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     """The run's page as its figures say it: title, summary, and the table below each."""
     cells = {cell.id: cell for cell in document.cells}
-    along = comparisons.of_axis(document.comparisons, "runtime")
+    along = comparisons.select_axis(document.comparisons, "runtime")
     figures = [
         latency.latency(document.cells, document.comparisons, _address),
         throughput.throughput(document.cells, _address, document.comparisons),
         cell_bars.providers(document.cells, _address),
-        ratios.ratios(comparisons.named(along, cells, _address)),
+        ratios.ratios(comparisons.name_comparisons(along, cells, _address)),
     ]
     for figure in figures:
         rows = [" | ".join(_entry(entry) for entry in row) for row in figure.table.rows]

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard.reading.cell import open_cells
+from dashboard.reading.cell import list_open_cells
 from farm.accounts.models import User
 from farm.contract.base import digest_json
 from farm.contract.cells import CellSpec
@@ -80,7 +80,7 @@ def _end_block(block: Block, run: Run, node: Node, template: Template, writer: W
     facts = template.facts[0]
     writer.add(Report(attempt=attempt, kind="facts", digest=facts.digest, body=facts.body))
     arms = list(block.arms.select_related("cell").order_by("number"))
-    planned, _ = open_cells([(block.state, block.plan)], known=set(), models=facts_of(run.versions))
+    planned, _ = list_open_cells([(block.state, block.plan)], known=set(), models=facts_of(run.versions))
     sample = next(iter(template.bodies))
     for arm, one in zip(arms, planned, strict=True):
         body = copier.numbers(template.bodies[sample], 1.0 + 0.1 * (one.batch or 1))

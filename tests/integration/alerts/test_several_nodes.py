@@ -127,7 +127,7 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     event = alert.events.get()
     text = announcements._text(alert, event)
     page = reading.make_opening(alert).because
-    row = listing.table([alert]).rows[0]
+    row = listing.make_table([alert]).rows[0]
     assert alert.began == began == alert.since.lower() == row[8].text
     assert f"{alert.since}." in text
     assert f"{alert.since}." in page.replace("\N{NO-BREAK SPACE}", " ")

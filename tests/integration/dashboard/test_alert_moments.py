@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.reading.alerts import timeline
+from dashboard.reading.alerts import list_timeline
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
 from farm.registry.models import Version
@@ -44,5 +44,5 @@ def test_a_timeline_says_measured_when_it_was(watch: Watch, version: Version, ow
     found = watching.bare_round(watch, version, created_at=queued_at, run=run)
     Run.objects.filter(pk=run.pk).update(finished_at=queued_at + timedelta(minutes=20))
     alert = watching.bare_alert(watch, version, round=found)
-    measured = next(entry for entry in timeline(Alert.objects.get(pk=alert.pk)) if entry.run == run.pk)
+    measured = next(entry for entry in list_timeline(Alert.objects.get(pk=alert.pk)) if entry.run == run.pk)
     assert measured.at == queued_at + timedelta(minutes=20)

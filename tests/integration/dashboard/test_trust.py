@@ -154,15 +154,15 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
 
 
 def test_copies_to_and_from_a_device_have_their_own_line() -> None:
-    from dashboard.reading.cell import metrics
+    from dashboard.reading.cell import metric_table
 
     cell = doc_cells.Cell(
         id="c1", digest="d", model_sha256="a" * 64, runtime="onnxruntime-gpu==1.31.1", provider="CUDAExecutionProvider",
         precision="fp32", threads=1, status="done", p50_ms=1.0, with_copies_p50_ms=1.4,
     )  # fmt: skip
-    names = {row[0].text: row[1].text for row in metrics(cell).rows}
+    names = {row[0].text: row[1].text for row in metric_table(cell).rows}
     assert names["with host copies"] == "1.40"
-    on_cpu = metrics(cell.model_copy(update={"with_copies_p50_ms": None}))
+    on_cpu = metric_table(cell.model_copy(update={"with_copies_p50_ms": None}))
     assert "with host copies" not in {row[0].text for row in on_cpu.rows}
 
 

@@ -25,7 +25,7 @@ SHA256_OF_PLOTLY_BASIC = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72
 
 def all_figures(document: Document) -> list[Figure]:
     by_id = {cell.id: cell for cell in document.cells}
-    runtime = comparisons.of_axis(document.comparisons, "runtime")
+    runtime = comparisons.select_axis(document.comparisons, "runtime")
     return [
         latency.latency(document.cells, document.comparisons, address),
         throughput.throughput(document.cells, address),
@@ -33,7 +33,7 @@ def all_figures(document: Document) -> list[Figure]:
         operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"])),
         samples.samples(by_id["b1-a0"]),
         samples.samples(by_id["b1-a6"]),
-        ratios.ratios(comparisons.named(runtime, by_id, address)),
+        ratios.ratios(comparisons.name_comparisons(runtime, by_id, address)),
     ]
 
 
@@ -103,7 +103,9 @@ def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]
 
 def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
-    figure = ratios.ratios(comparisons.named(comparisons.of_axis(document.comparisons, ""), by_id, address))
+    figure = ratios.ratios(
+        comparisons.name_comparisons(comparisons.select_axis(document.comparisons, ""), by_id, address)
+    )
     low, high = figure.layout["xaxis"]["range"]
     assert figure.layout["xaxis"]["type"] == "log"
     assert low < 0 < high
@@ -116,7 +118,7 @@ def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(d
 
 def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
-    named = comparisons.named(document.comparisons, by_id, address) * 10
+    named = comparisons.name_comparisons(document.comparisons, by_id, address) * 10
     figure = ratios.ratios(named)
     assert sum(len(series["x"]) for series in figure.data) == ratios.MAX_ROWS
     assert len(figure.table.rows) == len(named)

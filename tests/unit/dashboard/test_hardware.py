@@ -157,7 +157,7 @@ def test_without_labelled_data_the_chart_says_what_to_do() -> None:
 
 
 def test_a_row_of_the_file_has_plain_values_and_gaps_for_what_is_not_known() -> None:
-    best, none = (file_rows.target(one) for one in (panel(MEASURED[1]).shown[0], panel(MEASURED[2]).shown[0]))
+    best, none = (file_rows.target_row(one) for one in (panel(MEASURED[1]).shown[0], panel(MEASURED[2]).shown[0]))
     assert (best["nodes"], best["tag"], best["p50_ms"], best["keeps"]) == ("a", "cpu", 1.0, "kept")
     assert (best["loss_percent"], best["loss_worst_percent"]) == (pytest.approx(0.5), pytest.approx(0.9))
     assert (none["p50_ms"], none["keeps"], none["left_out"]) == (None, "", 1)

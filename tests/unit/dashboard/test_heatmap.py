@@ -1,6 +1,6 @@
 import pytest
 
-from dashboard.reading.heatmap import Place, drawn, heat_map, layout
+from dashboard.reading.heatmap import Place, draw_layout, make_heat_map, make_layout
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -10,13 +10,13 @@ from tests.unit.dashboard.conftest import address
 
 
 def place_of(document: Document, labels: tuple[str, ...], column: str, **how: str) -> Place:
-    found = heat_map(document.cells, document.comparisons, address, **how)
+    found = make_heat_map(document.cells, document.comparisons, address, **how)
     row = next(row for row in found.rows if row.labels == labels)
     return row.places[found.columns.index(column)]
 
 
 def test_columns_are_the_runtimes_and_rows_the_axes_that_vary(document: Document) -> None:
-    found = heat_map(document.cells, document.comparisons, address)
+    found = make_heat_map(document.cells, document.comparisons, address)
     assert found.columns == ["1.29.0", "1.31.1", "openvino 1.24.1"]
     assert [axis.name for axis in found.row_axes] == ["provider", "batch", "precision"]
     assert found.rows[0].labels == ("CPU", "batch 1", "fp32")
@@ -49,7 +49,7 @@ def test_rows_that_were_refused_stand_below_those_that_are_measured(document: Do
     why = Reason(code=ReasonCode.OPSET_TOO_NEW, text="opset 30 is too new.")
     refused_cell = {"status": CellStatus.REFUSED, "p50_ms": None, "reason": why}
     cells = [cell.model_copy(update=refused_cell) if cell.batch == 1 else cell for cell in document.cells]
-    rows = heat_map(cells, document.comparisons, address).rows
+    rows = make_heat_map(cells, document.comparisons, address).rows
     measured = [any(place.value for place in row.places) for row in rows]
     assert set(measured) == {True, False}
     assert measured == sorted(measured, reverse=True)
@@ -70,21 +70,21 @@ def test_a_metric_colours_by_magnitude(document: Document) -> None:
 
 
 def test_the_key_names_the_values_of_the_lightest_and_the_darkest_colour(document: Document) -> None:
-    found = heat_map(document.cells, document.comparisons, address, metric="p50")
+    found = make_heat_map(document.cells, document.comparisons, address, metric="p50")
     shown = [(place.tone, place.value) for row in found.rows for place in row.places]
     assert ("r1", found.ends[0]) in shown
     assert ("r5", found.ends[1]) in shown
-    assert heat_map(document.cells, document.comparisons, address).ends == []
+    assert make_heat_map(document.cells, document.comparisons, address).ends == []
 
 
 def test_cells_of_one_value_share_the_lightest_colour(by_id: dict[str, Cell]) -> None:
-    found = heat_map([by_id["b1-a0"]], [], address, metric="p50")
+    found = make_heat_map([by_id["b1-a0"]], [], address, metric="p50")
     assert found.rows[0].places[0].tone == "r1"
     assert found.column_axis.name == "runtime"
 
 
 def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
-    found = heat_map(document.cells, document.comparisons, address, columns="batch")
+    found = make_heat_map(document.cells, document.comparisons, address, columns="batch")
     assert found.columns == ["batch 1", "batch 8"]
     place = place_of(document, ("CPU", "fp32", "1.29.0"), "batch 8", columns="batch")
     assert (place.sign.word, place.tone) == ("equal, 0.9 % fewer items/s", "")
@@ -95,14 +95,14 @@ def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
 
 
 def test_an_unknown_axis_or_metric_falls_back_to_the_usual_ones(document: Document) -> None:
-    found = heat_map(document.cells, document.comparisons, address, columns="colour", metric="beauty")
+    found = make_heat_map(document.cells, document.comparisons, address, columns="colour", metric="beauty")
     assert (found.column_axis.name, found.metric.name) == ("runtime", "verdict")
 
 
 def test_open_cells_wait_or_breathe(by_id: dict[str, Cell]) -> None:
     blank = {"p50_ms": None, "samples_ms": []}
     open_ = [by_id["b1-a0"].model_copy(update=blank), by_id["b1-a1"].model_copy(update=blank)]
-    found = heat_map(open_, [], address, states={"b1-a0": "measuring", "b1-a1": "queued"})
+    found = make_heat_map(open_, [], address, states={"b1-a0": "measuring", "b1-a1": "queued"})
     running, waiting = found.rows[0].places
     assert (running.tone, waiting.tone) == ("running", "")
     assert (running.sign.word, waiting.sign.word) == ("measuring", "queued")
@@ -110,25 +110,25 @@ def test_open_cells_wait_or_breathe(by_id: dict[str, Cell]) -> None:
 
 def test_a_running_cell_shows_the_median_of_its_launches_so_far(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"].model_copy(update={"p50_ms": 1.92, "p50_ci_ms": None, "samples_ms": [1.91, 1.93]})
-    place = heat_map([one], [], address, states={one.id: "measuring"}).rows[0].places[0]
+    place = make_heat_map([one], [], address, states={one.id: "measuring"}).rows[0].places[0]
     assert (place.value, place.sign.word, place.tone) == ("1.92 ms", "2 rounds so far", "running")
 
 
 def test_many_columns_make_the_map_compact(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"]
     many = [one.model_copy(update={"id": f"c{n}", "runtime": Runtime.of(f"onnxruntime==1.{n}.0")}) for n in range(9)]
-    assert heat_map(many, [], address).is_compact
+    assert make_heat_map(many, [], address).is_compact
 
 
 def test_an_empty_run_has_an_empty_map() -> None:
-    assert heat_map([], [], address).rows == []
+    assert make_heat_map([], [], address).rows == []
 
 
 def test_a_comparison_without_figures_shows_why(document: Document) -> None:
     blank = document.comparisons[0].model_copy(
         update={"ratio": None, "verdict": "not comparable", "reason": "The driver differs."}
     )
-    found = heat_map(document.cells, [blank], address)
+    found = make_heat_map(document.cells, [blank], address)
     place = found.rows[0].places[1]
     assert (place.sign.word, place.title) == ("not comparable", "The driver differs.")
 
@@ -150,8 +150,8 @@ def many_cells(document: Document, by_id: dict[str, Cell], rows: int) -> tuple[l
 
 def test_a_large_map_is_shown_in_parts_that_together_have_every_row(document: Document, by_id: dict[str, Cell]) -> None:
     cells, compared = many_cells(document, by_id, rows=100)
-    laid = layout(cells, compared)
-    parts = [drawn(laid, address, part=number) for number in range(1, 5)]
+    laid = make_layout(cells, compared)
+    parts = [draw_layout(laid, address, part=number) for number in range(1, 5)]
     told = [part.part for part in parts if part.part is not None]
     assert [(one.number, one.count, one.first, one.last, one.total) for one in told] == [
         (1, 4, 1, 30, 100), (2, 4, 31, 60, 100), (3, 4, 61, 90, 100), (4, 4, 91, 100, 100)
@@ -161,7 +161,7 @@ def test_a_large_map_is_shown_in_parts_that_together_have_every_row(document: Do
 
 
 def test_a_large_map_begins_with_the_largest_slowdowns(document: Document, by_id: dict[str, Cell]) -> None:
-    first = heat_map(*many_cells(document, by_id, rows=100), address)
+    first = make_heat_map(*many_cells(document, by_id, rows=100), address)
     batches = [row.labels[0] for row in first.rows]
     assert batches[:11] == [*(f"batch {number}" for number in range(100, 0, -10)), "batch 1"]
 
@@ -170,12 +170,12 @@ def test_a_large_map_begins_with_the_largest_slowdowns(document: Document, by_id
 def test_a_part_that_is_not_there_is_the_nearest_one(
     document: Document, by_id: dict[str, Cell], asked: int, shown: int
 ) -> None:
-    part = drawn(layout(*many_cells(document, by_id, rows=100)), address, part=asked).part
+    part = draw_layout(make_layout(*many_cells(document, by_id, rows=100)), address, part=asked).part
     assert part.number == shown
 
 
 def test_a_map_of_fifty_rows_is_whole_in_the_order_of_its_axes(document: Document, by_id: dict[str, Cell]) -> None:
-    whole = heat_map(*many_cells(document, by_id, rows=50), address)
+    whole = make_heat_map(*many_cells(document, by_id, rows=50), address)
     assert whole.part is None
     assert [row.labels[0] for row in whole.rows] == [f"batch {number}" for number in range(1, 51)]
 
@@ -184,5 +184,5 @@ def test_a_cell_of_a_busy_machine_shows_its_processor_time_from_its_first_round_
     busy = {"p50_ms": 61.0, "samples_ms": [119.0, 3.33], "disturbed_samples": 2, "cpu_p50_ms": 3.05}
     alone = next(iter(by_id.values())).model_copy(update=busy)
     for states in ({}, {alone.id: "measuring"}):
-        ((place,),) = (row.places for row in heat_map([alone], [], address, states=states).rows)
+        ((place,),) = (row.places for row in make_heat_map([alone], [], address, states=states).rows)
         assert place.value == "3.05 ms"

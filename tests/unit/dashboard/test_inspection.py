@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import pytest
 
 from dashboard.reading.inspection import Inspection as Shown
-from dashboard.reading.inspection import shown
+from dashboard.reading.inspection import make_inspection
 from farm.rules.runtimes.models import GenaiFacts
 from farm.workshop.inspection import Inspection
 
 
 def inspected(found: Mapping[str, object]) -> Shown:
-    return shown(Inspection.model_validate({"ok": True, **found}))
+    return make_inspection(Inspection.model_validate({"ok": True, **found}))
 
 
 def test_an_inspection_is_shown_with_its_findings_explained() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.reading.model_releases import Grid, grid
+from dashboard.reading.model_releases import Grid, make_grid
 from farm.alerts.selectors.pages import ReleaseRow
 
 SLOWER = {"ratio": 1.19, "low": 1.16, "high": 1.22}
@@ -20,7 +20,7 @@ def row(name: str = "encoder", **how: Any) -> ReleaseRow:
 
 
 def told(*rows: ReleaseRow) -> tuple[str, str, list[str]]:
-    found = grid(rows)
+    found = make_grid(rows)
     assert isinstance(found, Grid)
     signs = [line.places[-1].sign for line in found.map.rows]
     return found.headline, found.because, [sign.word for sign in signs if sign is not None]

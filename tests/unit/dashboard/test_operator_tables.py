@@ -9,12 +9,12 @@ from farm.contract.document_cells import Cell, CellMetric, PromptTime
 def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     spent = sum(one.time_us for one in cell.operators)
-    rows = operators.operators(cell.model_copy(update={"unaccounted_us": spent})).rows
+    rows = operators.operator_table(cell.model_copy(update={"unaccounted_us": spent})).rows
     assert rows[-1][0].text == "in no operator"
     assert rows[-1][3].value == spent
     assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
-    assert operators.operators(cell).rows[-1][0].text != "in no operator"
-    held_up = operators.operators(cell.model_copy(update={"unaccounted_us": 1001 * (cell.p50_ms or 0.0)}))
+    assert operators.operator_table(cell).rows[-1][0].text != "in no operator"
+    held_up = operators.operator_table(cell.model_copy(update={"unaccounted_us": 1001 * (cell.p50_ms or 0.0)}))
     assert held_up.rows[-1][0].text != "in no operator"
     assert sum(row[4].share or 0.0 for row in held_up.rows) == pytest.approx(1)
 
@@ -24,17 +24,17 @@ def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> 
     listed = by_id["b1-a0"].operators[:3]
     spent = sum(one.time_us for one in listed)
     prompt = PromptTime(tokens=16, traced_us=10 * spent, unaccounted_us=8 * spent, operators=listed)
-    table = operators.of_prompt(by_id["b1-a0"].model_copy(update={"prompt": prompt}))
+    table = operators.prompt_table(by_id["b1-a0"].model_copy(update={"prompt": prompt}))
     assert [row[0].text for row in table.rows[-2:]] == ["in no operator", "faster operators"]
     assert sum(row[4].share for row in table.rows) == pytest.approx(1)
-    assert operators.of_prompt(by_id["b1-a0"]) is None
+    assert operators.prompt_table(by_id["b1-a0"]) is None
 
 
 def test_choosing_a_token_is_a_row_beside_the_operators_of_a_token(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     spent = sum(one.time_us for one in cell.operators)
     told = [CellMetric(name=name, value=spent / 1000) for name in ("tpot_ms", "outside_ms")]
-    row = operators.operators(cell.model_copy(update={"metrics": told})).rows[-1]
+    row = operators.operator_table(cell.model_copy(update={"metrics": told})).rows[-1]
     assert (row[0].text, row[3].value, row[5].text) == (
         "outside the graph",
         spent,
@@ -49,7 +49,7 @@ def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
 ) -> None:
     figures = {"tpot_ms": 0.4, "outside_ms": 0.1, **beside}
     told = [CellMetric(name=name, value=value) for name, value in figures.items()]
-    table = operators.operators(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
+    table = operators.operator_table(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
     assert table.caption == "Where the time of a token goes"
     assert [(row[0].text, row[3].value) for row in table.rows] == [
         ("in the graph", pytest.approx(graph_us)),
@@ -59,7 +59,7 @@ def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
-    table = operators.operators(by_id["b1-a0"])
+    table = operators.operator_table(by_id["b1-a0"])
     times = [row[3].value for row in table.rows]
     assert times == sorted(times, key=lambda time: -float(time or 0))
     assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
@@ -67,16 +67,16 @@ def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None
 
 def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
-    assert "memory" not in [head.text for head in operators.operators(cell).heads]
-    assert operators.memory_note(cell) == operators.MEMORY_ABSENT
+    assert "memory" not in [head.text for head in operators.operator_table(cell).heads]
+    assert operators.describe_memory(cell) == operators.MEMORY_ABSENT
     first, *others = cell.operators
     told = [first.model_copy(update={"memory_bytes": 3 * 1024 * 1024}), *others]
     traced = cell.model_copy(update={"operators": told, "unaccounted_us": 1.0})
-    table = operators.operators(traced)
+    table = operators.operator_table(traced)
     place = [head.text for head in table.heads].index("memory")
     assert [row[place].text for row in table.rows if row[0].text == first.node] == ["3.0 MiB"]
     assert table.rows[-1][place].text == ""
     assert {row[place].text for row in table.rows[:-1]} == {"3.0 MiB", "not told"}
     assert {len(row) for row in table.rows} == {len(table.heads)}
-    assert operators.memory_note(traced).startswith("Memory is what one call")
-    assert operators.memory_note(cell.model_copy(update={"operators": []})) == ""
+    assert operators.describe_memory(traced).startswith("Memory is what one call")
+    assert operators.describe_memory(cell.model_copy(update={"operators": []})) == ""

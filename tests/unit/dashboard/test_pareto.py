@@ -104,9 +104,11 @@ def test_the_difference_to_fp32_is_told_with_its_interval() -> None:
     minus = "\N{MINUS SIGN}"
     assert entry.text == f"{minus}8.00 points ({minus}11.00 to {minus}5.00)"
     assert entry.soft == "worse"
-    heads = [head.text for head in cells.table([PLAIN, found], address).heads]
+    heads = [head.text for head in cells.make_table([PLAIN, found], address).heads]
     assert heads.index("accuracy") == heads.index("Parity") + 1
-    assert "accuracy" not in [head.text for head in cells.table([cell("c1", p50=1, right=None, size=1)], address).heads]
+    assert "accuracy" not in [
+        head.text for head in cells.make_table([cell("c1", p50=1, right=None, size=1)], address).heads
+    ]
 
 
 @pytest.mark.parametrize(

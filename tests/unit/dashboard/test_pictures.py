@@ -44,7 +44,7 @@ def parsed(figure: Figure) -> ElementTree.Element:
 
 
 def trend(count: int = 60, **more: Any) -> Figure:
-    lines = reading.lines(test_trends.WATCH, [*test_trends.rows(test_trends.stepped(count, at=count // 2))])
+    lines = reading.lines_over_time(test_trends.WATCH, [*test_trends.rows(test_trends.stepped(count, at=count // 2))])
     return trends.trend(lines, reference="1.29.0", table=EMPTY, **more)
 
 

@@ -1,7 +1,7 @@
 """What pages read from a plan: pure, in words."""
 
-from dashboard.reading.cell import open_cells
-from dashboard.reading.refusals import groups
+from dashboard.reading.cell import list_open_cells
+from dashboard.reading.refusals import group_refusals
 from dashboard.views.new_run import list_warnings, make_block_table, write_summary
 from dashboard.views.new_run import make_cell_table as plan_cells
 from farm.rules.matrices import matrix as matrices
@@ -20,12 +20,12 @@ def a_plan(**options: object) -> Plan:
 
 def test_open_cells_come_from_the_plan_of_their_block() -> None:
     plan = a_plan()
-    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, models=[FACTS])
+    cells_, states = list_open_cells([("leased", plan.blocks[0])], known={"c1"}, models=[FACTS])
     assert "c1" not in states
     assert set(states.values()) == {"measuring"}
     assert {str(cell.runtime) for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
     assert {(cell.model_sha256, cell.opset) for cell in cells_} == {("b" * 64, 17)}
-    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), models=[FACTS])
+    _, waiting = list_open_cells([("queued", plan.blocks[0])], known=(), models=[FACTS])
     assert set(waiting.values()) == {"queued"}
 
 
@@ -36,7 +36,7 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
     table = make_block_table(plan, {"1": "bench-1"})
     assert table.rows[0][2].text == "bench-1"
     assert table.rows[0][5].text.endswith(" %")
-    found = groups(plan.refused, lambda point: Entry(point.id))
+    found = group_refusals(plan.refused, lambda point: Entry(point.id))
     assert sum(len(group.points) for group in found) == 8 > len(found)
     assert len(plan_cells(plan).rows) == 8
 
@@ -53,6 +53,11 @@ def test_a_plan_of_nothing_says_so() -> None:
 
 def test_a_matrix_that_the_change_does_not_fit_has_no_button() -> None:
     plan = a_plan(policy="max-performance", runtime="1.20.0")
-    assert [bool(group.way) for group in groups(plan.refused, lambda point: Entry(point.id), matrix="policy: [none]")]
+    assert [
+        bool(group.way)
+        for group in group_refusals(plan.refused, lambda point: Entry(point.id), matrix="policy: [none]")
+    ]
     for matrix in ("", "runtme: [1]"):
-        assert {group.way for group in groups(plan.refused, lambda point: Entry(point.id), matrix=matrix)} == {""}
+        assert {group.way for group in group_refusals(plan.refused, lambda point: Entry(point.id), matrix=matrix)} == {
+            ""
+        }

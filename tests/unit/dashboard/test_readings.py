@@ -50,8 +50,11 @@ def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell])
         "config": {"a": "1"},
     }
     parallel = by_id["b1-a0"].model_copy(update={"session": own})
-    assert facts.session(parallel) == "parallel: config a=1, execution mode parallel, inter op threads 2, spinning off"
-    assert facts.session(by_id["b1-a0"]) == "default"
+    assert (
+        facts.describe_session(parallel)
+        == "parallel: config a=1, execution mode parallel, inter op threads 2, spinning off"
+    )
+    assert facts.describe_session(by_id["b1-a0"]) == "default"
     assert axes.BY_NAME["session"].label(parallel) == "session parallel"
 
 
@@ -112,13 +115,13 @@ def test_differences_between_asked_and_ran_are_warned_of_first(document: Documen
 
 
 def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> None:
-    shown = {fact.name: fact.text for fact in facts.of_run(document)}
+    shown = {fact.name: fact.text for fact in facts.list_run_facts(document)}
     assert shown["ONNX Runtime"] == "1.29.0, 1.31.1, openvino 1.24.1"
     assert shown["Provider asked → ran"] == "CPU; OpenVINO → OpenVINO, CPU; OpenVINO → refused"
     assert shown["Batch"] == "1, 8"
     assert shown["Timed by"] == "io-binding"
     assert shown["Node"] == "bench-1"
-    assert facts.of_run(document.model_copy(update={"cells": []})) == []
+    assert facts.list_run_facts(document.model_copy(update={"cells": []})) == []
 
 
 def test_a_run_of_two_versions_names_the_digest_of_each(document: Document) -> None:
@@ -127,34 +130,34 @@ def test_a_run_of_two_versions_names_the_digest_of_each(document: Document) -> N
         cell.model_copy(update={"model": name, "model_sha256": name[-1] * 64})
         for cell, name in ((first, "encoder v1"), (second, "encoder v2"))
     ]
-    (told, *_) = facts.of_run(document.model_copy(update={"cells": cells}))
+    (told, *_) = facts.list_run_facts(document.model_copy(update={"cells": cells}))
     assert (told.text, told.copy) == ("encoder v1 111111111111, encoder v2 222222222222", "")
 
 
 def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document: Document) -> None:
-    waiting = facts.of_run(
+    waiting = facts.list_run_facts(
         document.model_copy(update={"cells": [cell.model_copy(update={"node": None}) for cell in document.cells]})
     )
 
     def node(told: list[facts.Fact], *measuring: str) -> str:
-        return {fact.name: fact.text for fact in facts.with_nodes(told, measuring)}["Node"]
+        return {fact.name: fact.text for fact in facts.add_nodes(told, measuring)}["Node"]
 
     assert node(waiting) == node(waiting, "") == "none"
     assert node(waiting, "gpu-1", "bench-1", "gpu-1") == "bench-1, gpu-1"
-    assert node(facts.of_run(document), "arm-1", "bench-1") == "arm-1, bench-1"
+    assert node(facts.list_run_facts(document), "arm-1", "bench-1") == "arm-1, bench-1"
 
 
 def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(document: Document) -> None:
-    assert comparisons.axes_compared(document.comparisons) == ["runtime", "batch", "twin"]
-    assert {one.axis for one in comparisons.of_axis(document.comparisons, "colour")} == {"runtime"}
-    assert comparisons.of_axis([], "runtime") == []
+    assert comparisons.list_axes(document.comparisons) == ["runtime", "batch", "twin"]
+    assert {one.axis for one in comparisons.select_axis(document.comparisons, "colour")} == {"runtime"}
+    assert comparisons.select_axis([], "runtime") == []
 
 
 def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id: dict[str, Cell]) -> None:
-    twin = comparisons.of_axis(document.comparisons, "twin")
-    assert comparisons.table(twin, by_id, address).rows[0][1].text == "A/A: the same cell twice"
-    assert comparisons.without_twins(twin, by_id) == twin
-    assert len(comparisons.without_twins(document.comparisons, by_id)) == 5
+    twin = comparisons.select_axis(document.comparisons, "twin")
+    assert comparisons.make_table(twin, by_id, address).rows[0][1].text == "A/A: the same cell twice"
+    assert comparisons.drop_twins(twin, by_id) == twin
+    assert len(comparisons.drop_twins(document.comparisons, by_id)) == 5
 
 
 def note_of(table: Table) -> int:
@@ -170,10 +173,10 @@ def test_what_all_notes_say_stands_once_above_them_and_no_column_where_none_says
     late = "Time ran out (twice the plan): ask for more rounds. About 8 rounds in all would decide."
     base = document.comparisons[0].model_copy(update={"verdict": "undecided"})
     pairs = [base.model_copy(update={"reason": f"{rounds} rounds decide nothing. {late}"}) for rounds in (2, 5)]
-    table, shared = with_shared_note(comparisons.table(pairs, by_id, address))
+    table, shared = with_shared_note(comparisons.make_table(pairs, by_id, address))
     assert shared == late
     assert [row[note_of(table)].text for row in table.rows] == ["2 rounds decide nothing.", "5 rounds decide nothing."]
-    silent = comparisons.table([document.comparisons[0]], by_id, address)
+    silent = comparisons.make_table([document.comparisons[0]], by_id, address)
     assert "Note" not in [head.text for head in silent.heads]
 
 
@@ -181,7 +184,7 @@ def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Doc
     open_ = document.comparisons[0].model_copy(update={"verdict": "undecided", "rounds_needed": 16})
     never = open_.model_copy(update={"rounds_needed": None, "interleaved": False})
     said = never.model_copy(update={"reason": "Chance.", "interleaved": True})
-    table = comparisons.table([open_, never, said], by_id, address)
+    table = comparisons.make_table([open_, never, said], by_id, address)
     notes = [row[note_of(table)].text for row in table.rows]
     assert notes == [
         "About 16 rounds in all would decide.",
@@ -192,7 +195,9 @@ def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Doc
 
 def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(document: Document) -> None:
     doubtful = [one.model_copy(update={"verdict": "undecided"}) for one in document.comparisons]
-    tables = [cells.table(document.cells, address, comparisons=known) for known in (document.comparisons, doubtful)]
+    tables = [
+        cells.make_table(document.cells, address, comparisons=known) for known in (document.comparisons, doubtful)
+    ]
     notes, at_risk = ({row[0].href: row[note_of(table)].text for row in table.rows} for table in tables)
     assert len(notes) == len(document.cells)
     assert notes["/runs/1/cells/b1-a8/"] == "A/A twin of b1-a0."
@@ -206,40 +211,40 @@ def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(doc
 
 
 def test_a_provider_that_took_part_unasked_is_said_with_its_time(by_id: dict[str, Cell]) -> None:
-    placement = reading.placement(by_id["b1-a9"])
+    placement = reading.describe_placement(by_id["b1-a9"])
     assert not placement.is_as_asked
     assert placement.sentence == "OpenVINO was requested; CPU also ran and has 38 % of the time."
-    assert reading.time_elsewhere(by_id["b1-a9"]) == "38 % of the time is spent outside OpenVINO: CPU."
-    assert reading.time_elsewhere(by_id["b1-a0"]) == ""
+    assert reading.describe_time_elsewhere(by_id["b1-a9"]) == "38 % of the time is spent outside OpenVINO: CPU."
+    assert reading.describe_time_elsewhere(by_id["b1-a0"]) == ""
 
 
 def test_a_provider_that_did_not_start_is_said_too(by_id: dict[str, Cell]) -> None:
     fell_back = by_id["b1-a0"].model_copy(update={"requested_providers": ["CUDAExecutionProvider"]})
-    assert reading.placement(fell_back).sentence == (
+    assert reading.describe_placement(fell_back).sentence == (
         "CUDA was requested but did not start: the numbers below are from CPU."
     )
-    assert reading.placement(by_id["b1-a0"]).is_as_asked
-    chosen = reading.placement(fell_back.model_copy(update={"policy": "prefer-npu", "providers": []}))
+    assert reading.describe_placement(by_id["b1-a0"]).is_as_asked
+    chosen = reading.describe_placement(fell_back.model_copy(update={"policy": "prefer-npu", "providers": []}))
     assert (chosen.requested, chosen.active, chosen.is_as_asked) == ("policy prefer-npu", "CPU", True)
-    assert reading.placement(by_id["b1-a11"]).active == "not measured"
+    assert reading.describe_placement(by_id["b1-a11"]).active == "not measured"
 
 
 def test_metrics_that_so_few_timings_cannot_tell_say_from_when_on(by_id: dict[str, Cell]) -> None:
-    rows = {row[0].text: row for row in reading.metrics(by_id["b1-a0"]).rows}
+    rows = {row[0].text: row for row in reading.metric_table(by_id["b1-a0"]).rows}
     assert rows["p99"][1].text == "not measured"
     assert rows["p99"][3].text == "shown from 662 timings on"
     assert rows["p50"][3].text.endswith("95 % interval over 8 launches")
     one = by_id["b1-a0"].model_copy(update={"p50_ci_ms": None, "samples_ms": [1.9]})
-    assert reading.metrics(one).rows[0][3].text == "1 launch"
+    assert reading.metric_table(one).rows[0][3].text == "1 launch"
 
 
 def test_of_a_cell_that_was_never_timed_only_what_is_known_is_shown(by_id: dict[str, Cell]) -> None:
     untimed = by_id["b1-a11"]
     assert untimed.p50_ms is None
-    texts = [row[1].text for row in reading.metrics(untimed).rows]
+    texts = [row[1].text for row in reading.metric_table(untimed).rows]
     assert "not measured" not in texts
     known = untimed.model_copy(update={"session_ms": 8.25})
-    assert [row[0].text for row in reading.metrics(known).rows].count("session creation") == 1
+    assert [row[0].text for row in reading.metric_table(known).rows].count("session creation") == 1
 
 
 def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
@@ -249,7 +254,7 @@ def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
         ),
         Input(name="sr", dtype="int64", shape=[], made_by="16000 everywhere", fill="16000"),
     ]
-    table = reading.inputs(by_id["b1-a0"].model_copy(update={"inputs": fed}))
+    table = reading.input_table(by_id["b1-a0"].model_copy(update={"inputs": fed}))
     assert [entry.text for entry in table.rows[0]] == [
         "x", "float32", "1 × 3 × 320 × 320", "random, standard normal, seed 0"
     ]  # fmt: skip
@@ -257,26 +262,26 @@ def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
 
 
 def test_outputs_show_as_many_nines_as_there_are(by_id: dict[str, Cell]) -> None:
-    row = reading.parity(by_id["b1-a9"]).rows[0]
+    row = reading.parity_table(by_id["b1-a9"]).rows[0]
     assert row[4].text == "0.999471"
     assert row[-1].text == "811"
     exact = by_id["b1-a0"].model_copy(deep=True)
     exact.parity.outputs[0].cosine = 1.0
-    assert reading.parity(exact).rows[0][4].text == "1"
+    assert reading.parity_table(exact).rows[0][4].text == "1"
     exact.parity.outputs[0].cosine = None
-    assert reading.parity(exact).rows[0][4].text == "not measured"
+    assert reading.parity_table(exact).rows[0][4].text == "not measured"
 
 
 def test_siblings_are_the_other_cells_of_the_block(document: Document, by_id: dict[str, Cell]) -> None:
-    table = reading.siblings(document, by_id["b1-a0"], address)
+    table = reading.sibling_table(document, by_id["b1-a0"], address)
     assert len(table.rows) == len(document.cells) - 1
     assert any(row[0].soft == "A/A twin" for row in table.rows)
-    assert len(reading.providers(by_id["b1-a9"]).rows) == 2
+    assert len(reading.provider_table(by_id["b1-a9"]).rows) == 2
 
 
 def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> None:
     mixed = by_id["b1-a9"].model_copy(update={"concurrency": 2, "provider_options": {"device_type": "CPU"}})
-    shown = {fact.name: fact.text for fact in facts.of_cell(mixed)}
+    shown = {fact.name: fact.text for fact in facts.list_cell_facts(mixed)}
     assert shown["Precision"] == "fp32 asked, bf16 executed"
     assert shown["Shapes"] == "sequence=64"
     assert shown["Concurrency"] == "2"
@@ -285,7 +290,7 @@ def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> 
 
 def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_takes_to_build(by_id: dict[str, Cell]):
     plain = by_id["b1-a0"]
-    assert not {"Device", "Engine"} & {fact.name for fact in facts.of_cell(plain)}
+    assert not {"Device", "Engine"} & {fact.name for fact in facts.list_cell_facts(plain)}
     built = plain.model_copy(
         update={
             "provider_facts": {"device": "CPU of AMD", "adapter": "software"},
@@ -294,7 +299,7 @@ def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_tak
             "engine_bytes": 250_000,
         }
     )
-    shown = {fact.name: fact.text for fact in facts.of_cell(built)}
+    shown = {fact.name: fact.text for fact in facts.list_cell_facts(built)}
     assert shown["Device"] == "adapter software, device CPU of AMD"
     assert shown["Engine"] == "built in 520 ms, from the cache in 310 ms, 250 kB"
 
@@ -347,9 +352,9 @@ def test_a_comparison_that_shares_nothing_worth_saying_is_named_by_its_node(by_i
     pair = make_comparison(baseline="b1-a0", candidate="b1-a1")
     two = {name: by_id[name] for name in ("b1-a0", "b1-a1")}
     shared = axes.varying_axes(two.values())
-    assert comparisons.names(pair, two, shared)[0] == by_id["b1-a0"].node
+    assert comparisons.name_step(pair, two, shared)[0] == by_id["b1-a0"].node
     unnamed = {name: cell.model_copy(update={"node": None}) for name, cell in two.items()}
-    assert comparisons.names(pair, unnamed, shared)[0] == "this machine"
+    assert comparisons.name_step(pair, unnamed, shared)[0] == "this machine"
 
 
 def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_id: dict[str, Cell]) -> None:
@@ -363,7 +368,7 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
 
     def column(*changes: MetricChange) -> Entry:
         told = one.model_copy(update={"metrics": list(changes)})
-        (row,) = comparisons.table([told], by_id, address).rows
+        (row,) = comparisons.make_table([told], by_id, address).rows
         return row[-1]
 
     slower, faster = change("session_ms", "slower", 1.2), change("first_ms", "faster", 0.5)

@@ -35,12 +35,12 @@ def other_than(chosen: list[side.Chosen], **changes: object) -> list[side.Chosen
 
 
 def test_the_pinned_cell_comes_first_and_a_key_that_is_none_pins_nothing(chosen: list[side.Chosen]) -> None:
-    assert [one.key for one in side.pinned(chosen, "1:b1-a1")] == ["1:b1-a1", "1:b1-a0"]
-    assert side.pinned(chosen, "9:x") == chosen
+    assert [one.key for one in side.pin_base(chosen, "1:b1-a1")] == ["1:b1-a1", "1:b1-a0"]
+    assert side.pin_base(chosen, "9:x") == chosen
 
 
 def test_rows_say_what_differs_and_by_how_much_against_the_base(chosen: list[side.Chosen], judged: list[side.Judged]):
-    known = {line.name: line for line in side.lines(chosen, judged)}
+    known = {line.name: line for line in side.make_lines(chosen, judged)}
     assert known["Runtime"].differs
     assert not known["Batch"].differs
     assert "Executed precision" not in known
@@ -52,11 +52,11 @@ def test_rows_say_what_differs_and_by_how_much_against_the_base(chosen: list[sid
 def test_equal_rows_are_hidden_and_a_search_keeps_the_rows_with_all_of_its_words(
     chosen: list[side.Chosen], judged: list[side.Judged]
 ) -> None:
-    lines = side.lines(chosen, judged)
-    assert all(line.differs for line in side.shown(lines, every=False, wanted=""))
-    assert len(side.shown(lines, every=True, wanted="")) == len(lines)
-    assert [line.name for line in side.shown(lines, every=True, wanted="RUN 1.31")][:1] == ["Runtime"]
-    assert side.shown(lines, every=True, wanted="nothing like it") == []
+    lines = side.make_lines(chosen, judged)
+    assert all(line.differs for line in side.select_lines(lines, every=False, wanted=""))
+    assert len(side.select_lines(lines, every=True, wanted="")) == len(lines)
+    assert [line.name for line in side.select_lines(lines, every=True, wanted="RUN 1.31")][:1] == ["Runtime"]
+    assert side.select_lines(lines, every=True, wanted="nothing like it") == []
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_was_not_fed_the_same_has_no_change_of_latency(
     pair = other_than(chosen, **changes)
     judged = [side.judge(*pair, [])]  # type: ignore[call-arg]
     assert how in f"{judged[0].sign.word} {judged[0].change}"
-    known = {line.name: line for line in side.lines(pair, judged)}
+    known = {line.name: line for line in side.make_lines(pair, judged)}
     assert [one.text for one in known["p50"].changes] == ["", ""]
     assert bool(known["Throughput"].changes[1].text) == ("batch" in changes)
 
@@ -118,25 +118,25 @@ def test_wrong_outputs_lead_and_are_not_praised(
     measured = [pair.model_copy(update={"axis": axis}) for pair in document.comparisons]
     judged, turned = side.judge(*wrong, measured), side.judge(*reversed(wrong), measured)  # type: ignore[call-arg]
     assert [one.sign.word for one in (judged, turned)] == ["wrong outputs", "base: wrong outputs"]
-    assert side.headline(wrong, [judged]) == numbers.unbroken(f"Wrong outputs of 1.31.1: 1 of 2 cells {led}")
+    assert side.write_headline(wrong, [judged]) == numbers.unbroken(f"Wrong outputs of 1.31.1: 1 of 2 cells {led}")
     assert judged.how.endswith(f"; {why}; there is no verdict on speed")
-    (outputs,) = [line for line in side.lines(wrong, [judged]) if line.name == "Outputs"]
+    (outputs,) = [line for line in side.make_lines(wrong, [judged]) if line.name == "Outputs"]
     assert outputs.texts == ["", "wrong outputs"]
 
 
 def test_two_that_a_block_judged_make_one_claim(chosen: list[side.Chosen], judged: list[side.Judged]) -> None:
     """It said `Against 1.29.0: 1.31.1 24 % slower`."""
     assert judged[0].change.endswith(" % slower")
-    assert side.headline(chosen, judged) == numbers.unbroken(f"1.31.1 is {judged[0].change} than 1.29.0")
+    assert side.write_headline(chosen, judged) == numbers.unbroken(f"1.31.1 is {judged[0].change} than 1.29.0")
     undecided = replace(judged[0], sign=sign_of("undecided"))
-    assert side.headline(chosen, [undecided]).startswith("Against 1.29.0: 1.31.1 undecided (")
+    assert side.write_headline(chosen, [undecided]).startswith("Against 1.29.0: 1.31.1 undecided (")
 
 
 def test_what_is_right_is_told_behind_what_is_wrong(chosen: list[side.Chosen], document: Document) -> None:
     base, other = chosen
     wrong = replace(other, key="2:c9", run_id=2, cell=other.cell.model_copy(update={"threads": 8, "accuracy": LOST}))
     judged = [side.judge(base, each, document.comparisons) for each in (other, wrong)]
-    said = side.headline([base, other, wrong], judged)
+    said = side.write_headline([base, other, wrong], judged)
     assert said.startswith(numbers.unbroken("Wrong outputs of 8 threads · 1.31.1: 1 of 3 cells loses accuracy"))
     assert ". Against 1 thread · 1.29.0: 1 thread" in said
 
@@ -172,7 +172,7 @@ def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
     growth = MetricChange(name="first_ms", baseline=0, candidate=1, verdict="bigger", change=1.0, **facts)
     (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
     judged = side.judge(*chosen, [one.model_copy(update={"metrics": [session, growth]})])  # type: ignore[call-arg]
-    known = {line.name: line.changes[1].text for line in side.lines(chosen, [judged])}
+    known = {line.name: line.changes[1].text for line in side.make_lines(chosen, [judged])}
     assert known["Session creation"].startswith("▲ 2.0")
     assert known["First inference"] == "▲ bigger"
     assert not known["p50"].startswith("▲")
@@ -189,10 +189,10 @@ def test_memory_is_of_the_launches_that_its_verdict_is_of_and_says_so(
     )  # fmt: skip
     (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
     judged = side.judge(*pair, [one.model_copy(update={"metrics": [memory]})])  # type: ignore[call-arg]
-    known = {line.name: line for line in side.lines(pair, [judged])}
+    known = {line.name: line for line in side.make_lines(pair, [judged])}
     assert known["Peak memory of a launch"].texts == ["59 MiB", "90 MiB"]
     assert "bigger" in known["Peak memory of a launch"].changes[1].text
-    alone = {line.name: line for line in side.lines(pair, [side.judge(*pair, [])])}  # type: ignore[call-arg]
+    alone = {line.name: line for line in side.make_lines(pair, [side.judge(*pair, [])])}  # type: ignore[call-arg]
     assert alone["Peak memory"].texts == ["58 MiB", "58 MiB"]
 
 
@@ -235,7 +235,7 @@ def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(
     )
     figures = {"ratio": 1.03, "low": 1.01, "high": 1.05, "is_items": True, "by_processor": True}
     verdict = side.Judged(sign_of("faster"), "3 % more items/s", "", **figures)
-    known = {line.name: line for line in side.lines([base, other], [verdict])}
+    known = {line.name: line for line in side.make_lines([base, other], [verdict])}
     judged, by_clock = known["Throughput of processor time"], known["Throughput"]
     assert judged.values == [pytest.approx(500.0), pytest.approx(8000 / 15.6)]
     assert (judged.changes[1].text, by_clock.changes[1].text) == ("3 % more items/s", "")

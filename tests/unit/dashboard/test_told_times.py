@@ -10,7 +10,7 @@ from dashboard.figures import cell_bars, latency, pareto, ratios, samples, throu
 from dashboard.figures.figure import Figure
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, side
-from dashboard.reading.heatmap import heat_map
+from dashboard.reading.heatmap import make_heat_map
 from dashboard.views.cell import make_panels, write_headline
 from dashboard.views.compared_runs import _p50, match_cells
 from farm.contract.document import Document
@@ -72,21 +72,21 @@ def test_every_chart_of_times_shows_processor_time_and_its_axis_says_so(judged: 
 
 def test_a_chart_of_changes_says_of_what_they_are(judged: Document) -> None:
     by_id = {cell.id: cell for cell in judged.cells}
-    figure = ratios.ratios(comparisons.named(judged.comparisons, by_id, address))
+    figure = ratios.ratios(comparisons.name_comparisons(judged.comparisons, by_id, address))
     assert figure.layout["xaxis"]["title"]["text"].startswith("change of processor time 1.29.0 → 1.31.1")
     assert "<br>processor time 0.945 → 1.27 ms" in f"{figure.data[0]['text']}"
 
 
 def test_the_table_of_cells_and_the_steps_aside_show_it_too(judged: Document) -> None:
-    table = cells.table(judged.cells, address, comparisons=judged.comparisons)
+    table = cells.make_table(judged.cells, address, comparisons=judged.comparisons)
     place = [head.text for head in table.heads].index("processor time, ms")
     assert [row[place].value for row in table.rows] == [0.945, 1.27]
-    assert [row[1].text for row in reading.siblings(judged, judged.cells[0], address).rows] == ["1.270"]
+    assert [row[1].text for row in reading.sibling_table(judged, judged.cells[0], address).rows] == ["1.270"]
 
 
 def test_of_busy_and_calm_cells_each_says_which_time_it_is() -> None:
     calm = busy("c2", 1.0, p50_ms=1.02, p50_ci_ms=(1.01, 1.03), disturbed_samples=0, runtime=NEW)
-    table = cells.table([busy("c1", 2.7), calm], address)
+    table = cells.make_table([busy("c1", 2.7), calm], address)
     place = [head.text for head in table.heads].index("p50 or processor time, ms")
     assert [row[place].soft for row in table.rows] == ["CPU time", ""]
 
@@ -100,20 +100,20 @@ def test_a_cells_page_leads_with_the_time_of_the_verdict_and_draws_its_launches(
 
 
 def test_a_map_by_latency_is_coloured_by_the_time_of_the_verdicts(judged: Document) -> None:
-    found = heat_map(judged.cells, judged.comparisons, address, metric="p50")
+    found = make_heat_map(judged.cells, judged.comparisons, address, metric="p50")
     old, new = found.rows[0].places
     assert (old.value, new.value) == ("0.945 ms", "1.270 ms")
     assert found.ends == ["0.945 ms", "1.270 ms"]
     assert new.title.startswith("processor time 1.270 ms")
     assert "by the clock" in new.title
-    beside = heat_map(judged.cells, judged.comparisons, address).rows[0].places[1]
+    beside = make_heat_map(judged.cells, judged.comparisons, address).rows[0].places[1]
     assert beside.title.count("processor time") == 1
 
 
 def test_a_map_of_batches_counts_items_of_processor_time() -> None:
     pair = make_comparison("slower", 4.0, axis="batch", ci_low=3.9, ci_high=4.1, verdict_from="processor")
     both = [busy("c1", 1.0), busy("c2", 4.0, batch=4, throughput=400 / 4.0)]
-    values = [place.value for place in heat_map(both, [pair], address).rows[0].places]
+    values = [place.value for place in make_heat_map(both, [pair], address).rows[0].places]
     assert values == ["1\N{NARROW NO-BREAK SPACE}000 items/s"] * 2
 
 
@@ -121,11 +121,11 @@ def test_the_baseline_of_a_row_is_what_its_cells_are_compared_with(judged: Docum
     refused = make_cell(
         "c0", runtime="onnxruntime==1.22.0", status="refused", reason={"code": "opset_too_new", "text": "No."}
     )
-    none, base, new = heat_map([refused, *judged.cells], judged.comparisons, address).rows[0].places
+    none, base, new = make_heat_map([refused, *judged.cells], judged.comparisons, address).rows[0].places
     assert none.sign.mark == "⊘"
     assert base.sign.word == "baseline"
     assert new.sign.word == "34 % slower"
-    ((alone,),) = (row.places for row in heat_map(judged.cells[:1], [], address).rows)
+    ((alone,),) = (row.places for row in make_heat_map(judged.cells[:1], [], address).rows)
     assert alone.sign.word == "not compared"
 
 
@@ -134,7 +134,7 @@ def test_compared_cells_show_the_time_that_they_are_judged_by_and_the_sign_turns
 ) -> None:
     old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
     found = side.judge(old, new, judged.comparisons)
-    assert [row.p50 for row in side.rows([old, new], [found])] == [
+    assert [row.p50 for row in side.make_rows([old, new], [found])] == [
         "0.945 ms ± 0.002 of CPU time",
         "1.270 ms ± 0.003 of CPU time",
     ]
@@ -148,10 +148,10 @@ def test_times_of_compared_cells_are_of_one_clock_where_one_verdict_rests_on_pro
     verdicts = [side.judge(base, other, known) for other in others]
     assert [verdict.by_processor for verdict in verdicts] == [True, False]
     for turned in (1, -1):
-        shown = side.rows([base, *others[::turned]], verdicts[::turned])
+        shown = side.make_rows([base, *others[::turned]], verdicts[::turned])
         assert all(row.p50.endswith("of CPU time") for row in shown)
     untimed = calm.model_copy(update={"cpu_p50_ms": None, "cpu_samples_ms": []})
-    last = side.rows([base, others[0], side.Chosen("1:c3", 1, untimed, "")], verdicts)[-1]
+    last = side.make_rows([base, others[0], side.Chosen("1:c3", 1, untimed, "")], verdicts)[-1]
     assert "CPU time" not in last.p50
 
 
@@ -170,10 +170,10 @@ def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands
     text = "Output 'y': cosine to the reference is 0.98991, below 0.99."
     wrong = judged.cells[1].model_copy(update={"parity": Parity(verdict="fail", text=text)})
     both = [judged.cells[0], wrong]
-    table = cells.table(both, address, comparisons=judged.comparisons)
+    table = cells.make_table(both, address, comparisons=judged.comparisons)
     place = [head.text for head in table.heads].index("Note")
     assert [text in row[place].text for row in table.rows] == [False, True]
-    assert text in heat_map(both, judged.comparisons, address).rows[0].places[1].title
+    assert text in make_heat_map(both, judged.comparisons, address).rows[0].places[1].title
     base, other = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in both)
     assert text in side.judge(base, other, judged.comparisons).how
 
@@ -182,7 +182,7 @@ def test_page_and_terminal_say_one_figure_of_items_and_of_session_creation(judge
     """426 items/s on the page were 59.9 on the terminal; 5.04 ms of processor time 28.2 by the clock."""
     (pair,) = judged.comparisons
     pair = pair.model_copy(update={"metrics": [session()]})
-    table = cells.table(judged.cells, address, comparisons=[pair])
+    table = cells.make_table(judged.cells, address, comparisons=[pair])
     heads = [head.text for head in table.heads]
     on_page = [
         [row[heads.index(head)].text for head in ("items/s, processor time", "session, processor time, ms")]
@@ -199,7 +199,7 @@ def test_page_and_terminal_say_one_figure_of_items_and_of_session_creation(judge
 def test_items_of_a_cell_that_generates_say_that_the_prompt_is_left_out() -> None:
     """14 200 items/s stood beside 4 741 tokens/s, which the prompt and waiting are part of, without a reason."""
     cell = busy("c1", 1.0, scenario="generate:prompt=16:new=8")
-    notes = {row[0].text: row[3].text for row in reading.metrics(cell).rows}
+    notes = {row[0].text: row[3].text for row in reading.metric_table(cell).rows}
     assert notes["throughput"] == f"{ITEMS_NOTE}; by the clock"
     assert ITEMS_NOTE in notes["throughput of processor time"]
     assert ITEMS_NOTE in throughput.throughput([cell], address).note
@@ -217,14 +217,14 @@ def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(j
 def test_a_verdict_stands_in_the_map_as_soon_as_there_is_one(judged: Document) -> None:
     """ "no verdict yet" stood beside "4.6× slower" in the headline while the block was traced."""
     states = {cell.id: "measuring" for cell in judged.cells}
-    old, new = heat_map(judged.cells, judged.comparisons, address, states=states).rows[0].places
+    old, new = make_heat_map(judged.cells, judged.comparisons, address, states=states).rows[0].places
     words = [place.sign.word for place in (old, new) if place.sign]
     assert words == ["baseline, 8 rounds so far", "34 % slower, 8 rounds so far"]
 
 
 def test_a_map_by_session_creation_says_of_which_clock_it_is(judged: Document) -> None:
     (pair,) = judged.comparisons
-    found = heat_map(judged.cells, [pair.model_copy(update={"metrics": [session()]})], address, metric="session")
+    found = make_heat_map(judged.cells, [pair.model_copy(update={"metrics": [session()]})], address, metric="session")
     assert found.metric.label == "session creation, processor time"
     assert [place.value for place in found.rows[0].places] == ["5.04 ms", "6.28 ms"]
 
@@ -233,9 +233,9 @@ def test_compared_cells_show_session_creation_by_the_launches_of_its_verdict(jud
     (pair,) = judged.comparisons
     old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
     found = side.judge(old, new, [pair.model_copy(update={"metrics": [session()]})])
-    (line,) = (line for line in side.lines([old, new], [found]) if line.name == "Session creation")
+    (line,) = (line for line in side.make_lines([old, new], [found]) if line.name == "Session creation")
     assert line.texts == ["5.04 ms of CPU time", "6.28 ms of CPU time"]
-    assert [line.name for line in side.lines([old], []) if "ession creation" in line.name]
+    assert [line.name for line in side.make_lines([old], []) if "ession creation" in line.name]
 
 
 def session() -> MetricChange:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dashboard.reading.trends import HEIGHT, WIDTH, spark
+from dashboard.reading.trends import HEIGHT, WIDTH, draw_spark
 
 
 def spots(ratios: list[float]) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in (spot.split(",") for spot in spark(ratios).points.split())]
+    return [(float(x), float(y)) for x, y in (spot.split(",") for spot in draw_spark(ratios).points.split())]
 
 
 @pytest.mark.parametrize("ratios", [[1.0], [1.24], [1.0, 1.0], [0.5, 2.0] * 200, [1e-9, 1e9]])
@@ -14,7 +14,7 @@ def test_a_small_line_stays_in_its_frame(ratios: list[float]) -> None:
     found = spots(ratios)
     assert len(found) >= 2
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in found)
-    assert 0 <= float(spark(ratios).level) <= HEIGHT
+    assert 0 <= float(draw_spark(ratios).level) <= HEIGHT
 
 
 def test_slower_is_up_and_noise_looks_like_noise() -> None:

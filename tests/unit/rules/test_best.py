@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.reading.best_settings import panel
+from dashboard.reading.best_settings import make_panel
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.signed_ranks import too_few_sentence
@@ -127,7 +127,7 @@ def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_dif
     newer, older = measured("c4", opset=26), measured("c5", opset=17)
     names = settings_apart([newer, older, EIGHT])
     assert names == [f"{setting(ONE)}, opset 26", f"{setting(ONE)}, opset 17", setting(EIGHT)]
-    found = panel(1, [newer, older], "")
+    found = make_panel(1, [newer, older], "")
     assert found is not None
     assert {row[2].text for row in found.table.rows} == set(names[:2])
 

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.reading.copies import matrix_text
+from dashboard.reading.copies import write_matrix
 from farm.contract.cells import CellSpec
 from farm.rules.cells.matrices import build_matrix
 from farm.rules.matrices import matrix
@@ -56,7 +56,7 @@ def digests(cells: list[CellSpec]) -> set[str]:
 
 
 def copied(cells: list[CellSpec], *, name: str = "") -> str:
-    return matrix_text([(cell, name) for cell in cells])
+    return write_matrix([(cell, name) for cell in cells])
 
 
 @pytest.mark.parametrize(("axis", "value"), [(axis, value) for axis, values in AXES.items() for value in values])
@@ -103,13 +103,13 @@ def test_a_session_set_keeps_its_name_unless_another_one_has_it() -> None:
 
 
 def test_no_cells_are_no_matrix() -> None:
-    assert matrix_text([]) == ""
+    assert write_matrix([]) == ""
 
 
 def test_copied_cells_are_fed_and_judged_as_in_their_runs_and_where_two_differ_as_in_the_first() -> None:
     first = matrix.parse({"runtime": "1.31.1", "tolerance": {"y": {"atol": 1e-6}}, "inputs": {"x": "0..9"}})
     second = matrix.parse({"runtime": "1.31.1", "tolerance": {"y": 0.5, "z": 0.25}})
-    text = matrix_text([(cells_of({"runtime": "1.31.1"})[0], "")], matrices=[first.as_plain(), {}, second.as_plain()])
+    text = write_matrix([(cells_of({"runtime": "1.31.1"})[0], "")], matrices=[first.as_plain(), {}, second.as_plain()])
     read = matrix.parse(text)
     assert read.tolerances == {**second.tolerances, **first.tolerances}
     assert read.inputs == first.inputs

@@ -51,7 +51,7 @@ def terminal(found):
 
 def page_row(found, pair):
     cells = {one.id: one for one in found.cells}
-    row = comparisons.table([pair], cells, lambda name: f"/{name}/").rows[0]
+    row = comparisons.make_table([pair], cells, lambda name: f"/{name}/").rows[0]
     return [f"{entry.sign.mark} {entry.sign.word}" if entry.sign else entry.text for entry in row]
 
 
@@ -231,11 +231,11 @@ def test_no_run_is_called_slower_on_its_page_and_faster_beside_it():
     pairs, cells = (SLOWER_RELEASE, GAIN), (BASE, NEW, INT8)
     sentence, axis, verdict = led(*pairs, cells=cells)
     by_id = {one.id: one for one in cells}
-    shown = heatmap.heat_map(cells, pairs, lambda name: f"/{name}/")
+    shown = heatmap.make_heat_map(cells, pairs, lambda name: f"/{name}/")
     assert "faster" not in sentence
     assert (axis, verdict) == ("runtime", "slower")
-    assert shown.column_axis.name == comparisons.leading_axis(pairs, by_id) == axis
-    of_precision = heatmap.heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
+    assert shown.column_axis.name == comparisons.choose_axis(pairs, by_id) == axis
+    of_precision = heatmap.make_heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
     assert of_precision.column_axis.name == "precision"
     printed = terminal(document(*pairs, cells=cells))
     assert printed.index("slower") < printed.index("faster")
@@ -345,6 +345,6 @@ def test_items_are_turned_round_with_their_comparison():
 def test_what_differs_in_nothing_else_is_named_by_its_node() -> None:
     """One node was "everywhere"."""
     cells = {one.id: one for one in (BASE, NEW)}
-    assert comparisons.names(compared(), cells, axes.varying_axes(cells.values()))[0] == "bench-1"
+    assert comparisons.name_step(compared(), cells, axes.varying_axes(cells.values()))[0] == "bench-1"
     alone = {name: one.model_copy(update={"node": None}) for name, one in cells.items()}
-    assert comparisons.names(compared(), alone, axes.varying_axes(alone.values()))[0] == "this machine"
+    assert comparisons.name_step(compared(), alone, axes.varying_axes(alone.values()))[0] == "this machine"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dashboard.reading.heatmap import heat_map
+from dashboard.reading.heatmap import make_heat_map
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -135,7 +135,7 @@ def test_what_leaves_the_farm_says_the_verdict_s_own_change_and_no_values_that_g
 @given(documents())
 def test_the_fields_of_a_heat_map_divided_give_the_change_that_stands_in_them(document: Document) -> None:
     _, (_, low, high) = _line(document)
-    (row,) = heat_map(document.cells, document.comparisons, lambda cell: f"/{cell}/").rows
+    (row,) = make_heat_map(document.cells, document.comparisons, lambda cell: f"/{cell}/").rows
     values = [re.match(rf"[0-9{THIN}.]+", place.value) for place in row.places]
     if all(values) and "the time" not in (row.places[1].sign.word if row.places[1].sign else ""):
         old, new = (_value(found[0]) for found in values if found)

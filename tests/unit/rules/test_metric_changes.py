@@ -43,7 +43,9 @@ def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -
     assert (comparison.verdict, change.verdict, change.rounds) == ("slower", "undecided", 6)
     assert change.reason.startswith("6 of 8 rounds timed it: ")
     assert metric_changes.untimed(comparison) == [f"p50 by session.run is undecided: {change.reason}"]
-    assert change.reason in page.table([comparison], {cell.id: cell for cell in document.cells}, str).rows[0][5].text
+    assert (
+        change.reason in page.make_table([comparison], {cell.id: cell for cell in document.cells}, str).rows[0][5].text
+    )
     text = io.StringIO()
     show(document, console=Console(file=text, width=200, color_system=None))
     assert change.reason in " ".join(text.getvalue().split())
@@ -112,7 +114,7 @@ def test_a_page_of_batches_says_the_same_of_both_calls() -> None:
         "slower", 2.5, axis="batch", ci_low=2.48, ci_high=2.52, metrics=[call.model_copy(update={"rounds": 8})]
     )
     cells = {"c1": make_cell("c1", batch=1), "c2": make_cell("c2", batch=8)}
-    (row,) = page.table([pair], cells, str).rows
+    (row,) = page.make_table([pair], cells, str).rows
     said = [f"{entry.sign.word if entry.sign else ''} {entry.text} {entry.soft}".strip() for entry in row]
     assert "more items/s" in said
     assert "higher  items/s by session.run 3.33× higher" in said

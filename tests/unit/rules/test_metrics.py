@@ -37,7 +37,7 @@ def measured(*, counts=(900, 1000, 1100, 1000), **check):
 
 
 def page(cell):
-    return {row[0].text: tuple(entry.text for entry in row[1:]) for row in reading.metrics(cell).rows}
+    return {row[0].text: tuple(entry.text for entry in row[1:]) for row in reading.metric_table(cell).rows}
 
 
 def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():

@@ -80,7 +80,7 @@ def test_they_are_told_and_judged_as_our_own_are() -> None:
     assert metric_changes.sentence("1.31.1", "equal", pair) == (
         "Its slowest inference is slower: 2.60 ms instead of 2.00 ms."
     )
-    rows = {row[0].text: row[1].text for row in reading.metrics(cell).rows}
+    rows = {row[0].text: row[1].text for row in reading.metric_table(cell).rows}
     assert rows["held"] == "2 MiB"
     assert float(rows["slowest inference"]) == pytest.approx(2.6, abs=0.05)
 

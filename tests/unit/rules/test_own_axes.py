@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.reading import facts, watches
-from dashboard.reading.copies import matrix_text
+from dashboard.reading.copies import write_matrix
 from dashboard.views import new_run
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
@@ -60,7 +60,7 @@ def test_a_matrix_reads_back_what_it_writes_under_the_key_of_its_schema(axis: Ma
 def test_copied_matrices_and_the_repeat_command_say_it(axis: MatrixAxis) -> None:
     spec = spec_with(axis)
     assert digests(cells_of(copied([spec]))) == digests([spec])
-    assert f"{axis.name}:" in matrix_text([(spec, "")])
+    assert f"{axis.name}:" in write_matrix([(spec, "")])
     words = shlex.split(repeat_command(spec, "m.onnx"))
     assert words[words.index(f"--{axis.name}") + 1] == format_value(plain(axis))
 
@@ -76,7 +76,7 @@ def test_documents_say_it_and_pages_show_it(axis: MatrixAxis) -> None:
     written = json.loads(Cell.model_validate(known).model_dump_json())
     assert written[axis.field] == plain(axis)
     read = Cell.model_validate(written)
-    assert BY_NAME[axis.name].short(read) in {fact.text for fact in facts.of_cell(read)}
+    assert BY_NAME[axis.name].short(read) in {fact.text for fact in facts.list_cell_facts(read)}
     assert cell_pairs.series_of(read) != cell_pairs.series_of(cell())
 
 
@@ -85,7 +85,7 @@ def test_the_form_of_a_matrix_has_a_field_for_it(axis: MatrixAxis) -> None:
     form = new_run.make_form(json.dumps({axis.name: [plain(axis)]}))
     (field,) = [one for one in form.fields if one.name == axis.name]
     assert (field.value, field.is_text) == (format_value(plain(axis)), True)
-    assert format_value(plain(axis)) in watches.matrix_words({axis.name: [to_plain(plain(axis))]})
+    assert format_value(plain(axis)) in watches.describe_matrix({axis.name: [to_plain(plain(axis))]})
 
 
 @every_own_axis
