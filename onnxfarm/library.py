@@ -19,7 +19,7 @@ from rich.console import Console
 from farm.contract.document import SCHEMA, Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.presenting.spreadsheets import rows_of
+from farm.rules.presenting.spreadsheets import list_rows
 from onnxfarm.commands.options import parse_judging
 from onnxfarm.documents import read_object
 from onnxfarm.outputs import make_console
@@ -38,7 +38,7 @@ class Results(Document):
             import pandas
         except ModuleNotFoundError as missing:
             raise Infrastructure("to_pandas() needs pandas, which is not installed: pip install pandas.") from missing
-        return pandas.DataFrame(rows_of(self))
+        return pandas.DataFrame(list_rows(self))
 
 
 def bench(  # noqa: PLR0913  what the command takes

@@ -20,14 +20,14 @@ from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
 from farm.rules.presenting.called_operators import (
-    called_operators,
-    note_of_traces,
-    operator_size,
+    describe_trace_noise,
+    format_operator_change,
+    list_changed_operators,
+    list_named_operators,
     operator_times,
     operators_heading,
-    told_operators,
 )
-from farm.rules.presenting.headlines import axis_rank, opening_of
+from farm.rules.presenting.headlines import axis_rank, find_opening
 from farm.rules.presenting.lines import (
     BUSY,
     PROCESSOR,
@@ -38,7 +38,7 @@ from farm.rules.presenting.lines import (
     line_of,
     outside_words,
 )
-from farm.rules.presenting.stability import UNSTABLE, at_risk
+from farm.rules.presenting.stability import UNSTABLE, find_at_risk
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
@@ -87,7 +87,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(", ".join(filter(None, (_in_common(shown[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
-        if at_risk(document.cells, document.comparisons):
+        if find_at_risk(document.cells, document.comparisons):
             console.print(Text(UNSTABLE, style="dim"))
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
@@ -134,7 +134,7 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
 
 def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
     """One row each; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
-    risky, times = at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
+    risky, times = find_at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
     asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = bool(times.by_processor)
@@ -190,7 +190,7 @@ def _parity(found: Parity) -> str:
     """`pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
     word = found.verdict.replace("_", " ")
     if found.verdict != "fail":
-        return ", ".join(filter(None, (word, parities.against(found))))
+        return ", ".join(filter(None, (word, parities.describe_reference(found))))
     beyond = [output for output in found.outputs if output.violations] or found.outputs
     # presets without atol judge by the cosine
     if found.atol is None:
@@ -240,7 +240,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is no cell of its own, unless it alone did not end well
     own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
-    for reason, alike in refusals.by_reason(own).items():
+    for reason, alike in refusals.group_by_reason(own).items():
         shared = [axis for axis in _varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
         what = f", {_in_words(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
@@ -248,7 +248,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         said = "the reason is above." if reason.text in opening else reason.text
         told = f"{signed(alike[0].status)} {told}{what}: {said}"
-        print_lines(told, *(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
+        print_lines(told, *(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
             print_lines(f"{cell.id}, {scenarios.describe(cell.scenario)}: {cell.scenario_text}", console=console)
@@ -289,9 +289,9 @@ def _node_of(pair: EngineParity) -> str:
 
 def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    ordered = [metric_changes.per_item(pair, cells) for pair in _ordered(document.comparisons, cells)]
-    beside = {"prefill": prefills.prefill_of, "memory": metric_changes.standing_for} | {
-        titles.CALLS[call]: partial(metric_changes.of, metric.name) for call, metric in OF_CALLS.items()
+    ordered = [metric_changes.convert_to_items(pair, cells) for pair in _ordered(document.comparisons, cells)]
+    beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
+        titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
     }
     told = {head: of for head, of in beside.items() if any(map(of, ordered))}
     table = _table("compared", "decoding" if "prefill" in told else "verdict")
@@ -318,7 +318,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] * bool(by_processor)
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
-    notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.untimed(comparison))
+    notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.explain_undecided(comparison))
     if len(ordered) > MAX_COMPARISONS:
         notes.append(f"{len(ordered) - MAX_COMPARISONS} more: onnxfarm results --json")
     table.caption = "; ".join(notes) or None
@@ -327,7 +327,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
 
 def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
-    first = opening_of(comparisons, cells).axis
+    first = find_opening(comparisons, cells).axis
     return sorted(
         comparisons,
         key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_weight(pair, cells)),
@@ -354,21 +354,23 @@ def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, flo
 def _show_operators(document: Document, *, console: Console) -> None:
     """The operators that explain the largest decided change on the axis that leads."""
     cells = {cell.id: cell for cell in document.cells}
-    axis = opening_of(document.comparisons, cells).axis
+    axis = find_opening(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
     largest = min(changed, key=lambda pair: _weight(pair, cells))
-    named = told_operators(largest)[:NAMED_OPERATORS]
+    named = list_named_operators(largest)[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
         part = "" if operator.share is None else f", {share(operator.share)} of the change"
-        times = operator_times(operator) or operator_size(operator) or f"{numbers.signed(operator.moved_us)} µs"
+        times = (
+            operator_times(operator) or format_operator_change(operator) or f"{numbers.signed(operator.moved_us)} µs"
+        )
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     told = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
-    if told and not note_of_traces(largest):
+    if told and not describe_trace_noise(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {told}"), soft_wrap=True)
 
 
@@ -380,9 +382,9 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         (c for c in document.comparisons if c.axis != TWIN), key=lambda comparison: _weight(comparison, cells)
     ):
         where = _sides(comparison, cells, [BY_NAME[name] for name in ("precision", "batch") if name != comparison.axis])
-        for change in called_operators(comparison):
+        for change in list_changed_operators(comparison):
             verdict = change.verdict or ""
-            line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {operator_size(change)}", verdict)
+            line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {format_operator_change(change)}", verdict)
             details = ", ".join(filter(None, (operator_times(change), f"{change.rounds} rounds", where)))
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:

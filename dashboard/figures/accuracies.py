@@ -61,7 +61,7 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times:
             difference_entry,
             note="on the same samples, with the 95 % interval of the paired difference",
         ),
-        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
+        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.describe_reference(cell.parity))),
         Column(
             "Pareto front",
             lambda cell: Entry("on the front" if cell.id in front else "", int(cell.id not in front)),

@@ -10,7 +10,7 @@ from dashboard.figures.figure import Address, Figure, choose_bars, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TPOT
-from farm.rules.presenting.generations import first_token_ms, generation_of
+from farm.rules.presenting.generations import first_token_ms, make_generation
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.presenting.times import BY_CLOCK, Times, title_of
 from farm.rules.wording import numbers, titles
@@ -27,7 +27,7 @@ def phases(cells: Sequence[Cell], address: Address | None = None, times: Times =
     """A bar for each cell: what a generation takes in the prompt, in the tokens behind it, and outside the graph, all
     by the clock that its time per token is told by."""
     bars, times = CellBars(cells, address), times.alike(cells)
-    known = {cell.id: generation_of(cell, times) for cell in cells}
+    known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
         Part("prefill", "@accent", lambda cell: known[cell.id].prompt_ms),
         Part("decoding", "@accent/45", lambda cell: known[cell.id].decoding_ms),

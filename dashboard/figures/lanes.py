@@ -8,7 +8,7 @@ from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, empty_figure
 from dashboard.figures.timelines import MAX_BARS, Bar, Matched, bars_of, layout_of, us
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
-from farm.rules.tracing.graphs import beginnings
+from farm.rules.tracing.graphs import list_beginnings
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers
 
@@ -77,7 +77,7 @@ def lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
 def _together(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
     """Bars of one row: spans that run one after another for the same own nodes are one."""
     found = [
-        (span, next((matched[part] for part in beginnings(span.name) if part in matched), None))
+        (span, next((matched[part] for part in list_beginnings(span.name) if part in matched), None))
         for span in sorted(spans, key=lambda span: span.start_us)
     ]
     alike = groupby(enumerate(found), key=lambda each: each[1][1].name if each[1][1] is not None else each[0])

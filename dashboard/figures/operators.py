@@ -10,16 +10,16 @@ from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.presenting.called_operators import (
-    called_operators,
-    doubt_of_traces,
-    largest_type,
-    operator_sides,
-    order_of,
-    ordered_operators,
-    told_operators,
+    describe_order,
+    explain_trace_doubt,
+    find_largest_type,
+    format_operator_sides,
+    list_changed_operators,
+    list_named_operators,
+    sort_operators,
 )
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, largest_share
+from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
 
@@ -62,17 +62,17 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     baseline, candidate = compared
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
     is_judged = any(change.verdict for change in comparison.operators)
-    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, ordered_operators(comparison))
+    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, sort_operators(comparison))
     if not comparison.operators:
         return empty_figure(NAME, "These two cells have not been traced side by side yet.", table)
-    largest = told_operators(comparison)[:MAX_OPERATORS]
+    largest = list_named_operators(comparison)[:MAX_OPERATORS]
     if not largest:
         return empty_figure(NAME, finding(comparison), table)
     return Figure(
         name=NAME,
         title=finding(comparison),
         summary=(
-            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {order_of(comparison)}, "
+            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {describe_order(comparison)}, "
             f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
@@ -100,7 +100,7 @@ def finding(comparison: Comparison) -> str:
     """Which type of operator explains the change, with how many nodes; or that none does, and which changed most."""
     if not comparison.operators:
         return "Not traced side by side yet"
-    named = largest_share(comparison.operators)
+    named = find_largest_share(comparison.operators)
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
         return (
             f"{_moved(named)}, explains {numbers.format_explained_part(named.share)} of the change{_called(comparison)}"
@@ -108,11 +108,11 @@ def finding(comparison: Comparison) -> str:
     if not is_change(comparison.verdict):
         said = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
-        doubt = doubt_of_traces(comparison)
+        doubt = explain_trace_doubt(comparison)
         said = doubt.capitalize() or "Too few traces to say what explains the change"
     else:
         said = "No operator explains the change"
-    most = None if called_operators(comparison) else largest_type(comparison)
+    most = None if list_changed_operators(comparison) else find_largest_type(comparison)
     return f"{said}{f': most {_moved(most)}' if most else ''}{_called(comparison)}"
 
 
@@ -125,7 +125,7 @@ def _called(comparison: Comparison) -> str:
     """How many operators have a verdict of their own, where that was asked for."""
     if not any(change.verdict for change in comparison.operators):
         return ""
-    called = called_operators(comparison)
+    called = list_changed_operators(comparison)
     if not called:
         return "; no single operator is significantly slower or faster"
     named = ", ".join(f"{_short(change)} {change.verdict}" for change in called[:2])
@@ -154,7 +154,7 @@ def _interval(low: float | None, high: float | None, write: Callable[[float], st
 
 
 def _side(change: OperatorChange, place: int) -> Entry:
-    sides, value = operator_sides(change), (change.baseline_us, change.candidate_us)[place]
+    sides, value = format_operator_sides(change), (change.baseline_us, change.candidate_us)[place]
     return Entry(sides[place], value) if sides else Entry(value=value, title=APART)
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard.figures.figure import items_entry, latency_entry
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import Best, Top, best_settings, left_out
+from farm.rules.presenting.best import Best, Top, best_settings, find_left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.lines import outputs_of, why_wrong
@@ -70,7 +70,7 @@ def make_panel(version: int | None, settings: Sequence[Measured], typed: str) ->
         version=version,
         sentence=_sentence(best_of_nodes, budget),
         left_out=_left_out(settings),
-        busy=hardware_words.by_processor(settings),
+        busy=hardware_words.explain_times(settings),
         table=Table(
             "best-settings",
             "Best settings on each machine",
@@ -134,7 +134,7 @@ def _alike(others: int) -> str:
 
 def _left_out(settings: Sequence[Measured]) -> str:
     """What does not take part, so that nobody wonders where the fastest one is."""
-    others = left_out(settings)
+    others = find_left_out(settings)
     if others is None:
         return ""
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
@@ -161,7 +161,7 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
         more = f", one of {count} that launches do not tell apart" if count > 1 else doubt
         # of several that are not told apart a row each, up to so many
         shown += [(f"{words}{more}", measured) for measured in top.settings[:MAX_ALIKE]]
-    called = hardware_words.settings_apart([measured for _, measured in shown])
+    called = hardware_words.format_settings([measured for _, measured in shown])
     rows = [_row(words, measured, name, says=says) for (words, measured), name in zip(shown, called, strict=True)]
     none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 4)
     return rows if best.most.settings else [none, *rows]

@@ -11,7 +11,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting import parities, simulated, stability
-from farm.rules.presenting.stability import at_risk
+from farm.rules.presenting.stability import find_at_risk
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
@@ -41,7 +41,7 @@ def make_table(
     """
     going_on = states or {}
     known = list(cells)
-    risky, times = at_risk(known, comparisons), Times.of(known, comparisons)
+    risky, times = find_at_risk(known, comparisons), Times.of(known, comparisons)
     cells = [times.whole(cell) for cell in known]
     shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
     notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}
@@ -56,7 +56,7 @@ def make_table(
         figure.time_column(times, cells, "session", "session_ms", note="creating the session"),
         figure.time_column(times, cells, "first", "first_ms", note="first inference"),
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory), note=PEAK.note),
-        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
+        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.describe_reference(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),
     )

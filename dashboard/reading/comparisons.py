@@ -10,7 +10,7 @@ from dashboard.figures.ratios import Named
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.headlines import axis_rank, opening_of
+from farm.rules.presenting.headlines import axis_rank, find_opening
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
@@ -30,17 +30,17 @@ def _noise(named: Named) -> Entry:
 
 
 def _memory(comparison: Comparison) -> Entry:
-    change = metric_changes.standing_for(comparison)
+    change = metric_changes.find_memory_change(comparison)
     if change is None:
         return Entry(numbers.NOT_MEASURED)
-    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {metric_changes.size(change)}"
+    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {metric_changes.format_size(change)}"
     return verdict_entry(change.verdict, soft=size)
 
 
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
-    others = [change for change in metric_changes.beside(comparison) if change.unit != "bytes"]
-    changed = [change for change in metric_changes.changed(comparison) if change in others]
+    others = [change for change in metric_changes.list_beside(comparison) if change.unit != "bytes"]
+    changed = [change for change in metric_changes.list_changed(comparison) if change in others]
     if not others:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
@@ -50,7 +50,7 @@ def _others(comparison: Comparison) -> Entry:
         why = "; ".join(f"{title}: {reason}" for title, reason in undecided.items() if reason)
         return replace(verdict_entry("undecided", soft=numbers.listed(list(undecided))), title=why)
     alike = [
-        f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip()
+        f"{metric_changes.title(change)} {metric_changes.format_size(change)}".rstrip()
         for change in changed
         if change.verdict == changed[0].verdict
     ]
@@ -101,7 +101,7 @@ def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison
 
 
 def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
-    return opening_of(comparisons, cells).axis
+    return find_opening(comparisons, cells).axis
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
@@ -134,7 +134,7 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = name_step(comparison, cells, shared)
             line = line_of(comparison, cells)
-            per_item = metric_changes.per_item(comparison, cells)
+            per_item = metric_changes.convert_to_items(comparison, cells)
             named_comparisons.append(Named(per_item, where, step, address(comparison.candidate), line))
     return named_comparisons
 
@@ -160,4 +160,4 @@ def _note(named: Named) -> str:
         parts.append("More rounds would not decide it.")
     if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:
         parts.append(f"About {comparison.rounds_needed} rounds in all would decide.")
-    return " ".join([*parts, *metric_changes.untimed(comparison)])
+    return " ".join([*parts, *metric_changes.explain_undecided(comparison)])

@@ -8,7 +8,7 @@ from dashboard.reading.alerts import describe_cause, kinds_of, state_of
 from dashboard.reading.alerts import find_lead as leading
 from dashboard.reading.runs import find_lead
 from dashboard.reading.watches import describe_watch
-from farm.rules.presenting.hardware import loss_of
+from farm.rules.presenting.hardware import find_loss
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.lines import outputs_of
@@ -148,7 +148,7 @@ def target_row(row: "Target") -> Row:
     best, cell = row.best, row.best.cell if row.best else None
     interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
     judged = cell.accuracy if cell else None
-    loss = loss_of(cell) if cell else None
+    loss = find_loss(cell) if cell else None
     return {
         "version": row.version,
         "nodes": " ".join(row.nodes),

@@ -15,7 +15,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import prefills
-from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of, why_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
@@ -207,7 +207,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     """Where these cells stand, with an axis across; `columns`: its name."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
-    leading = opening_of(comparisons, {cell.id: cell for cell in shown}).axis
+    leading = find_opening(comparisons, {cell.id: cell for cell in shown}).axis
     column_axis = _column_axis(choices, columns, leading)
     row_axes = [axis for axis in choices if axis != column_axis]
     groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}

@@ -12,7 +12,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.ways_out import apply_way_out
-from farm.rules.presenting.refusals import Refused, by_reason
+from farm.rules.presenting.refusals import Refused, group_by_reason
 from farm.rules.presenting.tables import Entry
 
 # what helps where no change of the matrix does: what the button says, and the page that it leads to
@@ -51,7 +51,7 @@ def group_refusals(
         Group(
             reason.text, str(reason.code), [entry(point) for point in alike], *_button(reason, alike[0].way_out, matrix)
         )
-        for reason, alike in by_reason(refused).items()
+        for reason, alike in group_by_reason(refused).items()
     ]
 
 

@@ -240,7 +240,7 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
     if activity and not document.comparisons:
         doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
         return Answer(doing, sentences.wrong_outputs(document))
-    found = answers.answer_of(document)
+    found = answers.make_answer(document)
     if not activity:
         return found
     so_far = f"So far: {ended} of {numbers.counted(planned, 'cell')} have ended."

@@ -320,7 +320,7 @@ def _figure(
     if judged is None or not (metric.launch_title or metric_changes.is_of_launches(judged)):
         return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
     value = judged.baseline if is_base else judged.candidate
-    return f"{metric_changes.written(judged, value)}{' of CPU time' if judged.is_processor else ''}", value
+    return f"{metric_changes.format_value(judged, value)}{' of CPU time' if judged.is_processor else ''}", value
 
 
 def describe_change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:

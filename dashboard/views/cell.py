@@ -24,9 +24,9 @@ from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell, EngineParity, Parity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
-from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.lines import is_wrong, why_wrong
-from farm.rules.presenting.stability import UNSTABLE, at_risk
+from farm.rules.presenting.stability import UNSTABLE, find_at_risk
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.quality.parity import LEVELS
@@ -35,11 +35,11 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import WRONG, Sign, sign_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import launches_of
-from farm.runs.selectors.retention import removed_timings, removed_traces
-from farm.runs.selectors.sides import facts_of
+from farm.runs.selectors.cells import list_launches
+from farm.runs.selectors.retention import explain_removed_timings, explain_removed_traces
+from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.selectors.variants import variant_of_cell
-from farm.runs.services import timeline_of
+from farm.runs.services import find_or_order_timeline
 from farm.runs.services.timelines import WAITS
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def _batch_row(cell: Cell) -> Line:
     name, largest = Entry("a row of the batch alone"), cell.batch_row_max_abs
     if largest is None:
         return _line(name, sign_of("not measured"), None, "needs a dynamic batch, and more than one row in it")
-    is_same = largest <= LEVELS.atol
-    how = "is what it is alone" if is_same else "depends on the other rows of its batch"
-    return _line(name, sign_of("pass") if is_same else DIFFERS, largest, f"A row {how}, by atol {LEVELS.atol:g}.")
+    is_unchanged = largest <= LEVELS.atol
+    how = "is what it is alone" if is_unchanged else "depends on the other rows of its batch"
+    return _line(name, sign_of("pass") if is_unchanged else DIFFERS, largest, f"A row {how}, by atol {LEVELS.atol:g}.")
 
 
 def _precision(cell: Cell) -> Line:
@@ -181,17 +181,17 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
             for trace in selectors.traces_of(row, found.id)
         ],
         "compiled": _compiled(row, found),
-        "gone_compiled": selectors.gone_compiled(row, found.id),
-        "gone_timings": removed_timings(row),
-        "gone_traces": removed_traces(row),
+        "gone_compiled": selectors.explain_removed_compiled(row, found.id),
+        "gone_timings": explain_removed_timings(row),
+        "gone_traces": explain_removed_traces(row),
         "variant": variant_of_cell(row, found.id),
-        "log": pages.log_of(row, found.id),
+        "log": pages.check_log_of(row, found.id),
         "machine": node,
         "advice": before.advice if before else [],
         "copies": copies.copy_cell(
             row.pk,
             found,
-            chosen=pages.measured_as([(row.pk, found.id)])[0],
+            chosen=pages.cell_specs([(row.pk, found.id)])[0],
             matrix=row.matrix,
             url=settings.PUBLIC_URL,
         ),
@@ -236,7 +236,7 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = list_open_cells(pages.open_blocks(row), known=known, models=facts_of(row.versions))
+    opened, states = list_open_cells(pages.open_blocks(row), known=known, models=collect_model_facts(row.versions))
     waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")
@@ -266,7 +266,7 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
         sentences.append(f"{asked} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.describe_time_elsewhere(cell):
         sentences.append(elsewhere)
-    if at_risk([cell], compared):
+    if find_at_risk([cell], compared):
         sentences.append(UNSTABLE)
     if cell.copies:
         sentences.append(
@@ -279,7 +279,7 @@ def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) 
     """What shows that its outputs are wrong, and the comparison that matters most, in words."""
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
-    lead = opening_of(known, by_id).lead
+    lead = find_opening(known, by_id).lead
     told = sentences.comparison_sentence(lead.comparison, by_id, told=lead.change) if lead is not None else ""
     return " ".join(filter(None, (why, told)))
 
@@ -291,7 +291,7 @@ def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
         return None
     return {
         "href": f"/api/v1/runs/{row.pk}/cells/{cell.id}/compiled.onnx",
-        "sentence": compiled_models.sentence(cell),
+        "sentence": compiled_models.describe_compilation(cell),
         "sha256": found.blob.sha256,
         "bytes": found.blob.bytes,
     }
@@ -323,7 +323,7 @@ def _format_fact(value: object) -> str:
 def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
     """One inference as a timeline, where its nodes ran, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
-    trace, gone = timeline_of(row, cell_id), removed_timings(row)
+    trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
     sides = {
         (pair.baseline, pair.candidate) for pair in selectors.comparisons_of(row, name=cell.id, with_operators=False)
     }
@@ -333,7 +333,7 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         "figures": [
             timelines.timeline(trace, untraced_ms=cell.p50_ms),
             timelines.placed(trace),
-            *([] if gone else [samples.warm_up(cell, launches_of(row, cell_id))]),
+            *([] if gone else [samples.warm_up(cell, list_launches(row, cell_id))]),
         ],
         "gone": gone,
         "waits": trace == WAITS,

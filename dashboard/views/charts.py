@@ -17,7 +17,7 @@ from farm.rules.presenting import headlines
 from farm.rules.presenting.tables import Table
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import held_against_earlier
+from farm.runs.selectors.cells import with_lost_accuracy
 
 if TYPE_CHECKING:
     from farm.accounts.selectors import Anyone
@@ -95,7 +95,7 @@ def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
     """The same on the page of its model, which knows what earlier versions reached on the same data."""
     whole = selectors.document(row, with_operators=False)
-    held = held_against_earlier(user, row.version.model, row.version.number, whole.cells)
+    held = with_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
@@ -118,7 +118,7 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
-    opening = headlines.opening_of(document.comparisons, by_id)
+    opening = headlines.find_opening(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
     keys = {_key(comparison): comparison for comparison in known}
     lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)

@@ -21,14 +21,14 @@ from dashboard.views.access import signed_in_user
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import comparison_between, index_by_sides
-from farm.rules.presenting.called_operators import operator_sides
-from farm.rules.presenting.fusions import GraphChange, graph_changes, graph_diff
+from farm.rules.presenting.called_operators import format_operator_sides
+from farm.rules.presenting.fusions import GraphChange, describe_graph_changes, graph_diff
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, written
-from farm.rules.tracing.executions import joint_groups
+from farm.rules.tracing.executions import join_groups
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign
 from farm.runs import selectors
-from farm.runs.services import timeline_of
+from farm.runs.services import find_or_order_timeline
 from farm.runs.services.timelines import WAITS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Group:
             return "not executed"
         if self.pairs is None:
             return numbers.plain(time_us)
-        sides = operator_sides(self.pairs)
+        sides = format_operator_sides(self.pairs)
         return sides[place] if sides else ""
 
     @property
@@ -96,7 +96,7 @@ def group_operators(chosen: Sequence[Chosen], paired: Sequence[Comparison | None
     """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
     with the base where one block measured both, with operators and the base as its baseline."""
     cells = [choice.cell for choice in chosen]
-    group_of = joint_groups(*(cell.operators for cell in cells))
+    group_of = join_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
     for place, cell in enumerate(cells):
         for row in cell.operators:
@@ -336,7 +336,7 @@ def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
 
 def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(signed_in_user(request), choice.run_id) for choice in chosen]
-    read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
+    read = [find_or_order_timeline(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
     traced = [lanes.Traced(name, trace) for name, trace in zip(name_cells(chosen), read, strict=True)]
     matched = {
         node: timelines.Matched(group.node, group.moved) for group in found for node in (group.node, *group.covers)
@@ -362,7 +362,7 @@ def _graph_changes(chosen: list[Chosen], found: list[Group]) -> dict[str, object
     table = Table.of("graph-changes", "What changed in the executed graph", CHANGES, graph_diff(old, new, moved))
     return {
         "diff": table,
-        "executed": "".join(graph_changes(old, new, moved)[-1:]),
+        "executed": "".join(describe_graph_changes(old, new, moved)[-1:]),
         "graphs": _graphs(chosen) if found else [],
     }
 

@@ -24,8 +24,8 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching, cells_of
-from farm.runs.selectors.runs import devices_of
+from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching, list_measured_cells
+from farm.runs.selectors.runs import devices_by_block
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -74,7 +74,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "compared": _compared(request, chosen, judged),
         "copies": copies.copy_cells(
             {choice.run_id: known[choice.run_id].matrix for choice in chosen},
-            chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
+            chosen=pages.cell_specs([(choice.run_id, choice.cell.id) for choice in chosen]),
             url=settings.PUBLIC_URL,
         ),
         "share_subject": ",".join(choice.key for choice in chosen),
@@ -85,7 +85,11 @@ def compare(request: HttpRequest) -> HttpResponse:
     }
     if not chosen:
         whole = request.GET.get("by") == "runs" or bool(numbers)
-        context |= _two_of(offer["runs"], numbers) if whole else {"pairs": pairs.list_pairs(cells_of(offer["runs"]))}
+        context |= (
+            _two_of(offer["runs"], numbers)
+            if whole
+            else {"pairs": pairs.list_pairs(list_measured_cells(offer["runs"]))}
+        )
         context["by"] = "runs" if whole else "cells"
     return render(request, "dashboard/compare.html", context)
 
@@ -197,7 +201,7 @@ def judge_by_base(
     if len(chosen) < 2:
         return []
     if len({choice.cell.node for choice in chosen}) > 1:
-        devices = devices_of({choice.run_id for choice in chosen})
+        devices = devices_by_block({choice.run_id for choice in chosen})
         chosen = [replace(choice, device=devices.get((choice.run_id, choice.cell.block), "")) for choice in chosen]
     base, *others = chosen
     run = (known or {}).get(base.run_id) or selectors.run(user, base.run_id)
@@ -240,7 +244,7 @@ def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     if run is None:
         return {"runs": [], "run": None, "words": "", "cells": []}
     shown = make_page_in_order(request, selectors.measured_cells(run))
-    measured = [selectors.cell_of(row) for row in shown]
+    measured = [selectors.parse_cell(row) for row in shown]
     along = axes.varying_axes(measured)
     cells = [_entry(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
     return {"runs": runs, "run": run, "words": "", "cells": cells, "page": shown}

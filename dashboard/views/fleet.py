@@ -21,7 +21,7 @@ from farm.rules.planning.time_left import format_about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
 from farm.runs.selectors.forecasts import Forecast
-from farm.runs.selectors.queues import Queue, next_of, now_of, queues, takers
+from farm.runs.selectors.queues import Queue, current_work, online_nodes, queues, upcoming_blocks
 
 if TYPE_CHECKING:
     from farm.fleet.models import Lending
@@ -114,9 +114,9 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
     user = signed_in_user(request)
     nodes = make_page(request, selectors.nodes_without_logs(user))
-    now = now_of(user, nodes)
+    now = current_work(user, nodes)
     forecast = Forecast()
-    waits = next_of(user, nodes, forecast=forecast)
+    waits = upcoming_blocks(user, nodes, forecast=forecast)
     rows = [
         {
             "node": node,
@@ -127,7 +127,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         }
         for node in nodes
     ]
-    there = takers(user)
+    there = online_nodes(user)
     waiting = queues(user, there, forecast=forecast)
     return {
         "headline": write_headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),

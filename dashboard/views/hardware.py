@@ -19,7 +19,7 @@ from farm.accounts.selectors import can_write
 from farm.registry import selectors
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, loss_of, of_version, targets
+from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, find_loss, select_version, targets
 from farm.rules.presenting.hardware_words import KEEPINGS
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
@@ -97,16 +97,16 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     """Answers the question from the measured settings. `address` makes links to cells, empty on a shared page."""
     every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
     found = select_targets(every, asked.version)
-    newest = of_version(found)
+    newest = select_version(found)
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_of(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
-    by_processor = hardware_words.by_processor([target.best for target in shown if target.best])
+    by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     return Panel(
         asked=asked,
         headline=hardware_words.headline(newest, asked.wish, asked.goal),
-        sentence=hardware_words.answer(newest, asked.wish, asked.goal),
+        sentence=hardware_words.answer_wish(newest, asked.wish, asked.goal),
         left_out=hardware_words.left_out(found),
         note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),
         table=Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown),
@@ -122,7 +122,7 @@ def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
     """Selects the targets of one version: its number, `newest`, or `all` for every version."""
     if wanted == EVERY:
         return list(every)
-    return of_version(every, int(wanted) if wanted.isdecimal() else None)
+    return select_version(every, int(wanted) if wanted.isdecimal() else None)
 
 
 def _read_loss(typed: str) -> tuple[float | None, str]:
@@ -143,7 +143,7 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
     bests = [target.best for target in shown if target.best is not None]
     time, says = title_of(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
-    within = [Column[Target](f"Within {hardware_words.limits(asked.wish)}", _keeping)]
+    within = [Column[Target](f"Within {hardware_words.format_limits(asked.wish)}", _keeping)]
     return [
         Column("Target", _target),
         *(version if asked.version == EVERY else []),
@@ -203,7 +203,7 @@ def _latency(best: Measured, *, by: str = "", href: str = "") -> Entry:
 
 def loss_entry(measured: Measured) -> Entry:
     """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity."""
-    loss = loss_of(measured.cell)
+    loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
     if loss.basis == "parity":

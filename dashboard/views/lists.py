@@ -20,7 +20,7 @@ from django.utils.functional import cached_property
 from farm.contract.numbers import is_row_number
 from farm.rules.presenting import spreadsheets
 from farm.rules.presenting.tables import Table
-from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
+from farm.runs.selectors.files import MEDIA_TYPE, make_parquet
 
 PER_PAGE = 25
 # rows of a list that one order is for
@@ -183,7 +183,7 @@ def render_file(
         response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
         kind = "json"
     elif request.GET.get("as") == "parquet":
-        response, kind = HttpResponse(parquet_of(lines), content_type=MEDIA_TYPE), "parquet"
+        response, kind = HttpResponse(make_parquet(lines), content_type=MEDIA_TYPE), "parquet"
     else:
         response, kind = HttpResponse(_table(lines), content_type="text/csv; charset=utf-8"), "csv"
     response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
@@ -195,7 +195,7 @@ def _table(rows: Sequence[FileRow]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
-    writer.writerows([spreadsheets.safe(value) for value in _timed(row).values()] for row in rows)
+    writer.writerows([spreadsheets.escape_formula(value) for value in _timed(row).values()] for row in rows)
     return text.getvalue()
 
 

@@ -34,7 +34,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, 
 from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
 from farm.runs import selectors, services
-from farm.runs.selectors.pages import measured_as
+from farm.runs.selectors.pages import cell_specs
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
@@ -314,7 +314,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
     """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
         version = _version(request)
-        planned = services.plan_for(
+        planned = services.plan_or_order(
             version=version,
             matrix=matrix,
             asked_by=signed_in_user(request),
@@ -363,7 +363,7 @@ def _start_from(request: HttpRequest) -> str:
     if is_row_number(like):
         run = selectors.run(signed_in_user(request), int(like))
         if cell:
-            return copies.write_matrix(measured_as([(run.pk, cell)]), matrices=[run.matrix])
+            return copies.write_matrix(cell_specs([(run.pk, cell)]), matrices=[run.matrix])
         return write_text(run.matrix)
     return _preset(request)
 

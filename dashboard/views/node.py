@@ -20,9 +20,9 @@ from farm.fleet.states import NodeHealth, Trials, TrialState
 from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
 from farm.rules.wording import numbers
-from farm.runs.selectors import Before, last_blocks_of
+from farm.runs.selectors import Before, recent_node_states
 from farm.runs.selectors.ledger import ledger
-from farm.runs.selectors.queues import next_of, now_of
+from farm.runs.selectors.queues import current_work, upcoming_blocks
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -175,7 +175,7 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(row)
-    before = last_blocks_of(row, limit=BLOCKS_SHOWN)
+    before = recent_node_states(row, limit=BLOCKS_SHOWN)
     user = signed_in_user(request)
     work = ledger(user, row)
     context = {
@@ -194,8 +194,8 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "floor_table": make_floor_table(floor),
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.node_events(row)[:EVENTS_SHOWN]),
-        "now": now_of(user, [row])[row.pk],
-        "next": waiting_table(next_of(user, [row])[row.pk]),
+        "now": current_work(user, [row])[row.pk],
+        "next": waiting_table(upcoming_blocks(user, [row])[row.pk]),
         "ledger": work,
         "work": work_table(work.work) if work else None,
         "may_manage": selectors.can_manage_node(user, row),

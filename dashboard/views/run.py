@@ -30,12 +30,12 @@ from farm.registry.selectors import version_ids_of_model_name
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.presenting.lines import BUSY, is_by_processor
-from farm.rules.presenting.tables import with_shared_note
+from farm.rules.presenting.tables import move_shared_note
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.selectors.runs import Busy, Moment, busy_blocks, moment_of, shown_states
+from farm.runs.selectors.runs import BusyBlock, Moment, busy_blocks, moment_of, shown_states
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
 class Live(TypedDict):
     """What the head of an open run says of this moment. `tail`: the log's end."""
 
-    busy: list[Busy]
+    busy: list[BusyBlock]
     moment: Moment
     tail: list["Event"]
 
@@ -231,7 +231,7 @@ def make_tables(
     """The tables of a run's cells. `row`: where they can be chosen to be compared, and by who `may_write` run again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
-    table, note = with_shared_note(
+    table, note = move_shared_note(
         cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
     )
     return {
@@ -248,7 +248,7 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
     by_id = {cell.id: cell for cell in document.cells}
     wanted = request.GET.get("along", "") or comparisons.choose_axis(document.comparisons, by_id)
     along = comparisons.select_axis(document.comparisons, wanted)
-    table, note = with_shared_note(comparisons.make_table(along, by_id, address))
+    table, note = move_shared_note(comparisons.make_table(along, by_id, address))
     return {
         "comparisons": table,
         "shared_note": note,
@@ -281,7 +281,7 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
     carry_out(
         request,
-        lambda: services.more_rounds(run=row, by=signed_in_user(request), rounds=rounds, blocks=blocks),
+        lambda: services.measure_more_rounds(run=row, by=signed_in_user(request), rounds=rounds, blocks=blocks),
         lambda _: f"{rounds} more rounds were queued.",
     )
     return redirect("dashboard:run", run_id=row.pk)

@@ -30,14 +30,14 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
-from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.pages import Revision, is_same
-from farm.runs.selectors.retention import removed_timings
+from farm.runs.selectors.pages import Revision, is_unchanged
+from farm.runs.selectors.retention import explain_removed_timings
 from farm.runs.selectors.runs import Moment, moment_of
-from farm.runs.selectors.sides import facts_of
+from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import RunState, activity_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
     for _ in range(TRIES):
         row = fetch()
         made = make(row)
-        if row.state == RunState.FINISHED or is_same(row):
+        if row.state == RunState.FINISHED or is_unchanged(row):
             break
     return made
 
@@ -180,7 +180,7 @@ def _whole(row: "Run") -> Whole:
         told=facts.list_run_facts(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)
         and more_may_decide(document.comparisons)
-        and not removed_timings(row),
+        and not explain_removed_timings(row),
         activity=activity,
         by_id=by_id,
     )
@@ -189,7 +189,7 @@ def _whole(row: "Run") -> Whole:
 def load_document(row: "Run") -> Document:
     """The run's document. Operators are read of the comparison alone that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
-    lead = opening_of(document.comparisons, {cell.id: cell for cell in document.cells}).lead
+    lead = find_opening(document.comparisons, {cell.id: cell for cell in document.cells}).lead
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
         return document
     wanted = lead.comparison
@@ -212,7 +212,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
     so_far = pages.launches_so_far(row)
     blocks = pages.open_blocks(row)
     opened, states = list_open_cells(
-        blocks, known=known, models=facts_of(row.versions) if blocks else (), so_far=so_far
+        blocks, known=known, models=collect_model_facts(row.versions) if blocks else (), so_far=so_far
     )
     return opened, states, activity_of([state for state, _ in blocks])
 

@@ -22,7 +22,7 @@ from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
-from farm.runs.selectors.compatibility import measured_with
+from farm.runs.selectors.compatibility import measurements_by_version
 
 if TYPE_CHECKING:
     from farm.alerts.selectors.histories import History
@@ -203,7 +203,7 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     distribution = wanted if wanted in names else names[0]
     offered = list_published(distribution, with_prereleases=request.GET.get("early") == "yes")
     history = read_history(user, distribution)
-    measured = measured_with(user, distribution)
+    measured = measurements_by_version(user, distribution)
     found = make_board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
     if lists.wants_file(request):
         name = f"runtimes-{distribution}"

@@ -12,7 +12,7 @@ from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Invalid, Missing, Refusal
 from farm.runs.selectors.minutes import minutes_today
-from farm.runs.selectors.retention import doomed, next_act, retention_of
+from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
 from farm.runs.services import set_retention
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ FIELDS = {
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     """The team's rule, with counts and bytes of what goes when it acts next; a POST sets it."""
     user = signed_in_user(request)
-    rule = retention_of(user, team_id)
+    rule = find_retention_rule(user, team_id)
     if request.method == "POST":
         typed = read_fields(request, FIELDS)
         carry_out(
@@ -171,8 +171,8 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     shown = {
         "team": rule.team,
         "rule": rule,
-        "next_act": next_act(rule),
-        "doomed": doomed(rule),
+        "next_act": find_next_act(rule),
+        "doomed": list_due_removals(rule),
         "kept": [(name, heading, getattr(rule, name)) for name, heading in FIELDS.items()],
         "may_manage": selectors.can_manage(user, team=rule.team),
     }
@@ -180,7 +180,7 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
 
 
 def _rule_words(rule: "RetentionRule") -> str:
-    if next_act(rule) is None:
+    if find_next_act(rule) is None:
         return "The rule was set: everything is kept."
     return f"The rule was set; it acts from {rule.acts_from:%Y-%m-%d %H:%M} UTC."
 

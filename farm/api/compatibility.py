@@ -40,4 +40,4 @@ def compatibility_table(request: HttpRequest, version_id: int) -> CompatibilityO
     """Every known release of ONNX Runtime: whether it loads this version, why not, and how that is known."""
     user = person(request)
     rows = compatibility_of(selectors.version(user, version_id))
-    return CompatibilityOut.model_validate(compatibility.as_plain(rows))
+    return CompatibilityOut.model_validate(compatibility.table_as_plain(rows))

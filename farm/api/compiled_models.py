@@ -40,7 +40,7 @@ def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
         sha256=found.blob.sha256,
         bytes=found.blob.bytes,
         url=f"/api/v1/runs/{run_id}/cells/{cell}/compiled.onnx",
-        sentence=words.sentence(document),
+        sentence=words.describe_compilation(document),
         provider=document.provider,
         provider_options={name: str(value) for name, value in document.provider_options.items()},
         runtime=str(document.runtime),
@@ -60,7 +60,7 @@ def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
     if not selectors.can_write_run(person(request), run):
         raise NotAllowed(f"Only members can download what was compiled in run {run_id}: it is a model.")
     found = _find_compiled(run, cell)
-    name = selectors.compiled_name(selectors.cell_document(run, cell))
+    name = selectors.name_compiled_model(selectors.cell_document(run, cell))
     stored = find_stored_file(found.blob.sha256).open("rb")
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
@@ -68,7 +68,7 @@ def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
 def _find_compiled(run: Run, cell: str) -> CompiledModel:
     found = selectors.compiled_model(run, cell)
     if found is None:
-        if gone := selectors.gone_compiled(run, cell):
+        if gone := selectors.explain_removed_compiled(run, cell):
             raise Gone(gone, code="retention")
         raise Missing(
             f"Nothing was compiled for cell {cell} of run {run.pk}: a provider that compiles, such as qnn, leaves a "

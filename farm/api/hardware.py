@@ -112,9 +112,9 @@ def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAs
     wish = Wish(asked.budget_ms, None if asked.loss_percent is None else asked.loss_percent / 100)
     every = hardware.targets(measured, by=asked.by, goal=asked.goal, wish=wish)
     number = int(asked.version) if asked.version.isdecimal() else None
-    found = every if asked.version == "all" else hardware.of_version(every, number)
+    found = every if asked.version == "all" else hardware.select_version(every, number)
     return HardwareOut(
-        sentence=hardware_words.answer(hardware.of_version(found), wish, asked.goal),
+        sentence=hardware_words.answer_wish(hardware.select_version(found), wish, asked.goal),
         left_out=hardware_words.left_out(found),
         note=hardware_words.side_by_side(measured),
         targets=[_target(place) for place in found],
@@ -154,7 +154,7 @@ def _best(best: Measured) -> BestOut:
         metric=judged.metric if judged and judged.value is not None else None,
         accuracy=judged.value if judged else None,
         accuracy_ci=_interval(judged) if judged else None,
-        loss=_loss(hardware.loss_of(cell)),
+        loss=_loss(hardware.find_loss(cell)),
         peak_memory_bytes=cell.peak_memory_bytes,
         energy_mj=cell.energy_mj,
         measured_at=best.at,

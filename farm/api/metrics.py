@@ -21,8 +21,8 @@ from farm.accounts.ticks import tick_ages_s
 from farm.base.errors import make_problem_response
 from farm.contract.version import CONTRACT_VERSION, DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 from farm.registry.confinement import current_confinement
-from farm.runs.broker import lengths
-from farm.runs.selectors.backlog import counts, oldest_queued_s, oldest_reported_s, stored_bytes
+from farm.runs.broker import count_messages
+from farm.runs.selectors.backlog import count_rows, oldest_queued_s, oldest_reported_s, stored_bytes
 
 # headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")
@@ -43,7 +43,7 @@ class FarmCollector(Collector):
         yield GaugeMetricFamily(
             "onnxfarm_reads_uploads", "1 while uploads are read; 0: no sandbox holds.", value=int(found.reads_uploads)
         )
-        for family in counts():
+        for family in count_rows():
             yield _gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)
         yield GaugeMetricFamily(
             "onnxfarm_oldest_queued_block_seconds",
@@ -56,7 +56,7 @@ class FarmCollector(Collector):
             value=oldest_reported_s(),
         )
         yield _gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
-        waiting = lengths([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE])
+        waiting = count_messages([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE])
         yield _gauge("onnxfarm_queue_messages", QUEUE_WORDS, ["queue"], {(k,): v for k, v in waiting.items()})
         yield GaugeMetricFamily("onnxfarm_stored_bytes", "Bytes of all stored files.", value=stored_bytes())
         folder = Path(settings.STORE_DIR)

@@ -25,7 +25,7 @@ from farm.fleet.enrolment import make_join_commands
 from farm.fleet.models import Node
 from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
-from farm.runs.selectors.queues import next_of, now_of
+from farm.runs.selectors.queues import current_work, upcoming_blocks
 
 # the scope `write`, which a token in CI has, must not let machines join
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
@@ -102,7 +102,7 @@ def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
     found = ledger_of(user, node, days=days)
     if found is None:
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team reads its ledger.")
-    now = now_of(user, [node])[node.pk]
+    now = current_work(user, [node])[node.pk]
     return fill(
         LedgerOut,
         found,
@@ -110,7 +110,7 @@ def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
         installed=[fill(InstalledOut, event) for event in found.installed],
         now=now.words,
         measuring=now.run,
-        next=[fill(NextOut, waiting) for waiting in next_of(user, [node])[node.pk]],
+        next=[fill(NextOut, waiting) for waiting in upcoming_blocks(user, [node])[node.pk]],
     )
 
 

@@ -13,7 +13,7 @@ from farm.contract.api.runs import OpenPlanOut
 from farm.registry.models import PlanOrder
 from farm.registry.selectors import version
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
-from farm.runs.services import made_plan, must_be_meant, plan_for
+from farm.runs.services import check_plan, find_plan_order, plan_or_order
 
 router = Router(tags=["runs"])
 MAX_SEED = 2**31 - 1
@@ -65,7 +65,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     user = person(request)
     row = version(user, payload.version)
     check_gate_token(request, row.model.team)
-    found = plan_for(
+    found = plan_or_order(
         version=row,
         matrix=payload.matrix,
         asked_by=user,
@@ -75,7 +75,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     )
     if isinstance(found, PlanOrder):
         return _open(found)
-    must_be_meant(found)
+    check_plan(found)
     return _answer_json(found.model_dump_json())
 
 
@@ -85,7 +85,7 @@ def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[Open
 
     A token that may only gate reads plans for versions of its own team alone.
     """
-    order = made_plan(person(request), plan_id)
+    order = find_plan_order(person(request), plan_id)
     check_gate_token(request, order.version.model.team)
     return _open(order) if order.is_open else _answer_json(order.plan_json)
 

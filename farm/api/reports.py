@@ -35,11 +35,11 @@ def report_zip(request: HttpRequest, alert_id: int) -> FileResponse:
         file.seek(0)
         # from here on the response closes it
         opened.pop_all()
-    return FileResponse(file, as_attachment=True, filename=report.name_of(case), content_type="application/zip")
+    return FileResponse(file, as_attachment=True, filename=report.report_name(case), content_type="application/zip")
 
 
 @router.get("/alerts/{int:alert_id}/issue.md", openapi_extra=describe_file("text/markdown", "the text of an issue"))
 def issue_text(request: HttpRequest, alert_id: int) -> HttpResponse:
     """The text of an issue for ONNX Runtime's tracker, in Markdown; the report is attached to it."""
     alert = selectors.alert(person(request), alert_id)
-    return HttpResponse(report.issue(reports.make_case(alert)), content_type="text/markdown; charset=utf-8")
+    return HttpResponse(report.render_issue(reports.make_case(alert)), content_type="text/markdown; charset=utf-8")

@@ -10,7 +10,7 @@ from farm.api.shapes import fill
 from farm.contract.api.people import DoomedOut, RetentionOut
 from farm.runs.models import RetentionRule
 from farm.runs.models.retention import BRANCHES_DAYS
-from farm.runs.selectors.retention import doomed, next_act, retention_of
+from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
 from farm.runs.services import set_retention
 
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
@@ -36,16 +36,16 @@ class RetentionIn(Schema):
 @router.get("/teams/{int:team_id}/retention", response=RetentionOut)
 def retention(request: HttpRequest, team_id: int) -> RetentionOut:
     """What a team keeps and for how long, and what goes next."""
-    return _out(retention_of(person(request), team_id))
+    return _out(find_retention_rule(person(request), team_id))
 
 
 @router.put("/teams/{int:team_id}/retention", response=RetentionOut)
 def change_retention(request: HttpRequest, team_id: int, payload: RetentionIn) -> RetentionOut:
     """Set the team's rule; its admins may. One that removes more acts a week later."""
     user = person(request)
-    return _out(set_retention(team=retention_of(user, team_id).team, by=user, **payload.dict()))
+    return _out(set_retention(team=find_retention_rule(user, team_id).team, by=user, **payload.dict()))
 
 
 def _out(rule: RetentionRule) -> RetentionOut:
-    going = [fill(DoomedOut, kind) for kind in doomed(rule)]
-    return fill(RetentionOut, rule, acts_at=next_act(rule), doomed=going)
+    going = [fill(DoomedOut, kind) for kind in list_due_removals(rule)]
+    return fill(RetentionOut, rule, acts_at=find_next_act(rule), doomed=going)

@@ -21,10 +21,10 @@ from farm.api.shapes import Paging, fill
 from farm.base.refusals import Invalid
 from farm.contract.api.runs import ProgressOut, RunOut
 from farm.registry.selectors import find_stored_file, version
-from farm.rules.presenting.spreadsheets import csv_of, rows_of
+from farm.rules.presenting.spreadsheets import list_rows, make_csv
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
-from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
+from farm.runs.selectors.files import MEDIA_TYPE, make_parquet
 from farm.runs.selectors.forecasts import Forecast
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
     found = selectors.run(person(request), run_id)
-    return _unless_same(request, found, lambda: csv_of(selectors.document(found, with_operators=False)), CSV)
+    return _unless_same(request, found, lambda: make_csv(selectors.document(found, with_operators=False)), CSV)
 
 
 @router.get(
@@ -143,7 +143,7 @@ def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as Parquet; 422 where the farm's server has no pyarrow."""
     found = selectors.run(person(request), run_id)
     response = _unless_same(
-        request, found, lambda: parquet_of(rows_of(selectors.document(found, with_operators=False))), MEDIA_TYPE
+        request, found, lambda: make_parquet(list_rows(selectors.document(found, with_operators=False))), MEDIA_TYPE
     )
     response["Content-Disposition"] = f'attachment; filename="run-{run_id}.parquet"'
     return response
@@ -173,7 +173,7 @@ def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
     """Measure more rounds of blocks that are done."""
     user = person(request)
     numbers = None if payload.blocks is None else [_parse_block_number(block) for block in payload.blocks]
-    services.more_rounds(run=selectors.run(user, run_id), by=user, rounds=payload.rounds, blocks=numbers)
+    services.measure_more_rounds(run=selectors.run(user, run_id), by=user, rounds=payload.rounds, blocks=numbers)
     return _run(selectors.run(user, run_id))
 
 
@@ -266,7 +266,7 @@ def _parse_block_number(block: int | str) -> int:
 
 
 def _revision(request: HttpRequest, run: Run, *_: object) -> str:
-    return selectors.revision(run)
+    return selectors.make_etag(run)
 
 
 @cache_control(private=True, no_cache=True)

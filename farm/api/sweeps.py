@@ -13,7 +13,7 @@ from farm.rules.matrices.matrix import parse
 from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
-from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
+from farm.rules.runtimes.ranges import ALL, RangeProblem, parse_versions
 from farm.rules.searches.sweeps import make_lines
 from farm.runs import selectors, services
 
@@ -119,8 +119,8 @@ def _releases(payload: SweepOrder) -> tuple[list[str], str]:
     """Return the releases of a sweep in order, and its reference. Raises Invalid."""
     published = releases.list_published(payload.distribution)
     try:
-        versions = versions_in(payload.ort, published)
-        pinned = versions_in(payload.reference, published) if payload.reference else versions[-1:]
+        versions = parse_versions(payload.ort, published)
+        pinned = parse_versions(payload.reference, published) if payload.reference else versions[-1:]
     except RangeProblem as problem:
         raise Invalid(str(problem), code="unknown_runtime") from problem
     if len(pinned) != 1:

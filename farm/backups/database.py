@@ -24,7 +24,6 @@ OUTDATED: Final = ("accounts", "0001_initial")
 
 
 def list_models() -> list[type[Model]]:
-    """List the models that have a table, those of many-to-many relations included."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model._meta.managed and not model._meta.proxy]
 

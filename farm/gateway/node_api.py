@@ -81,7 +81,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
     if node.doing != doing:
         services.touch_waiting_runs(node)
     if node.queues != queues:
-        broker.notify(name_node_queue(str(node.pk)))
+        broker.notify_gateways(name_node_queue(str(node.pk)))
     return welcome
 
 
@@ -157,7 +157,7 @@ def file(request: HttpRequest, sha256: str) -> StoredFile:
     held = services.held_by_token(node=_node(request), token=_token(request))
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
-    path = selectors.leased_file(held.block, sha256[:SHA256_LENGTH])
+    path = selectors.find_leased_file(held.block, sha256[:SHA256_LENGTH])
     return StoredFile(path.open("rb"), content_type="application/octet-stream")
 
 

@@ -24,7 +24,7 @@ from farm.gateway.stored_files import StoredFile
 from farm.gateway.tab_contract import render_contract_module
 from farm.registry import services
 from farm.rules.runtimes.web import DISTRIBUTION
-from farm.runs.selectors import team_that_asks_for
+from farm.runs.selectors import find_team_asking_for
 
 TAB = Path(settings.BASE_DIR) / "worker" / "tab"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -74,7 +74,9 @@ def module(request: HttpRequest, name: str) -> HttpResponse:
 def runtime(request: HttpRequest, version: str) -> WebRuntime:
     """List the files of a release of ONNX Runtime Web. The farm fetches a release that it does not have yet."""
     node = cast(NodeRequest, request).node
-    row = services.find_or_order_web_runtime(version, team=team_that_asks_for(f"{DISTRIBUTION}=={version}", node=node))
+    row = services.find_or_order_web_runtime(
+        version, team=find_team_asking_for(f"{DISTRIBUTION}=={version}", node=node)
+    )
     return WebRuntime(version=row.version, is_ready=bool(row.files), files=row.files)
 
 

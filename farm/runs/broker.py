@@ -1,7 +1,7 @@
-"""The broker behind Celery, for what Celery does not offer: the length of a queue, and the bell of the gateways.
+"""What Celery does not offer of its broker: the lengths of queues, and waking the long polls of the gateways.
 
-Nothing here decides anything. When the broker is not Redis, or is away, queues count as empty and the bell is silent:
-a block is then found by the next long poll.
+Nothing here decides anything. Where the broker is not Redis, or does not answer, queues count as empty and nobody is
+woken: a block is then found by the next long poll.
 """
 
 import functools
@@ -12,12 +12,12 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 
-# the gateways listen here; a message is the name of a queue that just got one
+# the gateways subscribe to this channel; a message is the name of a queue that just got a message
 QUEUE_CHANNEL = "onnxfarm.bell"
 
 
 def redis_url() -> str:
-    """The broker's address as redis-py takes it; empty when the broker is not Redis."""
+    """Return the broker's address as redis-py takes it; empty where the broker is not Redis."""
     url: str = settings.CELERY_BROKER_URL
     if url.startswith(("redis+socket://", "redis+unix://")):
         return "unix://" + url.split("://", 1)[1]
@@ -29,8 +29,8 @@ def _client(url: str) -> "redis.Redis":
     return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
 
 
-def lengths(queues: list[str]) -> dict[str, int]:
-    """How many messages wait in each queue; 0 where that is not known."""
+def count_messages(queues: list[str]) -> dict[str, int]:
+    """Count the messages that wait in each queue; 0 where the broker is not Redis or does not answer."""
     url = redis_url()
     if not url or not queues:
         return dict.fromkeys(queues, 0)
@@ -44,8 +44,8 @@ def lengths(queues: list[str]) -> dict[str, int]:
         return dict.fromkeys(queues, 0)
 
 
-def notify(queue: str) -> None:
-    """Wakes the gateways' long polls on this queue."""
+def notify_gateways(queue: str) -> None:
+    """Wake the gateways' long polls on this queue. A broker that does not answer is only logged."""
     url = redis_url()
     if not url:
         return

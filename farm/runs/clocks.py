@@ -1,4 +1,4 @@
-"""A clock that no administrator, no NTP and no daylight saving moves."""
+"""The monotonic clock, which no administrator, NTP or daylight saving moves, with the boot that it counts from."""
 
 import time
 from functools import cache
@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 
 class Moment(NamedTuple):
-    """Seconds of a monotonic clock, and whose: two moments of different boots cannot be subtracted."""
+    """Seconds of the monotonic clock, and the boot of the machine from which they count."""
 
     seconds: float
     boot: str
 
     def since(self, seconds: float, boot: str) -> float | None:
+        """Return the seconds since an earlier moment; None where that was of another boot or machine."""
         return self.seconds - seconds if boot == self.boot and boot else None
 
 
@@ -22,7 +23,7 @@ def now() -> Moment:
 
 @cache
 def _boot() -> str:
-    """Names this machine and its current boot; empty where it cannot be told."""
+    """The id of this machine's current boot; empty where the system gives none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""Direct lines: a user of the broker for a node of the farm's own network, who may wait for its messages and no more.
+"""Direct lines: a user of the broker for a node of the farm's own network, who may only wait for its own messages.
 
-The broker's own users decide, so this asks for Redis or Valkey ≥ 6 whose `default` user is off or protected otherwise.
+The broker itself enforces that, so it has to be Redis or Valkey ≥ 6, with its `default` user switched off or protected.
 """
 
 import secrets
@@ -13,25 +13,26 @@ from farm.base.refusals import Invalid
 from farm.runs import broker
 
 
-def user_of(node_id: str) -> str:
+def make_user_name(node_id: str) -> str:
     return f"onnxfarm-node-{node_id}"
 
 
 def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
-    """Makes the node's user anew and gives the address with its secret, which is kept nowhere.
+    """Create the node's user at the broker, or give it a new secret; return the broker's address with that secret.
 
-    `host`: how the node reaches the broker, where that is not the farm's own way. Raises Invalid when the broker is not
-    to be had or knows no users.
+    The secret is stored nowhere else. `host` is the broker's host and port as the node reaches them, empty where they
+    are the farm's own. Raises Invalid where the broker does not answer or has no users.
     """
     secret = secrets.token_urlsafe(32)
     keys = [f"~{queue}" for queue in sorted(set(queues))]
     rules = ["reset", "on", f">{secret}", *keys, "resetchannels", "-@all", "+ping", "+brpop"]
-    _execute("ACL", "SETUSER", user_of(node_id), *rules)
-    return _address(user_of(node_id), secret, host=host)
+    _execute("ACL", "SETUSER", make_user_name(node_id), *rules)
+    return _address(make_user_name(node_id), secret, host=host)
 
 
 def close_line(node_id: str) -> bool:
-    return bool(_execute("ACL", "DELUSER", user_of(node_id)))
+    """Delete the node's user at the broker; return whether there was one. Raises Invalid as `open_line` does."""
+    return bool(_execute("ACL", "DELUSER", make_user_name(node_id)))
 
 
 def _execute(*words: str) -> object:

@@ -134,4 +134,5 @@ ACTIVITIES = (
 
 
 def activity_of(states: Collection[str]) -> str:
+    """Name what goes on in an open run from the states of its blocks; "running" where none is unsettled."""
     return next((word for state, word in ACTIVITIES if state in states), RunState.RUNNING.value)

@@ -1,4 +1,4 @@
-"""The farm's tick: what is due is released, rung and swept. Missing one costs a second."""
+"""Celery tasks of runs: the tick that queues, announces and recovers blocks, retention, settling, plans, traces."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from farm.fleet.services import (
 )
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
-from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, send_due_hints, sweep
+from farm.runs.services import add_leads, conclude_runs, release_ready_blocks, remove_old_parts, send_due_hints, sweep
 from farm.runs.services.hints import SETTLE_TASK
 from farm.runs.services.timelines import READ_TRACE
 
@@ -34,7 +34,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     conclude_runs,
     add_leads,
     mark_silent_nodes_offline,
-    clear_unnamed,
+    remove_old_parts,
 )
 
 
@@ -47,8 +47,7 @@ def tick() -> None:
 @shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
 @ticking("runs.retain")
 def retain() -> None:
-    """What the teams' retention rules name goes, once a day for each; a long pass goes on a minute later. So do
-    browsers' sessions that are over."""
+    """Remove what the teams' retention rules name, once a day for each team, and browsers' sessions that ended."""
     delete_ended_sessions()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)

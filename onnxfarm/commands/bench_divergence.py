@@ -24,7 +24,7 @@ def add_divergent_nodes(
     does.
     """
     named: dict[tuple[str, str], EngineParity] = {}
-    for old, new, pair in parities.runtime_changes(document)[:MAX_PAIRS]:
+    for old, new, pair in parities.find_runtime_changes(document)[:MAX_PAIRS]:
         if pair.command:
             found = diverge.search_first_divergence(
                 _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console

@@ -81,7 +81,7 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Cons
     try:
         installed = store.provide(runtime)
     except RuntimeUnavailableError as error:
-        raise Usage(refusals.in_words(error.reason)) from error
+        raise Usage(refusals.describe(error.reason)) from error
     stage = stages.stage_runner(home)
     own = work / str(runtime)
     own.mkdir()

@@ -115,7 +115,7 @@ def write_files(
     if summary is not None:
         write_text(gate_reports.as_markdown(answer, document), summary)
     if step := os.environ.get(STEP_SUMMARY):
-        _append(f"{told}\n{gate_reports.findings_table(answer)}\n", Path(step))
+        _append(f"{told}\n{gate_reports.format_findings(answer)}\n", Path(step))
     if comment is not None:
         write_text(told, comment)
     if junit is not None:
@@ -235,7 +235,9 @@ def gate(  # noqa: PLR0913  every option of the command
     files = {"summary": summary, "comment": comment, "junit": junit}
     write_files(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
-    print_lines("", outcome.headline, *filter(None, [gate_comment.sight(outcome.document)]), console=console)
+    print_lines(
+        "", outcome.headline, *filter(None, [gate_comment.describe_detectable(outcome.document)]), console=console
+    )
     if outcome.answer.infra:
         if server is None:
             check_installable(outcome.document)

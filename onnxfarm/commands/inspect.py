@@ -42,7 +42,7 @@ def inspect(
     if as_json:
         plain = found.model_dump(mode="json")
         if compatibility:
-            plain["compatibility"] = rules.as_plain(list_compatibility(found))
+            plain["compatibility"] = rules.table_as_plain(list_compatibility(found))
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     console = Console()

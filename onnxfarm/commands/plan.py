@@ -91,11 +91,11 @@ def show_plan(plan: Plan, *, console: Console) -> None:
 
 
 def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
-    for reason, alike in refusals.by_reason(refused).items():
+    for reason, alike in refusals.group_by_reason(refused).items():
         print_lines(
             f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}", console=console
         )
-        print_lines(*(f"    {way}" for way in refusals.ways_in_words(alike)), console=console)
+        print_lines(*(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
             print_lines(f"    {_point(point)}", console=console)
         if len(alike) > NAMED_POINTS:

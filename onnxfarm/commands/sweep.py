@@ -16,7 +16,7 @@ from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
-from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
+from farm.rules.runtimes.ranges import ALL, RangeProblem, parse_versions
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import read_matrix
 from onnxfarm.commands.feed_options import parse_sizes
@@ -85,8 +85,8 @@ def _releases(distribution: str, ort: str, reference: str, *, home: Path) -> tup
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
     known = list_releases(distribution, home=home)
     try:
-        versions = versions_in(ort, known)
-        (pinned,) = versions_in(reference, known) if reference else versions[-1:]
+        versions = parse_versions(ort, known)
+        (pinned,) = parse_versions(reference, known) if reference else versions[-1:]
     except RangeProblem as problem:
         raise Usage(str(problem)) from problem
     except ValueError as problem:

@@ -97,7 +97,7 @@ def _asked(
             texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
     except (RuntimeUnavailableError, tokens.TokenizationError) as problem:
-        raise Usage(refusals.in_words(problem.reason)) from problem
+        raise Usage(refusals.describe(problem.reason)) from problem
     except SandboxError as problem:
         raise Infrastructure(str(problem)) from problem
 

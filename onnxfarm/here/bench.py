@@ -194,7 +194,7 @@ def write_timing_files(judge: BlockJudge, folder: Path) -> None:
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
-                file.writelines(timings.csv_lines(judge.evidence, arm.arm))
+                file.writelines(timings.format_csv_lines(judge.evidence, arm.arm))
     except OSError as problem:
         raise Infrastructure(
             f"Timings cannot be written to {folder} ({problem.strerror}): is the disk full?"

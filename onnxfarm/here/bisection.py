@@ -18,7 +18,7 @@ from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import with_runtimes
+from farm.rules.matrices.points import replace_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.presenting.sentences import explanation
@@ -90,7 +90,7 @@ class Question:
         to the good release with its 95 % interval. Raises Usage when bad is not worse than good, and Infrastructure.
         """
         began = time.monotonic()
-        whole = with_runtimes(self.matrix, [self.good, self.bad])
+        whole = replace_runtimes(self.matrix, [self.good, self.bad])
         measured = self._measured(
             Experiment(whole, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
@@ -194,7 +194,7 @@ def write_report(
     files = bench.template.files.paths
     try:
         with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
-            for name, text in report.texts_of(case).items():
+            for name, text in report.render_files(case).items():
                 archive.writestr(name, text)
             for file in order.bundle.files:
                 archive.write(files[file.sha256], f"{report.MODEL_FOLDER}/{file.name}")

@@ -102,13 +102,13 @@ def find_divergence(
         try:
             return divergence.find_divergence(question)
         except ReasonedError as problem:
-            raise Infrastructure(refusals.in_words(problem.reason)) from problem
+            raise Infrastructure(refusals.describe(problem.reason)) from problem
 
 
 def _spec(matrix: Matrix, asked: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
     """Returns the one cell that the options name. Raises Usage for several, or with the reason why it cannot run."""
     plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=asked.seed)
-    refused = [refusals.in_words(point.reason) for point in plan.refused]
+    refused = [refusals.describe(point.reason) for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
     specs = [arm.spec for block in plan.blocks for arm in block.arms]
@@ -165,7 +165,7 @@ def _looker(
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:
-        raise Infrastructure(refusals.in_words(problem.reason)) from problem
+        raise Infrastructure(refusals.describe(problem.reason)) from problem
     stages.compile_stage(bench.stage, python=installed.python)
     tolerance = preset.tolerance
     scratch = bench.folder / f"side-{spec.digest[:16]}"

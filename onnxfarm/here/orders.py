@@ -14,7 +14,7 @@ from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
 from farm.rules.cells import recipes, scenarios
-from farm.rules.judging.block_verdicts import ordered_rounds
+from farm.rules.judging.block_verdicts import rounds_to_order
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
 from farm.workshop import orders
@@ -83,7 +83,7 @@ class Preparation:
             attempt=1,
             budget=block.budget,
             seed=seed,
-            max_rounds=ordered_rounds(block),
+            max_rounds=rounds_to_order(block),
             runner_timeout_s=block.runner_timeout_s,
             block_timeout_s=block.block_timeout_s,
             promised_s=block.max_duration_s(block.max_rounds),

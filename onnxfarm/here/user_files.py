@@ -161,7 +161,7 @@ def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except orders.WorkshopError as problem:
-        told = refusals.in_words(problem.reason)
+        told = refusals.describe(problem.reason)
         raise Usage(f"{path}: {told}" if path else told) from problem
 
 

@@ -69,7 +69,7 @@ def from_npm(version: str, *, registry: str, folder: Path) -> dict[str, bytes]:
     target = folder / f"{version}.tgz"
     npm.download_release(npm.find_release(web.DISTRIBUTION, version, registry=registry), target)
     with tarfile.open(target) as archive:
-        members = {name: archive.extractfile(f"package/dist/{name}") for name in web.files_of(version)}
+        members = {name: archive.extractfile(f"package/dist/{name}") for name in web.list_files(version)}
         return {name: member.read() for name, member in members.items() if member is not None}
 
 

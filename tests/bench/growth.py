@@ -21,7 +21,7 @@ from farm.contract.document_cells import Figure
 from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells import growth
 from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
-from farm.rules.judging.summaries import summarise
+from farm.rules.judging.summaries import summarise_cell
 from farm.rules.wording.numbers import MIB
 from farm.workshop.samples import builders
 from tests.bench import figure
@@ -55,7 +55,7 @@ SUBJECTS = (
 )
 
 
-def arms_of(bench: Workbench, subject: Subject, folder: Path, *, seed: int) -> dict[str, ArmOrder]:
+def load_arms(bench: Workbench, subject: Subject, folder: Path, *, seed: int) -> dict[str, ArmOrder]:
     """What is fed, by name."""
     model = REFERENCE_MODELS / f"{subject.name}.onnx"
     if subject.shape:
@@ -80,7 +80,7 @@ def arms_of(bench: Workbench, subject: Subject, folder: Path, *, seed: int) -> d
 
 def told(samples: Sequence[Sample]) -> dict[str, Any]:
     """What the launches say together, and how memory went in the middle one."""
-    launched = summarise(samples).launched
+    launched = summarise_cell(samples).launched
     found: Figure = launched[GROWTH]
     courses = [
         [phase.metrics["resident_bytes"] for phase in one.phases if "resident_bytes" in phase.metrics]
@@ -107,7 +107,7 @@ def measure(subject: Subject, folder: Path, *, seed: int, rounds: int) -> dict[s
     shutil.copytree(stage_runner(folder / "stage"), stage)
     shutil.copyfile(LEAKING, stage / "__main__.py")
     bench = Workbench(folder, stage=stage)
-    arms = arms_of(bench, subject, folder / "models", seed=seed)
+    arms = load_arms(bench, subject, folder / "models", seed=seed)
     with without_gate():
         reports = bench.execute(list(arms.values()), rounds=rounds)
     samples: dict[int, list[Sample]] = {}

@@ -52,12 +52,14 @@ def measure(place: blocks.Workplace, number: int, *, seed: int, pairs: int) -> l
     judged = judge.judged(judge.block.comparisons)
     block = {"block": number, "model": subject.name, "load_1m": round(load, 2), "wall_s": round(measured.wall_s, 1)}
     lines = []
-    for slot, (one, changes) in enumerate(zip(judged, metric_verdicts.changes(judge, judged), strict=True)):
+    for slot, (one, changes) in enumerate(zip(judged, metric_verdicts.judge_metrics(judge, judged), strict=True)):
         found = {
             change.name: {
                 "verdict": change.verdict,
                 "is_processor": change.is_processor or (change.name == JUDGED.name and one.verdict_from == "processor"),
-                "pairs": [[round(old, 6), round(new, 6)] for old, new in metric_verdicts.pairs_of(judge, one, change)],
+                "pairs": [
+                    [round(old, 6), round(new, 6)] for old, new in metric_verdicts.find_pairs(judge, one, change)
+                ],
             }
             for change in changes
         }

@@ -33,7 +33,7 @@ from typer.testing import CliRunner
 from farm.contract.document import Document
 from farm.rules.comparing import flips
 from farm.rules.tracing.node_verdicts import judge_nodes
-from farm.rules.tracing.round_times import groups_of, own_node_names
+from farm.rules.tracing.round_times import group_own_nodes, list_own_nodes
 from farm.rules.wording.vocabulary import is_change
 from onnxfarm.main import app
 from onnxfarm.testing import FakeRuntime, Step
@@ -118,7 +118,7 @@ def record(subject_name: str, *, rounds: int, seed: int, runtimes: Path) -> Line
         judge = place.measure(subject, block, seed=seed).judge
     (planned,) = block.comparisons
     firsts = [judge.evidence.traces_of(arm)[0] for arm in (planned.baseline, planned.candidate)]
-    group_of, neighbours = groups_of(firsts)
+    group_of, neighbours = group_own_nodes(firsts)
     traced = judge.traced_rounds(planned)
     names = sorted(set(group_of.values()))
     times = [
@@ -139,7 +139,7 @@ def record(subject_name: str, *, rounds: int, seed: int, runtimes: Path) -> Line
 def _by_group(names: Sequence[str], first: Any, times: Sequence[float], group_of: dict[str, str]) -> list[int]:
     """Hundredths of a µs of each group."""
     spent = dict.fromkeys(names, 0.0)
-    for node, time_us in zip(own_node_names(first), times, strict=True):
+    for node, time_us in zip(list_own_nodes(first), times, strict=True):
         spent[group_of[node]] += time_us
     return [round(100.0 * spent[name]) for name in names]
 

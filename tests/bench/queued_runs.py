@@ -117,7 +117,7 @@ class Replay:
             self._took[block.pk] = next_one.took_s
             plan = {**block.plan_json, "minutes": next_one.planned_s / 60.0}
             Block.objects.filter(pk=block.pk).update(plan_json=plan)
-        expected = Forecast().of_run(run.pk)
+        expected = Forecast().forecast_run(run.pk)
         assert expected is not None
         assert expected.ends_s is not None
         self.said[run.pk] = (of_farm, self.now_s, expected.ends_s)
@@ -208,7 +208,7 @@ def main() -> None:
     make_tables()
     replay, dice = Replay(blocks, seed=options.seed), random.Random(options.seed)
     # the replay asks for every block by itself
-    silent = mock.patch("farm.runs.services.hints.send_hint"), mock.patch("farm.runs.broker.notify")
+    silent = mock.patch("farm.runs.services.hints.send_hint"), mock.patch("farm.runs.broker.notify_gateways")
     with mock.patch("django.utils.timezone.now", replay.now), silent[0], silent[1]:
         for _ in range(BEFORE):
             replay.submit(of_farm=False)

@@ -23,7 +23,7 @@ from farm.rules.changes import gate, gate_reports, report
 from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
-from farm.rules.presenting.spreadsheets import csv_of
+from farm.rules.presenting.spreadsheets import make_csv
 from farm.rules.presenting.tables import Entry
 from farm.rules.reporting import documents
 from onnxfarm import screen
@@ -65,12 +65,12 @@ def present(path: Path) -> str:
 def _of_bench(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     document = Document.model_validate(plain)
     yield "read and written again", "\n".join(sorted(set(_changes(plain, json.loads(document.to_json())))))
-    yield "its sentence, told again", documents.with_sentence(document).sentence
+    yield "its sentence, told again", documents.add_sentence(document).sentence
     for width in WIDTHS:
         console = _console(width)
         screen.show(document, console=console, address=document.url or "")
         yield f"terminal, {width} wide", _printed(console)
-    yield "CSV", csv_of(document).replace("\r\n", "\n")
+    yield "CSV", make_csv(document).replace("\r\n", "\n")
     yield from _gated(document)
     yield from _drawn(document)
 
@@ -92,7 +92,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
         spec = CellSpec(artifact_sha256="a" * 64, runtime=cells[new].runtime)
         case = report.Case(document, cells[old], cells[new], spec, "model.onnx", told)
         for name in ("README.md", "issue.md", "lock-new.txt", "repeat.json", "matrix.json"):
-            yield f"report: {name}", report.texts_of(case)[name]
+            yield f"report: {name}", report.render_files(case)[name]
 
 
 def _drawn(document: Document) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 from collections.abc import Iterator
 
 from farm.rules.findings.cell_pairs import Pair, series_label
-from farm.rules.findings.checks import parity_growth
+from farm.rules.findings.checks import describe_parity_growth
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.wording.vocabulary import Sign
 
@@ -11,7 +11,7 @@ def drifts(pair: Pair, allowed: float) -> Iterator[Change]:
     """Outputs that pass, and are much further from the reference than before."""
     before, after = pair.old.parity, pair.new.parity
     if after.verdict == before.verdict == "pass":
-        grown = parity_growth(before.outputs, after.outputs)
+        grown = describe_parity_growth(before.outputs, after.outputs)
         yield Change("worse", f"{series_label(pair.new)} on {pair.new.runtime}: {grown}") if grown else Change("well")
 
 

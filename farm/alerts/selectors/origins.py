@@ -64,7 +64,7 @@ def list_graph_changes(symptom: Symptom) -> list[str]:
         return []
     operators = Comparison.model_validate(symptom.comparison).operators if symptom.comparison else []
     moved = [({operator.node, *operator.covers}, operator.moved_us) for operator in operators]
-    return fusions.graph_changes(old, new, moved)
+    return fusions.describe_graph_changes(old, new, moved)
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

@@ -20,7 +20,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Model
-from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
+from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, is_within, judge_place, list_baselines
 from farm.rules.findings.cell_pairs import pair_cells
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -95,7 +95,7 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     new = _release(distribution, version)
     rounds = list(_rounds(user, new)[:ROUNDS])
     known = _measured_with(user, new, rounds)
-    others = baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
+    others = list_baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
     if not others and not rounds and not _is_known(new):
         raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
     before = next((name for name in (against, *others) if name in others), None)
@@ -110,7 +110,7 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     names |= {run.model: run.name for run in open_runs}
     places: dict[int, dict[str, Place]] = defaultdict(dict)
     for model, node in {**measured, **raised}:
-        places[model][node] = place_of(measured.get((model, node), ()), raised.get((model, node), ()))
+        places[model][node] = judge_place(measured.get((model, node), ()), raised.get((model, node), ()))
     forecast = Forecast()
     known_open = _by_node(open_runs, forecast)
     rows = [Row(model, name, places[model], known_open.get(model, {})) for model, name in names.items()]
@@ -257,7 +257,7 @@ def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str,
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
     found: dict[int, dict[str, str]] = defaultdict(dict)
     for run, model in models.items():
-        found[model] |= dict.fromkeys(forecast.nodes_ahead_of(run), "queued")
+        found[model] |= dict.fromkeys(forecast.nodes_for_waiting_blocks(run), "queued")
     for run, node in begun.order_by().values_list("run", "node__name"):
         found[models[run]][node] = "running"
     return found
@@ -265,7 +265,7 @@ def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str,
 
 def _ends_at(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
     """Return when all of these runs are expected to end, by the forecast of the queue; None where that is not known."""
-    expected = [None if watched.run is None else forecast.of_run(watched.run) for watched in runs]
+    expected = [None if watched.run is None else forecast.forecast_run(watched.run) for watched in runs]
     ends = [None if times is None else times.ends_s for times in expected]
     if not ends or None in ends:
         return None

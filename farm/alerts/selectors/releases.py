@@ -51,7 +51,7 @@ def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
     """List the published versions from `good` to `bad` in release order, with these two themselves."""
     found = list_published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
-        return pairs.pairs_between(good, bad, owns=found, cores=_cores(distribution))
+        return pairs.list_pairs_between(good, bad, owns=found, cores=_cores(distribution))
     return sorted({*found, good, bad}, key=release_order)
 
 
@@ -67,7 +67,7 @@ def list_choices(distribution: str, *, reference: str, with_prereleases: bool = 
 
 def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
     offered = list_published(pairs.CORE, with_prereleases=with_prereleases)
-    return pairs.cores_within(allowed_range(distribution, settings.ALLOWED_PACKAGES), offered)
+    return pairs.select_cores(allowed_range(distribution, settings.ALLOWED_PACKAGES), offered)
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:

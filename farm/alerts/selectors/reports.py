@@ -16,9 +16,9 @@ from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.rules.findings.kinds import kind_of
 from farm.runs import selectors as runs
-from farm.runs.models import Arm, Run, named
+from farm.runs.models import Arm, Run, match_arms
 from farm.runs.models import Cell as CellRow
-from farm.runs.selectors.retention import removed_timings
+from farm.runs.selectors.retention import explain_removed_timings
 
 
 def make_case(alert: Alert) -> Case:
@@ -58,10 +58,10 @@ def write_zip(alert: Alert, to: IO[bytes]) -> Case:
     if symptom_run is None:
         raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
     with zipfile.ZipFile(to, "w", compression=zipfile.ZIP_DEFLATED) as archive:
-        for name, text in report.texts_of(case).items():
+        for name, text in report.render_files(case).items():
             archive.writestr(name, text)
         for side, cell in (("old", case.old), ("new", case.new)):
-            if gone := removed_timings(symptom_run):
+            if gone := explain_removed_timings(symptom_run):
                 archive.writestr(f"{report.timings_name(side)}.txt", f"{gone}\n")
             elif Arm.objects.filter(block__run=symptom_run, name=cell.id).exists():
                 archive.writestr(report.timings_name(side), "".join(runs.timing_lines(symptom_run, cell.id)))
@@ -91,7 +91,7 @@ def _row(run: Run, *names: str) -> CellRow:
 
 
 def _cell_name(run: Run, name: str) -> str:
-    arm = Arm.objects.filter(named(run, name)).select_related("cell").first()
+    arm = Arm.objects.filter(match_arms(run, name)).select_related("cell").first()
     return arm.cell.name if arm is not None else name
 
 

@@ -19,8 +19,8 @@ from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.registry.models import Model, Version
 from farm.registry.states import VersionState
 from farm.rules.runtimes.order import release_order
-from farm.rules.runtimes.pairs import single_steps
-from farm.runs.selectors import previous_of
+from farm.rules.runtimes.pairs import list_steps
+from farm.runs.selectors import previous_version
 
 
 def open_release_rounds() -> int:
@@ -43,7 +43,7 @@ def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
     version = newest_version(model)
     if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
         return False
-    for step in single_steps(old, new):
+    for step in list_steps(old, new):
         if _open(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
             return True
         # it has had its round: once that is over, one that could not be measured is left out
@@ -90,7 +90,7 @@ def _open_for_version(watch: Watch, version: Version) -> bool:
 
 
 def _open_beside_previous(watch: Watch, version: Version) -> bool:
-    base = previous_of(version)
+    base = previous_version(version)
     if base is None:
         return False
     key, sides = f"versions:{version.pk}", {"old": str(base.number), "new": str(version.number)}

@@ -31,7 +31,7 @@ from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, narrow_matrix, point_at
 from farm.rules.planning import blocks, estimates
-from farm.rules.presenting.called_operators import ordered_operators
+from farm.rules.presenting.called_operators import sort_operators
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches import switches
 from farm.rules.searches.bisection import Outcome
@@ -74,7 +74,7 @@ def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
 def _names(investigation: Investigation) -> list[str]:
     """Return the names that were given, then those of the library, ranked by the operators that changed most."""
     comparison = investigation.symptom.comparison
-    changed = ordered_operators(Comparison.model_validate(comparison)) if comparison is not None else []
+    changed = sort_operators(Comparison.model_validate(comparison)) if comparison is not None else []
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
     given = (investigation.asked or {}).get("given", [])
     return list(dict.fromkeys([*given, *switches.rank_names(read_optimizer_names(), words=words)]))

@@ -22,7 +22,7 @@ from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import with_runtimes
+from farm.rules.matrices.points import replace_runtimes
 from farm.rules.presenting import metric_changes
 from farm.rules.searches.search import Experiment
 from farm.rules.searches.watching import RoundAnswer, Watching
@@ -46,7 +46,7 @@ def keep_points(watch_round: WatchRound, document: Document) -> int:
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
-            further = [change for change in metric_changes.further(comparison) if change.ratio]
+            further = [change for change in metric_changes.list_further(comparison) if change.ratio]
             rows.append(
                 Point(
                     round=watch_round,
@@ -144,11 +144,11 @@ def _matrix(watch_round: WatchRound) -> Matrix:
     matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
     if watch_round.base is not None:
         named = f"{watch_round.base.model.name}@{watch_round.base.number}"
-        return replace(with_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(named,))
+        return replace(replace_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(named,))
     releases = dict.fromkeys(
         [watch_round.pinned, watch_round.old, watch_round.new, *baselines(watch_round.watch, watch_round.version.model)]
     )
-    return with_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
+    return replace_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
 
 
 def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:

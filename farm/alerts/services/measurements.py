@@ -20,8 +20,8 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.releases import Known
 from farm.rules.searches.search import Measured
 from farm.runs import selectors as runs
-from farm.runs.models import Arm, Run, named
-from farm.runs.services import more_rounds, start_run
+from farm.runs.models import Arm, Run, match_arms
+from farm.runs.services import measure_more_rounds, start_run
 from farm.runs.states import RunOutcome, RunReason, RunState
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
     if by is None or run.outcome == RunOutcome.CANCELLED:
         return False
     try:
-        more_rounds(run=run, by=by, rounds=rounds, asker=f"Watch “{watch.name}”")
+        measure_more_rounds(run=run, by=by, rounds=rounds, asker=f"Watch “{watch.name}”")
     except Refusal:
         # another tick may have asked first
         run.refresh_from_db()
@@ -119,7 +119,7 @@ def matrix_to_search(run: Run) -> Matrix:
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
     """Return the positions in the run's matrix of these arms or refused cells."""
-    arms = Arm.objects.filter(named(run, *names)).select_related("cell")
+    arms = Arm.objects.filter(match_arms(run, *names)).select_related("cell")
     cells = {arm.cell_id: arm.cell for arm in arms}
     cells |= {cell.pk: cell for cell in run.cells.filter(name__in=names)}
     return [cell.positions for cell in cells.values()]

@@ -25,7 +25,7 @@ from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
-from farm.rules.presenting.called_operators import largest_change
+from farm.rules.presenting.called_operators import describe_largest_type
 from farm.rules.presenting.sentences import cause, explanation
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches.watching import RoundAnswer
@@ -62,7 +62,7 @@ class Shown:
     def hardware(self) -> str:
         """Return the hardware that the round asked for, because a fresh block asks for one node."""
         place = self.finding.series, self.finding.node
-        cells = (cell for cell in self.first.cells if (cell_pairs.series_of(cell), cell.node) == place)
+        cells = (cell for cell in self.first.cells if (cell_pairs.series_digest(cell), cell.node) == place)
         return next(cells, self.cell).hardware
 
 
@@ -90,7 +90,7 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
 
 
 def _worst(shown: Collection[Shown]) -> Shown:
-    worst = watch_rounds.worst([each.finding for each in shown])
+    worst = watch_rounds.find_worst([each.finding for each in shown])
     return next(each for each in shown if each.finding is worst)
 
 
@@ -254,7 +254,7 @@ def _explanation(finding: Finding, comparison: Comparison | None) -> str:
     """Say which operator a change of latency comes from; empty for other kinds, whose own text says it."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
-    return (explanation(comparison) or largest_change(comparison))[:500]
+    return (explanation(comparison) or describe_largest_type(comparison))[:500]
 
 
 def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:

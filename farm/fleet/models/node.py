@@ -130,7 +130,7 @@ class Node(models.Model):
         ordering = ["id"]
         constraints = [
             # a matrix names nodes; one that left the farm gives its name free
-            models.UniqueConstraint(Lower("name"), condition=~Q(health="retired"), name="one_node_per_name"),
+            models.UniqueConstraint(Lower("name"), condition=~Q(health="retired"), name="one_node_per_name")
         ]
         indexes = [models.Index(fields=["state", "health"])]
 

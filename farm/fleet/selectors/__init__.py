@@ -18,8 +18,4 @@ from farm.fleet.selectors.nodes import (
     trials_awaiting_answer,
     trials_visible_to,
 )
-from farm.fleet.selectors.noise import (
-    false_alarms,
-    false_alarms_of_fleet,
-    noise_floor,
-)
+from farm.fleet.selectors.noise import false_alarms, false_alarms_of_fleet, noise_floor

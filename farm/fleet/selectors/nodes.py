@@ -19,7 +19,7 @@ from farm.fleet.states import NodeHealth, NodeState, Trials, TrialState
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import providers
-from farm.rules.runtimes.learnt import learnt_from
+from farm.rules.runtimes.learnt import merge_learnt
 
 # columns that a request of a node does not need and that may be long
 UNREAD = ("log_tail", "self_test_json")
@@ -64,7 +64,6 @@ def can_manage_node(user: Anyone, node: Node) -> bool:
 
 
 def node_events(node: Node) -> QuerySet[NodeEvent]:
-    """The lines of the node's log, the newest first."""
     return node.events.select_related("actor")
 
 
@@ -150,7 +149,7 @@ def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], d
 
 def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
     """Collect what releases beyond the farm's table were seen to load on these nodes, by version."""
-    return learnt_from({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
+    return merge_learnt({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
 
 
 def make_node_offer(node: Node) -> NodeOffer:

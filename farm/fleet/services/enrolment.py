@@ -326,7 +326,7 @@ def _check_code_maker(code: EnrolmentCode) -> None:
 
 
 def _check_name_is_free(name: str) -> None:
-    """Raises Conflict for the name of another node that is not retired: a matrix may name it."""
+    # a matrix may name any node that is not retired
     if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
         raise _make_known_name_error(name)
 

@@ -102,5 +102,4 @@ def _lapse(lending: Lending) -> bool:
 
 
 def _log(lending: Lending, text: str, *, by: User | None = None) -> None:
-    """Write to the node's log; the receiving team finds it in its audit log."""
     lending.node.log(NodeEventKind.LENDING, text, actor=by, team=lending.team.pk)

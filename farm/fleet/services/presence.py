@@ -15,7 +15,7 @@ from farm.fleet.services.enrolment import check_facts, check_tags
 from farm.fleet.services.health import store_self_test
 from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
-from farm.rules.runtimes.learnt import learnt_from
+from farm.rules.runtimes.learnt import merge_learnt
 
 # a node that misses so many hellos in a row is offline
 SILENT_HELLOS = 3
@@ -109,7 +109,7 @@ def _keep(node: Node, hello: Hello, *, host: str) -> None:
     node.tags = dict(hello.tags)
     node.providers = list(hello.providers)
     node.runtimes = [str(runtime) for runtime in hello.runtimes]
-    seen = {name: loads for name, loads in hello.loads.items() if learnt_from([{name: loads}])}
+    seen = {name: loads for name, loads in hello.loads.items() if merge_learnt([{name: loads}])}
     # what was evicted is still known
     kept = {**node.loads, **{name: loads.model_dump() for name, loads in seen.items()}}
     node.loads = dict([*kept.items()][-MAX_LEARNT:])

@@ -43,9 +43,7 @@ class Model(models.Model):
         ordering = ["name", "id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["team", "name"],
-                condition=models.Q(removed_at__isnull=True),
-                name="one_model_per_team_and_name",
+                fields=["team", "name"], condition=models.Q(removed_at__isnull=True), name="one_model_per_team_and_name"
             )
         ]
 

@@ -98,7 +98,7 @@ def _fetch(row: WebRuntime) -> None:
         out.mkdir()
         storage.check_free_space(bytes_wanted=npm.MAX_PACKED_BYTES)
         npm.download_release(release, packed / PACKAGE)
-        unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
+        unpacked = orders.unpack_package(packed, PACKAGE, names=web.list_files(row.version), out_dir=out)
         files = tuple(_stored(path) for path in unpacked)
         if (sentence := web.mismatch_sentence(row.version, _digests(files))) is not None:
             raise npm.NpmError(sentence)

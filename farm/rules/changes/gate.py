@@ -163,7 +163,7 @@ def _is_within(pair: Pair, max_slowdown: float) -> bool:
     return slowdown <= 1 + max_slowdown
 
 
-def confirmed(
+def confirm_answer(
     answer: GateAnswer, *, again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
 ) -> GateAnswer:
     """The answer after a fresh block: noisy failures that it contradicts fail nothing, and others are undecided.
@@ -233,7 +233,7 @@ def _checks(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str]]:
     found += _bigger(_further(pair), where=where, than=than, names=names)
     if fails_parity(new) and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
-    elif fails_parity(new) and (grown := checks.parity_growth(old.parity.outputs, new.parity.outputs)):
+    elif fails_parity(new) and (grown := checks.describe_parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {than}: {grown}"))
     found += _beside(old, new, where=where, than=than)
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
@@ -245,14 +245,14 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
     if old.runtime != new.runtime:
         return []
     wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
-    found: list[tuple[Check, str]] = [("parity", f"{where}: {text_of(beside)}") for beside in wrong]
-    found += [("unjudged", f"{where}: {text_of(beside)}") for beside in unjudged_outputs(old, new)]
+    found: list[tuple[Check, str]] = [("parity", f"{where}: {describe_outputs(beside)}") for beside in wrong]
+    found += [("unjudged", f"{where}: {describe_outputs(beside)}") for beside in unjudged_outputs(old, new)]
     if new.accuracy is not None and is_less_accurate(new.accuracy):
         found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
     return found
 
 
-def text_of(beside: EngineParity) -> str:
+def describe_outputs(beside: EngineParity) -> str:
     """What is said of the outputs of two models, where nobody has the document, whose cells have numbers."""
     return beside.text.replace(f"{beside.cell}'s", "the base's")
 
@@ -265,7 +265,7 @@ def _further(pair: Pair) -> Sequence[MetricChange]:
     """Metrics beside the headline; of other batches they say nothing."""
     if pair.comparison is None or pair.old.batch != pair.new.batch:
         return []
-    return metric_changes.further(pair.comparison)
+    return metric_changes.list_further(pair.comparison)
 
 
 def _bigger(
@@ -273,7 +273,7 @@ def _bigger(
 ) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
     repeated = [metric for metric in further if metric.name in _BY_REPEAT and metric.name in names]
-    said = " and ".join(metric_changes.words(metric) for metric in repeated if metric.verdict == "bigger")
+    said = " and ".join(metric_changes.describe(metric) for metric in repeated if metric.verdict == "bigger")
     found: list[tuple[Check, str]] = []
     if said:
         found.append(("bigger", f"{where} takes more memory than {than}: {said}"))
@@ -294,7 +294,7 @@ def _metrics(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, st
             continue
         title, (where, than) = metric_changes.title(metric), _named(old, new)
         if metric.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(metric):
-            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.words(metric)}"
+            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.describe(metric)}"
             found.append((metric.verdict, text, metric.name))
         elif metric.verdict == "undecided" and metric.name not in USUAL:
             why = f": {metric.reason}" if metric.reason else ""
@@ -335,5 +335,5 @@ def _slower(pair: Comparison, judged: Change, *, where: str, than: str) -> tuple
     if pair.verdict_from != "rate":
         return "slower", f"{where} is {_size(pair)} than {than}"
     headline = metric_changes.headline_of(pair)
-    told = [f": {metric_changes.words(metric)}" for metric in pair.metrics if metric.name == headline]
+    told = [f": {metric_changes.describe(metric)}" for metric in pair.metrics if metric.name == headline]
     return "lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(told)}"

@@ -1,4 +1,4 @@
-"""A gate's answer as the one comment of a pull request, in which whatever somebody named stays text. Pure."""
+"""A gate's answer as a comment of a pull request, in which names that people gave stay plain text. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, setting_label, text_of, unjudged_outputs
+from farm.rules.changes.gate import Finding, GateAnswer, describe_outputs, setting_label, unjudged_outputs
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -41,7 +41,7 @@ _HEADLINES = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a gate was asked: what people call the candidate, the command that asks again, and how long it took."""
+    """What a gate was asked: the candidate's name, the command that repeats the gate, and how many seconds it took."""
 
     name: str
     command: str
@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting. `line`: what was compared, if anything was; `failures`: what fails the gate there."""
+    """One setting. `line`: the comparison as it is shown; None: there is none. `failures`: those of this setting."""
 
     old: Cell
     new: Cell
@@ -64,26 +64,26 @@ class Row:
 
 
 def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
-    """Markdown: a headline, a table, and a line for each thing that explains it."""
-    rows = rows_of(answer, document)
+    """Render the comment in Markdown: a headline, a table, and a list of what explains them."""
+    rows = list_rows(answer, document)
     facts = [
         *map(as_text, _reasons(answer)[:MAX_REASONS]),
         *([AGAIN] if answer.infra else []),
         *_explanations(rows),
-        sight(document),
+        describe_detectable(document),
         *_deciding(rows, Budget(document.budget)),
     ]
     ending = f"{numbers.duration(asked.took_s)}; on your own machine: {as_code(asked.command)}"
     if document.url and _LINK.fullmatch(document.url):
         ending += f"; [the run]({document.url})"
     mark = "✅" if answer.is_passed else "❌"
-    parts = [f"### {mark} {headline(answer, rows, name=asked.name)}", _table(rows)]
+    parts = [f"### {mark} {format_headline(answer, rows, name=asked.name)}", _table(rows)]
     parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _reasons(answer: GateAnswer) -> Sequence[str]:
-    """What fails the gate, beside a p50, which the table has, or would have; or why nothing was judged or compared."""
+    """List what fails the gate besides the p50, which the table shows; or why nothing was judged or compared."""
     if answer.infra or (not answer.compared and not answer.failures):
         return answer.infra or answer.unmeasured or [finding.text for finding in answer.findings]
     failures = [finding.text for finding in answer.failures if finding.check != "slower" or finding.metric]
@@ -91,8 +91,8 @@ def _reasons(answer: GateAnswer) -> Sequence[str]:
     return [*failures, *(finding.text for finding in others if finding.is_unconfirmed)]
 
 
-def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
-    """Every pair that was asked for, those that fail the gate first."""
+def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
+    """Make a row of every pair that was asked for: first those that fail the gate, then by the size of the change."""
     cells, known = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:
@@ -103,8 +103,8 @@ def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
     return sorted(rows, key=lambda row: row.order)
 
 
-def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
-    """At most twelve words: what fails the gate, or else what changed most."""
+def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
+    """Say in at most twelve words what fails the gate, or else what changed most. `name`: the candidate's."""
     who = _named(name)
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
@@ -130,7 +130,7 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
 
 
 def _beside(rows: Sequence[Row]) -> Iterator[str]:
-    """What fails nothing and breaks callers: outputs under other names, and those that differ and nobody judged."""
+    """Say what fails no gate but may break callers: outputs with new names, and unjudged outputs that differ."""
     besides = [beside for row in rows for beside in row.new.engines if beside.cell == row.old.id]
     if renamed := next((beside.renamed for beside in besides if beside.renamed), None):
         old, new = next(iter(renamed.items()))
@@ -149,8 +149,8 @@ def _loses_accuracy(row: Row) -> bool:
     return judged is not None and judged.baseline == row.old.id and is_loss_shown(judged)
 
 
-def sight(document: Document) -> str:
-    """What this machine can see: by the A/A pair of the first block, else by the comparisons themselves."""
+def describe_detectable(document: Document) -> str:
+    """Say which change could be detected here, by the A/A pairs or else by the comparisons; empty where neither can."""
     twins = [pair.smallest_detectable for pair in document.comparisons if pair.axis == TWIN]
     if seen := [change for change in twins if change is not None]:
         return f"Changes under {numbers.percent(round(max(seen), 3))} are invisible here, by an A/A pair"
@@ -180,11 +180,11 @@ def _written(row: Row) -> list[str]:
 
 
 def _explanations(rows: Sequence[Row]) -> Iterator[str]:
-    """Accuracy and size of the candidate, and the operators behind the change of the first row."""
+    """Explain the first row: the candidate's accuracy, outputs and size, and the operators behind its change."""
     for row in rows[:1]:
         if row.new.accuracy is not None and row.new.accuracy.text:
             yield f"Accuracy: {as_text(row.new.accuracy.text)}"
-        outputs = [text_of(beside) for beside in row.new.engines if beside.cell == row.old.id]
+        outputs = [describe_outputs(beside) for beside in row.new.engines if beside.cell == row.old.id]
         yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in outputs[:1])
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
@@ -193,7 +193,7 @@ def _explanations(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _deciding(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
-    """Which budget would decide what is undecided."""
+    """Say which budget would decide what is undecided; nothing where all is decided."""
     undecided = [row.comparison for row in rows if row.comparison and row.comparison.verdict == "undecided"]
     if not undecided:
         return

@@ -21,8 +21,8 @@ NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 _UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
-def headline(answer: GateAnswer) -> str:
-    """The gate's answer in one sentence."""
+def answer_sentence(answer: GateAnswer) -> str:
+    """Say the gate's answer in one sentence."""
     if answer.infra:
         return f"The gate could not be measured: {answer.infra[0]}"
     if not answer.compared:
@@ -34,7 +34,7 @@ def headline(answer: GateAnswer) -> str:
 
 
 def _left_open(answer: GateAnswer) -> str:
-    """What passed without having been decided; a gate whose time ran out is no proof that nothing changed."""
+    """Say what passed without having been decided: a gate whose time ran out does not prove that nothing changed."""
     found = {check: {finding.candidate for finding in answer.findings if finding.check == check} for check in OPEN}
     told = [
         f"{len(cells)} {OPEN[check]}, which --fail-on {check} would count as a failure"
@@ -45,23 +45,23 @@ def _left_open(answer: GateAnswer) -> str:
 
 
 def as_markdown(answer: GateAnswer, document: Document) -> str:
-    """A summary for a pull request: verdict, comparisons, findings."""
+    """Render a summary for a pull request in Markdown: verdict, comparisons, findings."""
     mark = "✅" if answer.is_passed else "❌"
     is_unjudged = answer.is_passed and any(finding.check == "unjudged" for finding in answer.findings)
     unjudged = "; outputs differ and were not judged" if is_unjudged else ""
-    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(headline(answer)), ""]
+    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(answer_sentence(answer)), ""]
     if document.sentence:
         lines += [as_text(document.sentence), ""]
     lines += _comparison_table(answer, document)
     if answer.findings:
-        lines += [findings_table(answer), ""]
+        lines += [format_findings(answer), ""]
     if document.url:
         lines += [f"[The run]({document.url})", ""]
     return "\n".join(lines)
 
 
-def findings_table(answer: GateAnswer) -> str:
-    """What was found, and whether it fails the gate; empty where nothing was."""
+def format_findings(answer: GateAnswer) -> str:
+    """Render a Markdown table of the findings, and whether each fails the gate; empty where there are none."""
     rows = [
         f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
         for finding in answer.findings
@@ -70,7 +70,7 @@ def findings_table(answer: GateAnswer) -> str:
 
 
 def as_junit(answer: GateAnswer, document: Document) -> str:
-    """JUnit XML: a test case for each pair and each check that the gate fails on; undecided latency is skipped."""
+    """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped."""
     cells = {cell.id: cell for cell in document.cells}
     cases = [
         _case(check, pair, answer, label=cell_label(cells[pair[1]]))
@@ -78,7 +78,7 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
         for check in answer.fail_on
     ]
     if answer.infra or not answer.compared:
-        nothing = f"<{'error' if answer.infra else 'failure'} message={_quoted(headline(answer))}/>"
+        nothing = f"<{'error' if answer.infra else 'failure'} message={_quoted(answer_sentence(answer))}/>"
         cases.append(f'  <testcase classname="onnxfarm.gate" name="compared">{nothing}</testcase>')
     counts = {
         name: sum(f"<{tag}" in case for case in cases)
@@ -90,11 +90,10 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
 
 
 def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[str, object]]:
-    """Entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
+    """Build entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
 
-    Ratios first: they are what may be followed over time, because both sides stood in one block; a side that was
-    measured has its latency even where nothing compares it. A name holds no version, so that the entries of later calls
-    are one line.
+    Ratios come first: they may be followed over time, because both sides were in the same block. A measured side has
+    its latency even where nothing compares it. Names hold no version, so that later calls continue the same line.
     """
     times = Times.of(document.cells, document.comparisons)
     cells = {cell.id: times.with_compared_time(cell) for cell in document.cells}
@@ -132,12 +131,12 @@ def _latency(what: str, side: str, cell: Cell, time: str) -> dict[str, object]:
 
 
 def _measured(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
-    """The gate's comparisons that have figures."""
+    """Find the gate's comparisons that have figures."""
     known = index_by_sides(document.comparisons)
     for baseline, candidate in answer.pairs:
-        one = comparison_between(known, baseline, candidate)
-        if one is not None and one.ratio is not None:
-            yield one
+        comparison = comparison_between(known, baseline, candidate)
+        if comparison is not None and comparison.ratio is not None:
+            yield comparison
 
 
 def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
@@ -165,7 +164,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
 
 
 def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
-    """One check of one pair."""
+    """Render one check of one pair as a test case."""
     mine = [finding for finding in answer.findings if (finding.baseline, finding.candidate) == pair]
     failed = [finding.text for finding in mine if finding.check == check and finding in answer.failures]
     opening = f"  <testcase classname={_quoted(f'onnxfarm.{check}')} name={_quoted(label)}"

@@ -1,7 +1,7 @@
-"""A release's report card: models × nodes beside an older release, and the sentence that leads. Pure.
+"""A release's report card: models × nodes compared with an older release, and the headline. Pure.
 
-A point is one series on one node. Where it was measured several times the newest pair stands, so that a fresh block
-that does not show a change again takes it back; what a search measured stands where nothing else did.
+A point is one series on one node. Of several measurements the newest counts, so that a fresh block may take a change
+back; the measurements of a search count only where there are no others.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,19 +24,19 @@ from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 PLACEMENT = "placement"
 # metrics that are judged as latency is, by the same pairs of launches
 _LIKE_LATENCY = {judging.alerts_as for judging in ALERTING.values() if judging.by == "ratio"}
-# what a pair shows by itself; of operators and other metrics alerts tell, once they are confirmed
+# kinds that a pair shows by itself; changes of other metrics are shown once an alert has confirmed them
 SHOWN = tuple(
     kind for kind in KINDS.values() if (kind.compare is not None or kind.key in _LIKE_LATENCY) and kind.key != PLACEMENT
 )
 OF_SEARCH = "Measured by a search of the farm for an alert."
-# models that are named beside the one that leads
+# how many models are named after the headline's
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A pair of the older release and this one, in a run. `is_of_search`: the farm looked for a release, or for what
-    takes a change back, with it."""
+    """A pair of cells of the older release and of this one, in the run of this number. `is_of_search`: a search of the
+    farm measured it, for the release that brought a change or for a work-around."""
 
     run: int
     pair: Pair
@@ -57,12 +57,12 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a model came to on a node. `kind`: of the change that somebody must look at; empty: none was found.
+    """The result of a model on a node. `kind`: of the most serious change to look at; empty: none was found.
 
-    `change`: of the latency of the point that stands for all; `detectable`: the smallest change that every point
-    would have shown, None where one could not be judged. `run` and `cell` measured it, `alert` tells more.
-    `point`: what sets it apart from those that did not change so; `also`: what else changed, the gravest of each
-    kind.
+    `change`: the latency of the point that is shown, which `run` and `cell` measured; `points`: how many there are.
+    `detectable`: the smallest change that every point would have shown, as a fraction; None where a point could not be
+    judged. `alert`: the number of the alert with details. `point`: what tells the point from those without this change;
+    `also`: the most serious change of each other kind.
     """
 
     sign: Sign
@@ -94,7 +94,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model, by its number. `places`: by node; `open`: what goes on for it or will, by node: running or queued."""
+    """One model, by its number. `places`: its results by node; `open`: the nodes where it is running or queued."""
 
     model: int
     name: str
@@ -117,8 +117,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`old`: what it is compared with; None where nothing older was measured beside it. `remedies`: what takes the
-    change of an alert back, in a few words, by its number."""
+    """The report card of `new`. `old`: the release it is compared with; None where no older one was measured with it.
+
+    `remedies`: a few words on what takes a change back, by the number of its alert.
+    """
 
     new: Runtime
     old: Runtime | None
@@ -131,18 +133,18 @@ class Card:
 
     @property
     def found(self) -> list[tuple[Row, Place]]:
-        """Models with what somebody must look at, the gravest first."""
+        """The models with a change to look at, each with its most serious result; the most serious model first."""
         return sorted(((row, worst) for row in self.rows if (worst := row.worst)), key=lambda found: found[1].weight)
 
     @property
     def detectable(self) -> float | None:
-        """The smallest change that would have been seen wherever nothing was found."""
+        """The smallest change, a fraction, that would have been seen on every model without one; None for no model."""
         clean = [place.detectable for row in self.rows if row.is_clean for place in row.places.values()]
         return max((smallest for smallest in clean if smallest is not None), default=None)
 
     @property
     def headline(self) -> str:
-        """The answer: what leads, else that nothing was found, else that nobody knows yet."""
+        """The answer: the most serious change, else that nothing was found, else that nothing is decided yet."""
         if not self.found:
             return self.nothing_found or self._not_known
         first, worst = self.found[0]
@@ -166,8 +168,7 @@ class Card:
 
     @property
     def because(self) -> str:
-        """What follows the headline: what else changed of its model, the other models with changes, and where nothing
-        was found."""
+        """The sentences after the headline: what else changed, on which models, and where nothing was found."""
         others = [f"{row.name} ({also})" for row, worst in self.found[:1] for also in worst.also]
         others += [f"{row.name} ({worst.told})" for row, worst in self.found[1:]]
         parts = [f"Also {numbers.listed(others, most=NAMED)}."] if others else []
@@ -182,9 +183,11 @@ class Card:
         return f"{release}: no model is decided yet"
 
 
-def baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
-    """The older versions that a release may be compared with, the first by itself: that of the most models, of those
-    the newest. `models`: by version, those that were measured with it beside the release."""
+def list_baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
+    """List the older versions that a release may be compared with: those with the most models first, then the newest.
+
+    `models`: the numbers of the models that were measured with each version and the release.
+    """
     order = release_order(new)
     older = [version for version in models if release_order(version) < order]
     newest_first = sorted(older, key=release_order, reverse=True)
@@ -192,15 +195,21 @@ def baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
 
 
 def is_within(*, good: str, bad: str, first_bad: str, old: str, new: str) -> bool:
-    """Whether what an alert found surely came after `old`, and with `new` at the latest."""
+    """Whether the change of an alert surely came after `old`, and with `new` at the latest.
+
+    `first_bad`: the release that brought it, empty where that is not known: then it lies between `good` and `bad`.
+    """
     low, high = release_order(old), release_order(new)
     if first_bad:
         return low < release_order(first_bad) <= high
     return low <= release_order(good) and release_order(bad) <= high
 
 
-def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> Place:
-    """The gravest change; else what the points came to. Of one of both there has to be something."""
+def judge_place(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> Place:
+    """Choose what to show of a model on a node: the most serious change, else the result of its points.
+
+    At least one of `measured` and `raised` must not be empty.
+    """
     # what a search measured stands where nothing else did
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
     newest = {(point.pair.series, point.pair.new.node): point for point in ordered}
@@ -219,7 +228,7 @@ def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> P
 
 
 def _among(found: Sequence[Place], points: Sequence[Measured]) -> Place:
-    """The gravest, with its point where others did not change so, and with the gravest of each other kind."""
+    """Choose the most serious change, and note its point where other points lack it, and each other kind of change."""
     cells = {(point.run, point.pair.new.id): point.pair.new for point in points}
     # one run's cell may be called as another's
     apart = {place: cell.model_copy(update={"id": str(place)}) for place, cell in cells.items()}
@@ -235,7 +244,7 @@ def _among(found: Sequence[Place], points: Sequence[Measured]) -> Place:
 
 
 def _worse(point: Measured) -> Iterator[Place]:
-    """Every change of the pair that somebody must look at, however small."""
+    """Find every change of the pair that somebody must look at, however small."""
     pair = point.pair
     for kind in SHOWN:
         for change in find_changes(kind, pair, allowed=0.0):
@@ -259,7 +268,7 @@ def _sign(kind: Kind, words: str) -> Sign:
 
 
 def _unchanged(point: Measured) -> Place:
-    """A point that nobody must look at: wrong or failing as before, faster, undecided or equal."""
+    """Show a point without a change to look at: wrong or failing as before, faster, undecided or equal."""
     pair = point.pair
     if is_wrong(pair.new):
         return _place(point, replace(STATES[WRONG], word=f"{WRONG} with both"), text=why_wrong(pair.new))
@@ -286,7 +295,7 @@ def _place(point: Measured, sign: Sign, *, kind: str = "", text: str = "", size:
 
 
 def _order(place: Place) -> int:
-    """Of what nobody must look at: wrong or failing as before, gains, what is open, what is equal."""
+    """Order points without a change to look at: wrong or failing as before, gains, undecided ones, equal ones."""
     if place.sign.tone == "bad":
         return 0
     if place.change is not None and place.change.is_gain:

@@ -78,13 +78,16 @@ def main() -> int:
 
 
 def left_out(order: Order) -> list[str]:
-    """What the measured session had and this one has not, and what sets it too."""
+    """Say which settings of the measured session this script does not set; empty where it sets all."""
     unset = ", ".join(f"{name} {json.dumps(value)}" for name, value in order.get("left_out", {}).items())
     return [f"not set here: {unset}; `onnxfarm bench` sets it, with --matrix matrix.json"] if unset else []
 
 
 def environment(side: str) -> Path:
-    """The interpreter of a side, made from its lock file when it is missing."""
+    """Find the interpreter of a side; where it is missing, install its environment from the lock file.
+
+    Exits with a message where pip fails.
+    """
     place = HERE / f".venv-{side}"
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (place / "complete").exists():
@@ -99,7 +102,7 @@ def environment(side: str) -> Path:
 
 
 def pins(side: str) -> list[str]:
-    """The packages of a side, each `name==version`."""
+    """Read the packages of a side from its lock file, each `name==version`; exits with a message for any other line."""
     lines = (HERE / f"lock-{side}.txt").read_text(encoding="utf-8").splitlines()
     found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     wrong = [line for line in found if not PIN.fullmatch(line)]
@@ -113,7 +116,10 @@ def pins(side: str) -> list[str]:
 
 
 def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
-    """The p50 in ms of each side, from a fresh process each."""
+    """Measure the p50 in ms of each side in a fresh process, in random order, and print both.
+
+    Exits with the error output of a process that fails.
+    """
     found: dict[str, float] = {}
     for side in random.sample(SIDES, len(SIDES)):
         command = [str(pythons[side]), str(HERE / "repeat.py"), "--one", side]
@@ -128,7 +134,7 @@ def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[s
 
 
 def p50_ms(order: Order, side: str) -> float:
-    """The median of one inference in this process, in ms, after warming up. The outputs are kept."""
+    """Measure the median of one inference in this process, in ms, after warming up, and save the outputs to a file."""
     import numpy as np
     import onnxruntime as ort
 
@@ -159,7 +165,7 @@ def outputs_of(side: str) -> Path:
 
 
 def apart() -> list[str]:
-    """A sentence for each output: how far the new one is from the old one."""
+    """Say for each output how far the new one is from the old one, from the files that `p50_ms` saved."""
     import numpy as np
 
     found = []
@@ -177,7 +183,7 @@ def apart() -> list[str]:
 
 
 def timed(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, seconds: float) -> list[int]:
-    """Nanoseconds of each inference within so many seconds."""
+    """Run inferences for so many seconds, at least five, and return the nanoseconds of each."""
     found: list[int] = []
     until = time.perf_counter() + seconds
     while len(found) < MIN_RUNS or time.perf_counter() < until:

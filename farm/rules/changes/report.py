@@ -1,4 +1,4 @@
-"""A report to file: everything that repeats a measured change elsewhere, and the text of an issue about it.
+"""A report to file: all that is needed to repeat a measured change elsewhere, and the text of an issue about it.
 
 model/            the model as it was measured, with its external data
 inputs.npz        its inputs
@@ -27,16 +27,16 @@ from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.called_operators import (
-    largest_change,
-    operator_sides,
-    operator_size,
-    order_of,
-    told_operators,
+    describe_largest_type,
+    describe_order,
+    format_operator_change,
+    format_operator_sides,
+    list_named_operators,
 )
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
-from farm.rules.reporting.locks import lock
+from farm.rules.reporting.locks import make_lock
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording import numbers, titles
@@ -57,10 +57,11 @@ COMMAND = "python repeat.py"
 
 @dataclass(frozen=True)
 class Case:
-    """Two cells that differ in the runtime. `spec`: of the new one. `model`: the name of the .onnx in its folder.
-    `kind`: of the change that `sentence` says, where it is one of an alert.
+    """Two cells that differ in the runtime, and the change to report.
 
-    `since`, `work_around`, `code`: what was found out, as sentences and lines of Python; empty where nothing was.
+    `spec`: the new cell's. `model`: the name of the .onnx file in its folder. `sentence` says the change; `kind` is its
+    kind, empty where it is not one of an alert. `since` and `work_around` are sentences on what searches found, `code`
+    lines of Python; empty where there is nothing.
     """
 
     document: Document
@@ -79,23 +80,23 @@ class Case:
         return find_comparison(self.document, self.old.id, self.new.id)
 
 
-def texts_of(case: Case) -> dict[str, str]:
-    """The report's own files by name, without the model, its inputs and the timings."""
+def render_files(case: Case) -> dict[str, str]:
+    """Render the report's text files by name: all but the model, its inputs and the timings."""
     return {
-        "README.md": readme(case),
-        "issue.md": issue(case),
+        "README.md": render_readme(case),
+        "issue.md": render_issue(case),
         "repeat.py": resources.files("farm.rules.changes").joinpath("repeat_script.py").read_text(encoding="utf-8"),
         "repeat.json": _json(_order(case)),
-        "lock-old.txt": lock(case.old),
-        "lock-new.txt": lock(case.new),
+        "lock-old.txt": make_lock(case.old),
+        "lock-new.txt": make_lock(case.new),
         "matrix.json": _json(_matrix(case)),
         "document.json": _part(case).to_json() + "\n",
         "facts.json": _json(dict(case.document.machine)),
     }
 
 
-def name_of(case: Case) -> str:
-    """The name of the report's file."""
+def report_name(case: Case) -> str:
+    """Make the name of the report's zip file."""
     sides = (case.old.runtime.version, case.new.runtime.version)
     model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"
@@ -105,8 +106,8 @@ def timings_name(side: str) -> str:
     return f"timings-{side}.csv"
 
 
-def readme(case: Case) -> str:
-    """What the report holds and how it is repeated."""
+def render_readme(case: Case) -> str:
+    """Render README.md: what the report holds, and how to repeat the measurement."""
     return (
         f"# {case.old.runtime} → {case.new.runtime}\n\n{as_text(case.sentence)}\n\n"
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
@@ -120,8 +121,8 @@ def readme(case: Case) -> str:
     )
 
 
-def issue(case: Case) -> str:
-    """An issue for ONNX Runtime's tracker, under the headings of its own form."""
+def render_issue(case: Case) -> str:
+    """Render issue.md for ONNX Runtime's tracker, under the headings of its form."""
     machine, options = case.document.machine, json.dumps(case.new.provider_options)
     parts = [
         f"# {_title(case)}",
@@ -165,7 +166,7 @@ def _title(case: Case) -> str:
 
 
 def _measured(case: Case) -> str:
-    """The change as it was measured, with its quantity, interval and rounds."""
+    """Write the measured change with its quantity, interval and rounds."""
     line = _line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")
@@ -179,7 +180,7 @@ def _line(case: Case) -> Line | None:
 
 
 def _table(case: Case) -> list[str]:
-    """Both sides, with what has a verdict: two values alone prove nothing."""
+    """Render a table of both sides, with the metrics that have a verdict: two values alone prove nothing."""
     line = _line(case)
     sides = [f"{value} {line.unit}" for value in line.sides] if line and line.sides else ["", ""]
     if line is None:
@@ -187,9 +188,9 @@ def _table(case: Case) -> list[str]:
             "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
         ]
     columns = {line.quantity if line else "p50 latency": tuple(sides)}
-    for change in [] if case.comparison is None else metric_changes.beside(case.comparison):
+    for change in [] if case.comparison is None else metric_changes.list_beside(case.comparison):
         is_told = is_change(change.verdict) or (change.verdict == "equal" and change.name in _BESIDE)
-        if is_told and (both := metric_changes.sides(change)) is not None:
+        if is_told and (both := metric_changes.format_sides(change)) is not None:
             columns[f"{metric_changes.title(change)}: {change.verdict}"] = both
     columns["parity"] = (_ended(case.old), _ended(case.new))
     rows = [f"| | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
@@ -205,7 +206,7 @@ def _ended(cell: Cell) -> str:
 
 
 def _operators(case: Case) -> list[str]:
-    """The operators that explain most, by the model's own nodes; they explain nothing of a latency that did not."""
+    """Render the operators that explain most of the change, by the model's own nodes; none where nothing changed."""
     comparison = case.comparison
     if comparison is None or not comparison.operators or not is_change(comparison.verdict):
         return []
@@ -213,20 +214,20 @@ def _operators(case: Case) -> list[str]:
     is_judged = any(operator.verdict for operator in comparison.operators)
     columns = len(heads) if is_judged else len(heads) - 1
     rows = [f"| {' | '.join(heads[:columns])} |", f"|{'---|' * columns}"]
-    told = told_operators(comparison)[:MAX_OPERATORS]
+    told = list_named_operators(comparison)[:MAX_OPERATORS]
     for operator in told:
         share = "" if operator.share is None else numbers.share(operator.share)
-        times = operator_sides(operator) or ("", "")
-        own = operator_size(operator) if is_change(operator.verdict) else operator.verdict or ""
+        times = format_operator_sides(operator) or ("", "")
+        own = format_operator_change(operator) if is_change(operator.verdict) else operator.verdict or ""
         row = [as_text(operator.op_type), as_code(operator.node), *times, share, own]
         rows.append(f"| {' | '.join(row[:columns])} |")
-    why = sentences.explanation(comparison) or largest_change(comparison)
-    heading = f"**Why.** {as_text(why)}." if why else f"**Operators that {order_of(comparison)}.**"
+    why = sentences.explanation(comparison) or describe_largest_type(comparison)
+    heading = f"**Why.** {as_text(why)}." if why else f"**Operators that {describe_order(comparison)}.**"
     return [heading, "\n".join(rows)] if told else [heading] if why else []
 
 
 def _order(case: Case) -> dict[str, object]:
-    """What repeat.py does, in ONNX Runtime's own words."""
+    """Build repeat.json, in ONNX Runtime's own words."""
     session = case.spec.session
     spinning = "1" if session.spinning else "0"
     spin = {f"session.{pool}.allow_spinning": spinning for pool in ("intra_op", "inter_op")}
@@ -251,7 +252,7 @@ def _order(case: Case) -> dict[str, object]:
 
 
 def _matrix(case: Case) -> dict[str, PlainMatrix]:
-    """The same point for `onnxfarm bench`. The model in the report is the variant already, so it is taken as it is."""
+    """Build matrix.json for `onnxfarm bench`; precision is fp32 since the report's model is the variant already."""
     point = axis_values(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
     said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
     declared: PlainMatrix = {axis: [to_plain(point[axis])] for axis in ("provider", "session", *said)}
@@ -259,7 +260,7 @@ def _matrix(case: Case) -> dict[str, PlainMatrix]:
 
 
 def _part(case: Case) -> Document:
-    """The document with both cells alone."""
+    """Reduce the document to both cells and their comparison."""
     comparison = case.comparison
     return case.document.model_copy(
         update={

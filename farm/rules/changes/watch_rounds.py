@@ -1,8 +1,8 @@
-"""What a watch makes of a measured block: does something that somebody must look at stand between two runtimes?
+"""How a watch judges a measured block: whether two runtimes differ in something that somebody must look at.
 
-Both runtimes were measured in the same block, and what is a number alerts by its verdict over the rounds, never by two
-values. Latency, session creation, first inference, memory and endings are noisy, so that a finding among them only
-counts once a fresh block has confirmed it; parity and placement are deterministic.
+Both runtimes were measured in the same block, and a number alerts by its verdict over the rounds, never by two values.
+Latency, session creation, first inference, memory and endings are noisy: a finding of these counts only once a fresh
+block has confirmed it. Parity and placement are deterministic.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,9 +46,9 @@ Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 
 
 class Rule(Message):
-    """Which changes alert. Limits are fractions: 0.05 lets 5 % pass; a form asks for them by their titles.
+    """Which changes alert. Limits are fractions: 0.05 lets 5 % pass; a form shows them by their titles.
 
-    `kinds`: what alerts at all. `latency` is that of the first token too; growth alerts by its verdict alone.
+    `kinds`: the kinds of change that alert at all. `latency` also limits the first token; growth has no limit.
     """
 
     latency: Fraction = Field(0.05, title="Latency beyond")
@@ -58,19 +58,19 @@ class Rule(Message):
     kinds: tuple[Key, ...] = KEYS
 
     def allowed(self, kind: Key) -> float:
-        """How much of a kind of change passes, as a fraction."""
+        """Find how large a change of this kind may be without alerting, as a fraction; 0 for a kind without limit."""
         limit = kind_of(kind).limit
         allowed: float = 0.0 if limit is None else getattr(self, limit)
         return allowed
 
     @property
     def as_stored(self) -> dict[str, object]:
-        """As a row keeps it: without its kinds where all of them alert, so that those that come later do too."""
+        """The rule as a row stores it: without `kinds` where all alert, so that kinds added later alert too."""
         return self.model_dump(mode="json", exclude={"kinds"} if set(self.kinds) >= set(KEYS) else None)
 
     @classmethod
     def stored(cls, plain: Mapping[str, object]) -> "Rule":
-        """Of what a row keeps; without the kinds of packages that are not installed here."""
+        """Read a stored rule, without the kinds of packages that are not installed here."""
         rule = {**plain}
         if isinstance(kinds := plain.get("kinds"), list):
             rule["kinds"] = [kind for kind in kinds if kind in KINDS]
@@ -83,10 +83,10 @@ class Rule(Message):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One change of one series. `size`: new / old, where it is a ratio. `baseline`, `candidate`: cells of the document.
+    """One change of one series. `size`: new / old, where it is a ratio. `baseline`, `candidate`: ids of the cells.
 
-    `series` names the series without its node; `node` measured it. `is_again`: it is of the document of the fresh block
-    that showed it again.
+    `series`: the digest of the series, which leaves out the node. `is_again`: the ids are of the document of the fresh
+    block that showed the change again.
     """
 
     kind: Key
@@ -109,10 +109,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What stands between two runtimes in one document. `undecided`: why nothing can be said of a series yet; `passed`:
-    of one that is undecided, and surely within the rule.
+    """How two runtimes compare in one document.
 
-    `compared`: pairs of cells that both finished.
+    `news` are sentences on changes that do not alert. `undecided` are those on series that need more rounds, `passed`
+    those on undecided ones that are surely within the rule. `infra`: why the pipeline itself failed. `compared`: how
+    many pairs of cells finished on both sides.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -121,14 +122,14 @@ class Judgement:
     passed: tuple[str, ...] = ()
     infra: tuple[str, ...] = ()
     compared: int = 0
-    # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
+    # (kind, series) that the measurement shows to be well: they may resolve an alert
     cleared: frozenset[tuple[Key, str]] = frozenset()
-    # (kind, series, node) of finished pairs that leave nothing of the kind undecided: what can contradict a finding
+    # (kind, series, node) of finished pairs without an undecided change of the kind: they may contradict a finding
     settled: frozenset[tuple[Key, str, str | None]] = frozenset()
 
     @property
     def outcome(self) -> Outcome:
-        """One word; a broken pipeline is never quiet."""
+        """One word for the judgement; where the pipeline failed it is never `quiet`."""
         if self.findings:
             return "alert"
         if self.infra or not (self.compared or self.undecided):
@@ -148,7 +149,7 @@ class _Notes:
 
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
-    """Judge every pair of `old` and `new` in the document against the rule: of two releases, or two models by name."""
+    """Judge every pair of cells of `old` and `new` by the rule: two runtimes, or two models where they are text."""
     found = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
     notes = _Notes()
     for pair in found:
@@ -181,7 +182,7 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
 
 
 def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> None:
-    """Keeps a finding if the rule alerts on its kind; otherwise it is news. Of two packages it says which moved."""
+    """Note a change under its verdict; one that is worse is a finding if the rule alerts on its kind, else news."""
     match change.verdict:
         case "worse":
             moved = package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)
@@ -201,10 +202,13 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
         notes.cleared.add((kind, pair.series))
 
 
-def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding], list[Finding]]:
-    """Findings that hold; of the noisy ones, those that a fresh block on their node contradicts, and leaves open.
+def sort_by_confirmation(
+    findings: Sequence[Finding], again: Judgement
+) -> tuple[list[Finding], list[Finding], list[Finding]]:
+    """Sort findings by what a fresh block on their node shows: those that hold, those it contradicts, those left open.
 
-    A noisy one that holds is told as the fresh block shows it, which nobody chose for being large.
+    A finding that is not noisy always holds. A noisy one that holds is replaced by that of the fresh block, whose size
+    was not selected for being large.
     """
     shown = {finding.place: replace(finding, is_again=True) for finding in again.findings}
     holds = [shown.get(finding.place) if finding.is_noisy else finding for finding in findings]
@@ -213,14 +217,14 @@ def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Findi
     return [held for held in holds if held is not None], gone, [finding for finding in others if finding not in gone]
 
 
-def worst(findings: Collection[Finding]) -> Finding:
+def find_worst(findings: Collection[Finding]) -> Finding:
     return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 
 def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:
-    """How many alerts on latency so many comparisons of unchanged pairs would raise, on average.
+    """Compute how many false alerts on latency so many comparisons raise on average.
 
-    `rate`: how often an A/A pair is called slower or faster. Half of those are slower, and the fresh block has to err
-    the same way again.
+    `rate`: how often an A/A pair is called slower or faster. Half of these are slower, and the fresh block has to err
+    in the same way again.
     """
     return comparisons * (rate / 2.0) ** 2

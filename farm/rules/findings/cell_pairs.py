@@ -1,4 +1,4 @@
-"""Pairs of cells that differ in their runtime, or model, alone: what kinds of change and gates compare. Pure."""
+"""Pairs of cells that differ only in their runtime or model, which gates and kinds of change compare. Pure."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Pair:
 
     @property
     def series(self) -> str:
-        return series_of(self.old)
+        return series_digest(self.old)
 
     @property
     def is_of_models(self) -> bool:
@@ -30,7 +30,7 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What tells its cells apart: their releases, or on one release their models."""
+        """What tells old and new apart: their runtimes, or their models where the runtime is the same."""
         if self.is_of_models:
             return str(self.old.model), str(self.new.model)
         return str(self.old.runtime), str(self.new.runtime)
@@ -40,24 +40,24 @@ class Pair:
         return self.old.status is CellStatus.DONE and self.new.status is CellStatus.DONE
 
 
-def series_of(cell: Cell) -> str:
-    """The series of a cell without its node and without versions: model line, recipe, provider, workload, session."""
+def series_digest(cell: Cell) -> str:
+    """Compute the digest of a cell's series, without node and versions: model, recipe, provider, workload, session."""
     session = {key: value for key, value in cell.session.items() if key != "name"}
     recipe = [cell.precision, cell.recipe]
     workload = [cell.batch, cell.shapes, cell.concurrency]
     provider = [cell.provider, cell.provider_options]
     setting = [cell.threads, session, cell.optimization]
     known = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
-    # those with other values than their defaults alone: without any the series is the one of before
+    # later axes count only where they are no defaults, so that older series keep their digests
     later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
     scenario = scenarios.parse_recorded(cell.scenario).axis_text
     later |= {"scenario": scenario} if scenario != SINGLE else {}
     return digest_json([*known, later] if later else known)[:32]
 
 
-def place_of(cell: Cell) -> tuple[str, str]:
-    """The series and the hardware that was asked for: what two cells share that may be paired."""
-    return series_of(cell), cell.hardware
+def series_and_hardware(cell: Cell) -> tuple[str, str]:
+    """Find the series and the hardware that was asked for, which two cells must share to be paired."""
+    return series_digest(cell), cell.hardware
 
 
 def series_label(cell: Cell) -> str:
@@ -65,17 +65,19 @@ def series_label(cell: Cell) -> str:
 
 
 def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
-    """Cells of `old` and `new` that differ in nothing else, of one block if possible.
+    """Pair the cells of `old` and `new` that differ in nothing else: one pair for each series and hardware.
 
-    A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
-    `of_models`: both are names of models, and a pair has one release.
+    Cells of the same block are preferred. `old` is what `new` is compared with, and may be the later release.
+    `of_models`: `old` and `new` are names of models, and the cells of a pair have the same release.
     """
     by_place: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:
         side: Runtime | str = (cell.model or "") if of_models else cell.runtime
         if side in (old, new) and cell.twin_of is None:
             place = (
-                (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
+                (*series_and_hardware(cell.model_copy(update={"model": None})), str(cell.runtime))
+                if of_models
+                else series_and_hardware(cell)
             )
             by_place.setdefault(place, {}).setdefault(side, []).append(cell)
     comparisons = index_by_sides(document.comparisons)
@@ -90,7 +92,7 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
 
 
 def pair_models(document: Document, *, old: str, new: str) -> list[Pair]:
-    """Cells of two models that are compared though each has a place of its own, as another fixed batch has."""
+    """Pair the cells of two models that were compared although their batches differ."""
     cells = {cell.id: cell for cell in document.cells}
     return [
         Pair(cells[comparison.baseline], cells[comparison.candidate], comparison)

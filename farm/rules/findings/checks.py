@@ -17,19 +17,19 @@ from farm.rules.wording.vocabulary import ENDINGS
 
 # both sides fail parity: errors that grew by this factor are worse
 WORSE_PARITY = 2.0
-# what a release is known not to load
+# reasons for which an older release may not load a model
 LOADING_LIMITS = (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 
 
 def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
-    """What the pair shows under the kind. `allowed`: how much of it passes, as a fraction."""
+    """Find the changes of this kind between the cells of a pair. `allowed`: the fraction that passes."""
     if not (pair.is_finished or kind.is_of_endings):
         return []
     return _metrics(kind, pair, allowed) if kind.compare is None else kind.compare(pair, allowed)
 
 
 def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """The comparison's own verdict."""
+    """Find the change of latency by the comparison's verdict."""
     comparison = pair.comparison
     if comparison is None:
         yield Change("undecided", f"{series_label(pair.new)}: not measured in one block.")
@@ -49,8 +49,7 @@ def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
-    """Undecided after the rounds that a verdict takes, with an interval that ends below what the rule lets pass: equal,
-    faster or a little slower."""
+    """Whether an undecided comparison had enough rounds, and its whole interval lies below what the rule lets pass."""
     high, is_measured = comparison.ci_high, comparison.rounds >= PLANNED_LOOKS[0]
     return comparison.verdict == "undecided" and is_measured and high is not None and high <= 1.0 + allowed
 
@@ -63,7 +62,7 @@ def parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     what = f"{series_label(pair.new)} on {pair.new.runtime}"
     if after.verdict == "fail" and before.verdict != "fail":
         yield Change("worse", f"{what} fails parity, which {pair.old.runtime} keeps: {after.text}")
-    elif after.verdict == "fail" and (grown := parity_growth(before.outputs, after.outputs)):
+    elif after.verdict == "fail" and (grown := describe_parity_growth(before.outputs, after.outputs)):
         yield Change("worse", f"{what} is further off than on {pair.old.runtime}: {grown}")
     elif after.verdict == "pass" and before.verdict == "fail":
         yield Change("better", f"{what} keeps parity, which {pair.old.runtime} failed.")
@@ -74,7 +73,7 @@ def parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def _outputs(pair: Pair) -> Iterator[Change]:
-    """Outputs of a model against those of another; what nobody gave a tolerance for says nothing."""
+    """Find the change between the outputs of two models; outputs without a tolerance give none."""
     beside = next((found for found in pair.new.engines if found.cell == pair.old.id), None)
     if beside is not None and beside.verdict == "fail":
         yield Change("worse", f"{series_label(pair.new)}: {beside.text}")
@@ -83,7 +82,7 @@ def _outputs(pair: Pair) -> Iterator[Change]:
 
 
 def accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """A model on labelled data against another; releases are judged by their outputs."""
+    """Find the change of accuracy between two models on labelled data; releases are judged by their outputs instead."""
     judged = pair.new.accuracy
     if not pair.is_of_models or judged is None or judged.baseline != pair.old.id:
         return
@@ -93,8 +92,8 @@ def accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("well")
 
 
-def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
-    """The output whose error grew most, in words; empty when none grew by WORSE_PARITY."""
+def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
+    """Name the output whose error grew most, in words; empty when none grew by more than WORSE_PARITY."""
     known = {output.name: output.rmse for output in before}
     sizes = [(output.name, known.get(output.name), output.rmse) for output in after]
     grown = [(new / old, name, old, new) for name, old, new in sizes if old and new and new > WORSE_PARITY * old]
@@ -120,7 +119,7 @@ def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """A cell without figures on one side; failing on both sides is no change."""
+    """Find out whether one side ended without figures; failing on both sides is no change."""
     if pair.is_finished:
         yield Change("well")
     elif _is_older_limit(pair):
@@ -148,13 +147,13 @@ def _why(cell: Cell) -> str:
 
 
 def _metrics(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:
-    """Metrics by their own verdicts: those that alert as this kind."""
-    for change in metric_changes.further(pair.comparison) if pair.comparison is not None else ():
+    """Find the changes of the metrics that alert as this kind, by their own verdicts."""
+    for change in metric_changes.list_further(pair.comparison) if pair.comparison is not None else ():
         judging = ALERTING.get(change.name)
         if judging is None or judging.alerts_as != kind.key:
             continue
         old, new = pair.names
-        text = f"{series_label(pair.new)}: {metric_changes.words(change)}, {change.verdict} from {old} to {new}."
+        text = f"{series_label(pair.new)}: {metric_changes.describe(change)}, {change.verdict} from {old} to {new}."
         is_beyond = change.ratio is None or change.ratio > 1.0 + allowed
         is_small = change.verdict == "equal" or abs(change.candidate - change.baseline) < judging.min_alert
         if change.verdict == "undecided":

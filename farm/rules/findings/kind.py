@@ -1,4 +1,4 @@
-"""What a kind of change is: its words, what is compared, what confirms it, what of it passes. Pure."""
+"""What a kind of change is: its words, how a pair is compared, whether it needs confirmation, its limit. Pure."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Limit = Literal["latency", "session", "first", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a pair shows under one kind.
+    """A change of one kind between the cells of a pair.
 
-    `worse` alerts, `better` is news, `undecided` asks for more rounds; `passed` is undecided too, surely within what
-    the rule lets pass, and asks for none. What is `better` or `well` resolves an alert.
-    `size`: new / old, where it is a ratio.
+    `worse` alerts, `better` is news, `undecided` needs more rounds; `passed` is undecided too, but surely within what
+    the rule lets pass, and needs none. `better` and `well` (no change) resolve an alert. `size`: new / old, where it is
+    a ratio.
     """
 
     verdict: Literal["worse", "better", "undecided", "passed", "well"]
@@ -26,7 +26,7 @@ class Change:
     size: float | None = None
 
 
-# of a pair, beyond what the rule lets pass as a fraction
+# finds the changes of a pair; the second argument is the fraction that the rule lets pass
 Compare = Callable[[Pair, float], Iterable[Change]]
 
 

@@ -150,7 +150,7 @@ OUTSIDE = GROUP.installed()
 
 
 def sort_kinds(entries: Sequence[Kind]) -> Iterator[Kind]:
-    """Ours, with those of packages where they are told."""
+    """List our kinds, with those of packages in the places that they ask for."""
     for own in OWN:
         yield from (entry for entry in entries if entry.before == own.key)
         yield own
@@ -158,7 +158,7 @@ def sort_kinds(entries: Sequence[Kind]) -> Iterator[Kind]:
 
 
 def warn_of_unknown_kinds(alerting: Mapping[str, Judging], keys: Collection[str]) -> None:
-    """Log each metric that alerts as none of the kinds."""
+    """Log a warning for each metric that alerts as an unknown kind."""
     for metric, judging in alerting.items():
         if judging.alerts_as not in keys:
             logger.warning("The metric %r alerts nobody: %r is not a kind of change.", metric, judging.alerts_as)
@@ -184,7 +184,7 @@ else:
 
 
 def kind_of(key: str) -> Kind:
-    """The entry of a kind; of one whose package is not installed here its key, behind all others."""
+    """Find the entry of a kind; a kind whose package is not installed here gets an entry made of its key."""
     return KINDS.get(key) or Kind(key, sign_of(key), "")
 
 

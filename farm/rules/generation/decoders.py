@@ -73,7 +73,7 @@ class Decoder:
         return words + (f", vocabulary {self.vocabulary:,}" if self.vocabulary is not None else "")
 
 
-def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
+def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
     """The decoder that these are of; None for a model without past. Raises NotADecoder."""
     if not any(_ANY_CACHE.match(port.name) for port in inputs):
         return None
@@ -99,7 +99,7 @@ def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | Non
 def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Why such a model cannot generate, in one sentence; empty where it can."""
     try:
-        found = decoder_of(inputs, outputs)
+        found = find_decoder(inputs, outputs)
     except NotADecoder as why:
         return str(why)
     if found is None:
@@ -112,7 +112,7 @@ def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
 def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """What to say of a model's generation, beginning small: what it is, or why it cannot; empty without a past."""
     try:
-        found = decoder_of(inputs, outputs)
+        found = find_decoder(inputs, outputs)
     except NotADecoder as why:
         return f"not as a decoder with past: {why}"
     return found.sentence() if found is not None else ""

@@ -1,4 +1,4 @@
-"""What two decoders scored of the same given text, place by place, so that one early difference ends nothing. Pure."""
+"""The scores of two decoders over the same given text, by token, which an early difference does not stop. Pure."""
 
 from array import array
 from base64 import b64decode
@@ -13,14 +13,15 @@ _BYTES = 4
 
 
 class ScoresProblem(Exception):
-    """Scores that are not so many for each place, in one sentence."""
+    """Packed scores that cannot be read, or are not equally many at each place. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """`largest`: the largest difference of a score, at `place` behind the prompt.
+    """How the scores of two decoders differ over a given text.
 
-    `beyond`: how many of the `places` have one past the tolerance.
+    `largest`: the largest difference of a score, `place` tokens after the prompt; `beyond`: how many of the `places`
+    have a difference beyond the tolerance.
     """
 
     places: int
@@ -33,7 +34,7 @@ class Forced:
         return self.beyond == 0
 
     def sentence(self, *, named: str) -> str:
-        """How they stand to the cell that is `named`."""
+        """Say how the scores differ from those of the cell with this name."""
         where = f"Given the same text, its scores at {self.places} place{'' if self.places == 1 else 's'}"
         if self.is_same:
             return f"{where} are within {self.largest:.2g} of {named}'s."
@@ -43,7 +44,7 @@ class Forced:
 
 
 def unpack_scores(given: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
-    """The scores of each place, as a machine of this byte order has them. Raises ScoresProblem."""
+    """Unpack the scores of each place. `machine`: the byte order to unpack for. Raises ScoresProblem."""
     try:
         raw = b64decode(given.scores, validate=True)
     except ValueError as error:
@@ -60,10 +61,10 @@ def unpack_scores(given: ForcedScores, *, machine: str = byteorder) -> list["arr
 
 
 def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
-    """One side against the other; None where they scored other places or tokens.
+    """Compare scores with those of the baseline; None where their places or their numbers of tokens differ.
 
-    `tolerance`: a share of the score, and of the largest at its place besides: scores near zero have no digits of their
-    own behind many layers.
+    A difference may be `tolerance` times the score, plus as much of the largest score at its place, because scores near
+    zero have no digits of their own after many layers. Raises ScoresProblem.
     """
     if scores.places != baseline.places:
         return None
@@ -77,7 +78,7 @@ def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: f
 
 
 def _apart(new: float, old: float) -> float:
-    """Equal infinities are no difference; what is no number is the largest."""
+    """Compute the difference of two scores: 0 for equal infinities, infinite where it is not a number."""
     if new == old:
         return 0.0
     return abs(new - old) if isfinite(new - old) else inf

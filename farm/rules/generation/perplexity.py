@@ -1,14 +1,14 @@
-"""How likely a model finds a text that was given: exp of the mean negative log-likelihood of its tokens. Pure.
+"""Perplexity, how likely a model finds a given text: exp of the mean negative log-likelihood of its tokens. Pure.
 
-Of the tokens as ids, so that models of other vocabularies do not compare.
+The text is given as token ids, so that models with different vocabularies cannot be compared.
 """
 
-# below so small a change it is said to be the same
+# a smaller change, as a fraction, counts as none
 SAME = 0.0005
 
 
-def sentence(own: float, baseline: float | None, *, named: str) -> str:
-    """`Perplexity of the given text is 12.6, 4.1 % above c1's.`; `baseline`: of the cell that is `named`, if any."""
+def describe_perplexity(own: float, baseline: float | None, *, named: str) -> str:
+    """Write `Perplexity of the given text is 12.6, 4.1 % above c1's.`; `baseline`: that of the cell `named`, if any."""
     said = f"Perplexity of the given text is {own:.4g}"
     if not baseline:
         return f"{said}."

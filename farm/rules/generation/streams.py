@@ -6,14 +6,14 @@ Tokens = Sequence[int]
 
 
 def first_difference(tokens: Tokens, other: Tokens) -> int | None:
-    """The place, from 1, of the first token that differs or that one of them lacks; None where they are the same."""
+    """Find the place, from 1, of the first token that differs or that one of them lacks; None where they are equal."""
     places = zip(tokens, other, strict=False)
     place = next((place for place, (a, b) in enumerate(places, start=1) if a != b), None)
     return place if place is not None or len(tokens) == len(other) else min(len(tokens), len(other)) + 1
 
 
 def launch_difference(launches: Sequence[Tokens]) -> str:
-    """Which launch chose another token than the first; empty where none did."""
+    """Say which launch chose another token than the first launch did; empty where none did."""
     for number, tokens in enumerate(launches[1:], start=2):
         if (place := first_difference(launches[0], tokens)) is not None:
             return f"Launch {number} of {len(launches)} differs from the first from token {place} on."
@@ -21,9 +21,9 @@ def launch_difference(launches: Sequence[Tokens]) -> str:
 
 
 def difference_sentence(tokens: Tokens, baseline: Tokens, *, named: str, gaps: Sequence[float] = ()) -> str:
-    """What a stream is against another, whose cell is `named`, in one sentence.
+    """Say in one sentence where tokens differ from those of the baseline, the cell `named`.
 
-    `gaps`: how far the best score of that cell stood above the second at each of its tokens.
+    `gaps`: how far the baseline's best score was above its second at each of its tokens.
     """
     place = first_difference(baseline, tokens)
     if place is None:

@@ -77,13 +77,13 @@ class Judged:
 
     @property
     def smallest_detectable(self) -> float | None:
-        """About the smallest change that these rounds call, as a fraction; None where they are too few to call any."""
+        """The smallest change, a fraction, that these rounds detect; None where they are too few to detect any."""
         figures = self.figures
         return None if figures is None or figures.rounds_used < look_levels.LOOKS[0] else figures.smallest_detectable
 
 
 class BlockJudge:
-    """The state of one block: it is fed with reports and answers each of them.
+    """Judges one block while it is measured: takes its reports and answers each of them.
 
     `max_rounds` replaces the budget's own limit when more rounds were asked for.
     """
@@ -95,13 +95,13 @@ class BlockJudge:
         self._found: list[Judged] | None = None
 
     def take(self, report: Report) -> Reply:
-        """Adds a report and answers it. The same report again is answered as before."""
+        """Add a report and answer it. The same report again is answered as before."""
         self.evidence.take(report)
         self._found = None
         return self.reply(report)
 
     def reply(self, report: Report) -> Reply:
-        """The answer to a report that is in the evidence."""
+        """Answer a report that has been added: whether the node goes on, and at the end which arms it traces again."""
         if isinstance(report, BEFORE_ROUNDS):
             return Reply(go_on=True)
         if isinstance(report, TraceReport):
@@ -117,7 +117,8 @@ class BlockJudge:
 
     @property
     def noise(self) -> tuple[float, Literal["node", "block", "assumed"]]:
-        """s of identical launches: the node's, else that of the block's own A/A pairs, else what was assumed."""
+        """The standard deviation of ln(new / old) of identical launches, and whose it is: the node's, measured by the
+        A/A pairs of this block, or assumed."""
         if not self.block.is_noise_assumed:
             return self.block.noise, "node"
         pairs = [self.paired(planned).deciding for planned in self.twins]
@@ -126,7 +127,7 @@ class BlockJudge:
 
     @cached_property
     def twins(self) -> list[PlannedComparison]:
-        """The comparisons of a cell with itself: a digest takes longer than a comparison, and every one asks for it."""
+        """The comparisons of a cell with itself. They are cached, because a digest takes longer than a comparison."""
         digests = [arm.spec.digest for arm in self.block.arms]
         return [
             comparison
@@ -139,7 +140,7 @@ class BlockJudge:
         alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
         if (
             self.evidence.is_out_of_time
-            or self.rounds >= ordered_rounds(self.block, max_rounds=self.max_rounds)
+            or self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)
             or not alive
         ):
             return False
@@ -151,17 +152,17 @@ class BlockJudge:
         return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
 
     def paired(self, planned: PlannedComparison) -> Paired:
-        """The rounds of a comparison that count."""
+        """Pair the rounds of a comparison that count."""
         if scenarios.of_cell(self.block.arms[planned.candidate].spec).looks_for_a_rate:
-            return counted_rounds.rates(self.evidence, planned.baseline, planned.candidate)
+            return counted_rounds.pair_rates(self.evidence, planned.baseline, planned.candidate)
         block, evidence = self.block, self.evidence
         by_processor = block.is_of_pipeline
-        return counted_rounds.pair_up(
+        return counted_rounds.pair_rounds(
             evidence, planned.baseline, planned.candidate, least=block.min_rounds, by_processor=by_processor
         )
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
-        """Times of both arms' own nodes in the rounds that count and traced both, by round."""
+        """List the times (µs) of both arms' nodes, in the order of the rounds that count and traced both arms."""
         old, new = (self.evidence.node_times(arm) for arm in (planned.baseline, planned.candidate))
         counted = [number for number in self.paired(planned).numbers if number in old and number in new]
         return [(old[number], new[number]) for number in counted]
@@ -170,10 +171,10 @@ class BlockJudge:
         return self.rounds - len(self.paired(planned).deciding)
 
     def arms_to_explain(self) -> tuple[int, ...]:
-        """The arms of comparisons that were called slower or faster, or have two phases, whose operators can say why.
+        """List the arms to trace: of comparisons that are slower or faster, or have two phases, and need more traces.
 
-        None of those that enough of their rounds have traced. Arms of one comparison stand together, those of the
-        largest change along the axis asked for first come first: busy nodes trace fewer.
+        Both arms of a comparison stand together; those of the largest changes along the axis that readers ask for first
+        come first, because busy nodes trace fewer.
         """
         explained = [
             judged
@@ -193,13 +194,13 @@ class BlockJudge:
         )
 
     def comparisons(self) -> list[Judged]:
-        """Every planned comparison with its verdict so far, in the order of the plan."""
+        """Judge every planned comparison by the reports so far, in the order of the plan."""
         if self._found is None:
             self._found = self.judged(self.block.comparisons)
         return self._found
 
     def judged(self, asked: Sequence[PlannedComparison]) -> list[Judged]:
-        """The same for some of them: each is judged by itself."""
+        """Judge some of the planned comparisons, each by itself."""
         per_pair = ROUNDS[self.block.budget].per_pair
         obstacles = [comparability.find_obstacle(planned, self.block, self.evidence) for planned in asked]
         paired = [self.paired(planned) for planned in asked]
@@ -236,14 +237,16 @@ class BlockJudge:
         if counting >= least:
             return ""
         is_out_of_time = self.evidence.is_out_of_time and self.rounds < least
-        return counted_rounds.too_few(counting, measured=self.rounds, least=least, is_out_of_time=is_out_of_time)
+        return counted_rounds.too_few_sentence(
+            counting, measured=self.rounds, least=least, is_out_of_time=is_out_of_time
+        )
 
 
-def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
-    """Whether the answer to a report is to go on whatever was reported before, so that nothing has to be read for it.
+def goes_on_anyway(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
+    """Whether the answer to a report is to go on whatever was reported before, so that nothing has to be loaded.
 
-    True of what comes before the rounds, and of a round with a sample while the fewest rounds are not measured. Rounds
-    are numbered from 0 without holes, as they are accepted.
+    That is so for reports before the rounds, and for a round with a sample before the minimum number of rounds. Rounds
+    are numbered from 0 without gaps.
     """
     if isinstance(report, BEFORE_ROUNDS):
         return True
@@ -256,7 +259,7 @@ def surely_goes_on(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
     return report.round + 1 < min(block.min_rounds, max_rounds_to_order(max_rounds))
 
 
-def ordered_rounds(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
+def rounds_to_order(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
     most = block.max_rounds if max_rounds is None else max_rounds
     return max_rounds_to_order(most) if block.is_replacing else most
 
@@ -294,6 +297,6 @@ def _explained(judged: Judged, paired: Paired) -> Judged:
     said = (
         judged.reason,
         slow_launches.describe_slow_launches(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
-        counted_rounds.sentence(paired, wall=judged.wall),
+        counted_rounds.describe_disturbance(paired, wall=judged.wall),
     )
     return replace(judged, slow=slow, reason=" ".join(text for text in said if text))

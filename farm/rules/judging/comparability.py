@@ -1,4 +1,4 @@
-"""Whether two arms of a block are alike but for what is compared: unlike is not compared, and said in words."""
+"""Whether two arms of a block differ only in what is compared; if not, why they are not compared."""
 
 from farm.contract.reports import Facts
 from farm.rules.comparing.confounders import find_confounders
@@ -6,7 +6,7 @@ from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.runtimes.provider_table import PROVIDERS
 
-# vary on one machine, or are no fact of how it measures
+# facts that vary on the same machine, or say nothing of how it measures
 _VARYING_FACTS = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
 # facts under `more` that make two attempts unlike
 _LASTING_FACTS = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
@@ -15,7 +15,7 @@ _COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in en
 
 
 def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
-    """Why the two arms cannot be compared at all, in words; empty when nothing stands in the way."""
+    """Say why the two arms cannot be compared at all; empty when they can."""
     for arm in (planned.baseline, planned.candidate):
         if (reason := evidence.failure(arm)) is not None:
             return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
@@ -27,7 +27,7 @@ def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evi
 
 
 def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
-    """Why latencies are not those of the hardware: an emulated processor, or a simulator of the device."""
+    """Say why latencies are not those of real hardware: an emulated processor or a simulated device; else empty."""
     if any(facts.is_emulated for facts in evidence.facts):
         return "The node is emulated: its latencies are not those of the hardware."
     for arm in (planned.baseline, planned.candidate):
@@ -41,7 +41,7 @@ def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidenc
 
 
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
-    """What else differs between the two arms by their environment, in words; empty when nothing does."""
+    """Say which other packages of their environments differ between the two arms; empty when none does."""
     old, new = (_computing_packages(arm, evidence) for arm in (planned.baseline, planned.candidate))
     found = find_confounders(old, new)
     return f"Confounded: {' '.join(found)}" if found else ""
@@ -55,7 +55,7 @@ def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
 
 
 def _unlike_attempts(facts: list[Facts]) -> str:
-    """The block was measured in several attempts: the machine must have been the same."""
+    """Say how the machine changed between the attempts of a block; empty when it did not."""
     stated = [
         fact.model_dump(mode="json", exclude=_VARYING_FACTS)
         | {name: fact.more[name] for name in _LASTING_FACTS if name in fact.more}

@@ -1,7 +1,7 @@
-"""Which rounds of a comparison count, and whether wall time or processor time speaks: by disturbance alone.
+"""Which rounds of a comparison count, and whether wall time or processor time decides: by disturbance alone.
 
-Nothing here looks at a ratio, so that the choice favours neither side. Where other programs keep the machine busy both
-arms of a round share what they do, and the processor time of their own thread leaves the others' turns out.
+Nothing here looks at a ratio, so that the choice favours neither side. Other programs on a busy machine slow both arms
+of a round alike, and the processor time of their own thread leaves the turns of the others out.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from farm.rules.wording.numbers import counted, share
 VerdictFrom = Literal["wall", "processor", "rate"]
 Pair = tuple[float, float]
 RATE = BY_NAME[MAX_RATE]
-# where more of the rounds than this stayed disturbed, the machine is busy and all of them count
+# where a larger share of the rounds stayed disturbed, the machine is busy and all of them count
 BUSY_SHARE = 1 / 3
 # a wider interval of wall time is not worth a figure
 MAX_FACTOR = 10.0
@@ -31,11 +31,11 @@ MIN_FACTOR = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The rounds that count, as (baseline, candidate) p50 in ms. `processor` is empty where a launch has no such one.
+    """The rounds that count, as pairs of (baseline, candidate) p50 in ms; `numbers` are the numbers of these rounds.
 
-    Where a rate is what is looked for, `wall` is the time from one request to the next at the highest that kept the
-    bound. `numbers`: which rounds they are.
-    `disturbed` of the rounds with `both` samples stayed disturbed; `core_share`: what those launches got of a core.
+    `wall` is wall time; where a load looks for a rate it is the time between two requests at the highest rate.
+    `processor` is processor time, empty where any launch has none. `both` are the numbers of all rounds with both
+    samples, and `disturbed` those that stayed disturbed; `core_share`: what these launches got of a core.
     """
 
     wall: list[Pair]
@@ -51,8 +51,7 @@ class Paired:
         return self.processor if self.verdict_from == "processor" else self.wall
 
     def until(self, counted: int) -> "Paired":
-        """What is said of disturbance, of the rounds alone that a verdict over the first `counted` of these covers: a
-        round after its last look says nothing of it."""
+        """Limit `both` and `disturbed` to the rounds up to the last look, which used the first `counted` pairs."""
         if not 0 < counted < len(self.numbers):
             return self
         last = self.numbers[counted - 1]
@@ -60,8 +59,8 @@ class Paired:
         return replace(self, both=both, disturbed=disturbed)
 
 
-def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
-    """The rounds of two arms that look for a rate, where both found one."""
+def pair_rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
+    """Pair the rounds of two arms that look for a rate, where both found one."""
     found = {
         number: (1000.0 / before, 1000.0 / after)
         for number, (old, new) in _rounds_of_both(evidence, baseline, candidate).items()
@@ -70,12 +69,12 @@ def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
     return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), both=tuple(found))
 
 
-def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by_processor: bool = False) -> Paired:
-    """The rounds of two arms that count.
+def pair_rounds(evidence: Evidence, baseline: int, candidate: int, *, least: int, by_processor: bool = False) -> Paired:
+    """Pair the rounds of two arms that count.
 
-    Undisturbed rounds alone, by wall time, where there are `least` of them and two thirds of all. Else all rounds, by
-    processor time; where launches have none, as on several threads and from older nodes, the undisturbed ones.
-    `by_processor`: processor time is preferred on a calm machine too.
+    These are the undisturbed rounds, by wall time, where there are at least `least` of them and two thirds of all. Else
+    they are all rounds, by processor time; where a launch has none, as on several threads and from older nodes, the
+    undisturbed ones again. `by_processor`: prefer processor time on a calm machine too.
     """
     by_round = _rounds_of_both(evidence, baseline, candidate)
     both = list(by_round.values())
@@ -108,7 +107,7 @@ def _rounds_of_both(evidence: Evidence, baseline: int, candidate: int) -> dict[i
 
 
 def _processor(rounds: Sequence[tuple[Sample, Sample]]) -> list[Pair]:
-    """All of them, or none where one has no processor time."""
+    """Pair the processor times of all rounds; empty where a launch has none."""
     pairs = [
         (old.cpu_p50_ms, new.cpu_p50_ms)
         for old, new in rounds
@@ -117,10 +116,10 @@ def _processor(rounds: Sequence[tuple[Sample, Sample]]) -> list[Pair]:
     return pairs if len(pairs) == len(rounds) else []
 
 
-def sentence(paired: Paired, *, wall: Comparison | None) -> str:
-    """How many rounds were disturbed, by how much, and what speaks instead; empty where none were.
+def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
+    """Say how many rounds were disturbed and what was done about it; empty where none were.
 
-    `wall`: the figures of wall time, where the verdict rests on processor time.
+    `wall`: the comparison by wall time, where the verdict rests on processor time.
     """
     if not paired.disturbed:
         return ""
@@ -133,10 +132,10 @@ def sentence(paired: Paired, *, wall: Comparison | None) -> str:
     return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
 
 
-def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -> str:
-    """Why so many rounds have no verdict, where it takes at least `least`; and how to get more.
+def too_few_sentence(counting: int, *, measured: int, least: int, is_out_of_time: bool) -> str:
+    """Say why there is no verdict where it takes at least `least` rounds, and how to get more.
 
-    `counting`: of those that were measured, the rounds that have a pair.
+    `counting`: how many of the `measured` rounds have a pair that counts.
     """
     text = look_levels.too_few_sentence(measured, least=least)
     if counting < measured:
@@ -146,7 +145,7 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
     return f"{text}{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
-def unrepeated(*, is_out_of_time: bool) -> str:
+def single_round_sentence(*, is_out_of_time: bool) -> str:
     return f"One round has it on both sides: a verdict takes a second.{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 

@@ -1,4 +1,4 @@
-"""What the reports of a block say so far: the same from a list of stored reports and one by one as they come."""
+"""The reports of a block so far, whether they are read from storage or come one by one."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from farm.rules.cells.metrics import JUDGED
 
 @dataclass(slots=True)
 class Evidence:
-    """The reports of the attempts that count. The same report twice changes nothing; a later one takes its place."""
+    """The reports of the attempts that count. A later report replaces an earlier one of its kind."""
 
     checks: dict[int, CheckReport] = field(default_factory=dict)
     traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
@@ -37,14 +37,14 @@ class Evidence:
 
     @classmethod
     def of(cls, reports: Iterable[Report]) -> "Evidence":
-        """The evidence in these reports, in the order in which they were made."""
+        """Collect the evidence of these reports, in the order in which they were made."""
         evidence = cls()
         for report in reports:
             evidence.take(report)
         return evidence
 
     def take(self, report: Report) -> None:
-        """Adds one report."""
+        """Add a report."""
         match report:
             case RoundReport():
                 self.rounds[report.round] = report
@@ -70,26 +70,26 @@ class Evidence:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the node ended the rounds, because no further one fitted its time."""
+        """Whether the node ended the rounds because no further round fitted its time."""
         return bool(self.rounds) and self.rounds[max(self.rounds)].is_last
 
     def failure(self, arm: int) -> Reason | None:
-        """Why the arm did not get through: its check's reason, or the first one of its samples."""
+        """Find why the arm failed: the reason of its check, or the first of its samples; None where it did not."""
         check = self.checks.get(arm)
         if check is not None and check.reason is not None:
             return check.reason
         return next((place.reason for place in self._places(arm) if place.reason is not None), None)
 
     def samples(self, arm: int) -> list[Sample]:
-        """The arm's samples by round, disturbed ones too."""
+        """List the arm's samples in the order of rounds, disturbed ones too."""
         return [place.sample for place in self._places(arm) if place.sample is not None]
 
     def pairs(self, baseline: int, candidate: int, *, metric: Metric = JUDGED) -> list[tuple[float, float]]:
-        """(baseline, candidate) of every round that has both undisturbed, by round: p50 in ms, or another metric."""
+        """List (baseline, candidate) of every round with both samples undisturbed: p50 in ms, or another metric."""
         return self._by_round(baseline, candidate, metric, with_disturbed=False)
 
     def all_pairs(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
-        """The same of every round with both samples: of a metric that other programs do not disturb."""
+        """List (baseline, candidate) of every round with both samples, disturbed ones too."""
         return self._by_round(baseline, candidate, metric, with_disturbed=True)
 
     def pairs_of_rounds(
@@ -99,12 +99,12 @@ class Evidence:
         return [(olds[number], news[number]) for number in sorted(numbers) if number in olds and number in news]
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
-        """The arm's traces that worked, by trace round."""
+        """Find the arm's traces that worked and have operators, by trace round."""
         found = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
         return {number: trace for number, trace in found.items() if trace.operators}
 
     def prompts_of(self, arm: int) -> dict[int, TraceReport]:
-        """Of launches that generate, the same traces' parts over the prompt, likewise."""
+        """Find the parts of these traces that cover the prompt, by trace round; empty unless the arm generates."""
         parts = {number: (trace, trace.prompt) for number, trace in self.traces_of(arm).items()}
         return {
             number: trace.model_copy(update={"run_us": prompt.run_us, "operators": prompt.operators})
@@ -113,7 +113,7 @@ class Evidence:
         }
 
     def node_times(self, arm: int) -> dict[int, tuple[float, ...]]:
-        """Times (µs) of the own nodes that the arm's first trace names, by round, of launches that traced them."""
+        """Find the times (µs) of the nodes that the arm's first trace names, by round; other rounds are left out."""
         first = self.traces_of(arm).get(0)
         named = len({operator.node for operator in first.operators}) if first is not None else 0
         return {

@@ -19,7 +19,7 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.wording.numbers import counted, percent
 
 
-def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
+def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
     """Of each comparison the headline, then every further metric; nothing of arms that cannot be compared.
 
     A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
@@ -30,7 +30,7 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
         places = [
             place
             for place, comparison in enumerate(judged)
-            if metric is not headline_of(comparison) and _has_metric(judge, comparison, judging)
+            if metric is not headline_metric(comparison) and _has_metric(judge, comparison, judging)
         ]
         told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, told, strict=True):
@@ -38,14 +38,14 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
     return found
 
 
-def pairs_of(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
-    """The launches that a change rests on."""
+def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
+    """Find the (baseline, candidate) pairs of launches that a change rests on."""
     if change.name == JUDGED.name:
         return judge.paired(judged.planned).deciding
     return _pairs(judge, judged, BY_NAME[change.name])[0]
 
 
-def headline_of(judged: Judged) -> Metric:
+def headline_metric(judged: Judged) -> Metric:
     return RATE if judged.verdict_from == "rate" else JUDGED
 
 
@@ -80,7 +80,7 @@ def _by_repeat(
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
         repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
         is_short = repeated is not None and repeated.rounds < repeats.MIN_ROUNDS
-        lack = counted_rounds.unrepeated(is_out_of_time=judge.evidence.is_out_of_time) if is_short else ""
+        lack = counted_rounds.single_round_sentence(is_out_of_time=judge.evidence.is_out_of_time) if is_short else ""
         found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
     return found
 
@@ -177,7 +177,7 @@ def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair
     """Those of the rounds that count for latency, where both launches say it, and whether they are processor times: of
     a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
-    counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
+    counted = counted_rounds.pair_rounds(judge.evidence, *arms, least=judge.block.min_rounds)
     told = judge.evidence.pairs_of_rounds(*arms, read=metric.read_figure, numbers=counted.numbers)
     if counted.verdict_from != "processor":
         return told, False

@@ -1,4 +1,4 @@
-"""A cell in numbers: one p50 a process launch, their median with its interval, and what the pooled timings allow."""
+"""A cell in numbers: the median of its launches' p50 with its interval, and the figures of all timings together."""
 
 import base64
 import binascii
@@ -24,15 +24,15 @@ _DTYPES = {"u4": "<u4", "u8": "<u8"}
 
 
 class TimingsProblem(ValueError):
-    """Packed timings that do not hold what their sample says. The message is one sentence."""
+    """Packed timings that cannot be read, or do not fit their sample. The message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """`launched`: the metrics of which every launch says one figure, by name, as far as the launches said one.
+    """A cell's figures. `launched`: those of the metrics that its launches gave a figure of, by name.
 
-    Mean, std and the higher percentiles are of all timings pooled, in milliseconds per inference; a percentile that so
-    many timings do not allow is None. `throughput`: items per second.
+    Mean, std and the percentiles are of all timings together, in milliseconds per inference; a percentile that needs
+    more timings is None. `timings`: how many there are. `throughput`: items per second.
     """
 
     launched: Mapping[str, Figure]
@@ -49,9 +49,9 @@ class CellSummary:
 
 
 def unpack_timings(sample: Sample) -> NDArray[np.float64]:
-    """The raw timings of a sample in milliseconds: all n, or evenly spaced ones where a node thinned them.
+    """Unpack the timings of a sample in milliseconds: all n, or evenly spaced ones where the node left some out.
 
-    Raises TimingsProblem; never unpacks more than n or MAX_TIMINGS of them.
+    Raises TimingsProblem where they cannot be read or are more than n or MAX_TIMINGS.
     """
     kind, _, packed = sample.timings.partition(":")
     if kind not in _DTYPES:
@@ -71,23 +71,23 @@ def unpack_timings(sample: Sample) -> NDArray[np.float64]:
 
 
 def pack_timings(nanoseconds: Sequence[int]) -> str:
-    """The inverse of `unpack_timings`, from whole nanoseconds."""
+    """Pack whole nanoseconds so that `unpack_timings` reads them."""
     kind = "u4" if max(nanoseconds) < 1 << 32 else "u8"
     raw = np.asarray(nanoseconds, dtype=_DTYPES[kind]).tobytes()
     return f"{kind}:{base64.b64encode(zlib.compress(raw)).decode()}"
 
 
-def summarise(
+def summarise_cell(
     samples: Sequence[Sample], *, batch: int | None = None, concurrency: int = 1, is_loaded: bool = False
 ) -> CellSummary | None:
-    """The summary of a cell's samples, disturbed ones included and counted; None without any.
+    """Summarise a cell's samples, disturbed ones included; None without any.
 
-    Throughput is batch × 1000 / p50, and with concurrent streams, or under a load (`is_loaded`), the batch times the
-    median of the inferences per second that were reached together.
+    Throughput is batch × 1000 / p50; with concurrent streams, or under a load (`is_loaded`), it is the batch times the
+    median of the launches' inferences per second.
     """
     if not samples:
         return None
-    launched = {metric.name: figure for metric in OF_LAUNCHES if (figure := launched_figure(metric, samples))}
+    launched = {metric.name: figure for metric in OF_LAUNCHES if (figure := summarise_launches(metric, samples))}
     judged = launched[JUDGED.name]
     pooled = np.concatenate([unpack_timings(sample) for sample in samples])
     allowed = percentiles.summarise_timings(pooled.tolist())
@@ -108,8 +108,8 @@ def summarise(
     )
 
 
-def launched_figure(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
-    """One figure of one figure a launch, with its interval where its noise is that of launches; None without any."""
+def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
+    """Summarise the launches' figures of a metric, with an interval where its noise is known; None without any."""
     values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:
         return None
@@ -119,7 +119,7 @@ def launched_figure(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
 
 
 def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:
-    """Mean and standard deviation (n − 1 below) of all timings together, from those of each sample."""
+    """Compute mean and standard deviation (divided by n − 1) of all timings from those of each sample."""
     count = sum(sample.n for sample in samples)
     mean = sum(sample.n * sample.mean_ms for sample in samples) / count
     if count == 1:

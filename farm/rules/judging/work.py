@@ -5,14 +5,14 @@ from statistics import median
 
 from farm.rules.wording.numbers import share
 
-# Launches of one cell differ by less; a change of the code that runs is mostly larger.
+# Launches of the same cell differ by a smaller fraction; a change of the code that runs is mostly larger.
 SAME_WORK = 0.01
 
 
-def sentence(old: Sequence[float], new: Sequence[float], *, names: tuple[str, str]) -> str:
-    """What the instructions per inference of the launches of two arms say; empty where one has none.
+def describe_work(old: Sequence[float], new: Sequence[float], *, names: tuple[str, str]) -> str:
+    """Say whether two arms do the same work, by the instructions per inference of their launches; empty without any.
 
-    Both sides are named, for a comparison may be read from its other side.
+    Both sides are named, because a comparison may be read from its other side.
     """
     if not old or not new:
         return ""

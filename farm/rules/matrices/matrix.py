@@ -43,7 +43,7 @@ Read = Callable[[object], Value]
 
 @dataclass(frozen=True)
 class Matrix(Settings):
-    """A declared product. `axes` holds the declared axes only; equal values of one axis stay distinct points."""
+    """A declared matrix. `axes` holds the declared axes only; equal values on an axis give separate points."""
 
     axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     exclude: tuple[Selector, ...] = ()
@@ -68,9 +68,9 @@ class Matrix(Settings):
 
 
 def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
-    """The matrix in a file's text (YAML or JSON) or in plain values. Raises MatrixProblem.
+    """Parse a matrix from a file's text (YAML or JSON) or from plain values. Raises MatrixProblem.
 
-    `allowed`: names of packages beyond the known distributions that `runtime` may hold.
+    `allowed`: names of packages beyond the known distributions that `runtime` may have.
     """
     plain = read_text(source) if isinstance(source, str) else check_characters(source)
     if not isinstance(plain, Mapping) or not plain:
@@ -239,7 +239,7 @@ def _check_streams(matrix: Matrix) -> None:
 
 
 def count_points(matrix: Matrix) -> int:
-    """How many points a matrix has at most: those of the product that are not excluded, and one an `include` entry."""
+    """Count the most points a matrix can have: those of the product that stay, and one for each `include` entry."""
     points = prod(len(values) for values in matrix.axes.values())
     if matrix.exclude and points <= _MAX_PRODUCT:
         points = int(Product(matrix.axes).without(matrix.exclude).sum())

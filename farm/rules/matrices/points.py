@@ -18,7 +18,7 @@ Positions = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination. `positions`: where each of its values stands on its axis, which tells equal values apart.
+    """One combination of values. `positions`: the index of each value on its axis, which tells equal ones apart.
 
     `values` and `positions` have the same keys: the axes that this point sets.
     """
@@ -40,7 +40,7 @@ class Expansion:
 
 
 def expand(matrix: Matrix) -> Expansion:
-    """Every point of the matrix; the last axis varies fastest.
+    """List every point of the matrix; the last axis varies fastest.
 
     An `include` entry is added to each point of the product whose declared values it does not change; where it fits
     none, it is a point of its own.
@@ -92,7 +92,7 @@ class _Scale:
 
 
 def unpaired_sentence(matrix: Matrix) -> str | None:
-    """Why releases could not be compared in this matrix, in one sentence; None where they can."""
+    """Say in one sentence why releases cannot be compared in this matrix; None where they can."""
     if matrix.budget is Budget.GLANCE:
         return "The budget glance launches each cell once and compares nothing: take quick, standard or precise."
     wanted = [*matrix.axes.get("opset", ()), *(rule.get("opset") for rule in matrix.include)]
@@ -104,10 +104,10 @@ def unpaired_sentence(matrix: Matrix) -> str | None:
     )
 
 
-def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
-    """The matrix with these runtimes in release order, so that each comparison's baseline is the older one.
+def replace_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
+    """Replace the runtimes of a matrix by these in release order, so that each comparison's baseline is the older one.
 
-    `hardware` replaces that axis when given. Rules that name the runtime no longer mean anything and go.
+    `hardware` replaces that axis when given. `exclude` and `include` entries that name a runtime are dropped.
     """
     axes: dict[str, tuple[Value, ...]] = dict(matrix.axes)
     ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda runtime: release_order(runtime.version))
@@ -124,7 +124,7 @@ def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequ
 
 
 def point_at(matrix: Matrix, positions: Positions) -> Point:
-    """The point of the matrix that stands at these positions. Raises LookupError when there is none."""
+    """Find the point of the matrix at these positions. Raises LookupError when there is none."""
     # the place among models that are measured together is none of the matrix
     wanted = {axis: place for axis, place in positions.items() if axis in MATRIX_AXES}
     for point in expand(matrix).points:
@@ -136,9 +136,9 @@ def point_at(matrix: Matrix, positions: Positions) -> Point:
 def narrow_matrix(
     matrix: Matrix, positions: Sequence[Positions], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()
 ) -> Matrix:
-    """The smallest product that holds the given points, measured with these runtimes.
+    """Build the smallest matrix that has the points at these positions, with these runtimes instead of its own.
 
-    It may hold further points of the matrix. Excluded ones stay out where their values are all still there.
+    It may have further points of the matrix. Excluded points stay excluded where all of their values are still there.
     """
     points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}
@@ -150,4 +150,4 @@ def narrow_matrix(
         if values and all(axis in point.values for point in points):
             axes[axis] = tuple(values)
     left = tuple(rule for rule in matrix.exclude if all(value in axes.get(axis, ()) for axis, value in rule.items()))
-    return with_runtimes(replace(matrix, axes=axes, exclude=left, include=()), runtimes, hardware=hardware)
+    return replace_runtimes(replace(matrix, axes=axes, exclude=left, include=()), runtimes, hardware=hardware)

@@ -21,7 +21,7 @@ class Product:
         self.places = {name: group_by(range(len(own)), own.__getitem__) for name, own in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
-        """The index of the points that match all declared axes of a selector."""
+        """Find the numpy index of the points that match all declared axes of a selector."""
         chosen = [
             self.places[name].get(comparison_key(selector[name]), []) if name in selector else range(size)
             for name, size in zip(self.places, self.shape, strict=True)
@@ -29,7 +29,7 @@ class Product:
         return np.ix_(*(np.array(places, dtype=np.intp) for places in chosen))
 
     def without(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
-        """Which points of the product no selector excludes."""
+        """Mark the points of the product that no selector excludes."""
         kept = np.ones(self.shape, dtype=np.bool_)
         # the same entry a thousand times is one
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}

@@ -51,7 +51,7 @@ _WISH = {
 
 
 def read_fraction(written: object) -> float | None:
-    """A change as a fraction, written `3%` or 0.03; None where nothing is written. Raises MatrixProblem."""
+    """Read a change, written `3%` or 0.03, as a fraction; None where nothing is written. Raises MatrixProblem."""
     if written is None:
         return None
     text = written.strip() if isinstance(written, str) else ""
@@ -63,7 +63,7 @@ def read_fraction(written: object) -> float | None:
 
 
 def read_models(written: object) -> tuple[str, ...]:
-    """Versions of models, by NAME@VERSION or as `previous`. Raises MatrixProblem."""
+    """Read versions of models, each NAME@VERSION or `previous`. Raises MatrixProblem."""
     named = [written] if isinstance(written, str) else [] if written is None else written
     if not isinstance(named, list | tuple) or len(named) > MAX_MODELS:
         raise MatrixProblem(
@@ -80,7 +80,7 @@ def read_models(written: object) -> tuple[str, ...]:
 
 
 def read_tolerances(written: object) -> dict[str, Tolerance]:
-    """Tolerances of single outputs by name; what of a pair is left out is 0. Raises MatrixProblem."""
+    """Read the tolerances of outputs by name; a missing atol or rtol is 0. Raises MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_TOLERANCES:
@@ -119,7 +119,7 @@ class Settings:
     )
 
     def as_plain(self) -> dict[str, object]:
-        """What differs from the default, and how it is measured in any case."""
+        """Write the settings that differ from their defaults, and always `budget` and `fail-fast`."""
         written = {
             "max-parallel": self.max_parallel,
             "name": self.name,
@@ -144,7 +144,7 @@ def read_settings(written: Mapping[str, object]) -> Settings:
 
 
 def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
-    """The keys with `sustained: MINUTES` as the scenario that it is. Raises MatrixProblem where both are written."""
+    """Replace the key `sustained: MINUTES` by the scenario that it means. Raises MatrixProblem for both."""
     minutes = keys.get(Sustained.kind)
     if minutes is not None and "scenario" in keys:
         raise MatrixProblem(

@@ -1,4 +1,4 @@
-"""The settings among which one looks for the best where nobody names some, by what a provider runs on. Pure."""
+"""The settings to search for the best where nobody names any, by what a provider runs on. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,9 +16,10 @@ SPINNING_OFF = {"name": "spinning off", "spinning": False}
 
 
 def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = None) -> Matrix:
-    """The space of these providers; its first point is what a session has where nobody chooses: the upload's own
-    numbers and a thread a core. `beside`: its settings, and further axes, each value of which every point has. Raises
-    MatrixProblem."""
+    """Build the space of these providers. Its first point is the default: the upload's own precision, a thread a core.
+
+    `beside`: a matrix whose settings are kept, and whose axes are added. Raises MatrixProblem.
+    """
     points = [point for name in names for point in _points(name, cores)]
     given = beside or Matrix()
     more = [dict(zip(given.axes, map(to_plain, values), strict=True)) for values in product(*given.axes.values())]

@@ -6,7 +6,7 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
-    """Describes the first difference between the inputs of two models; returns an empty string where both take the
+    """Describe the first difference between the inputs of two models; returns an empty string where both take the
     same."""
     mine, theirs = ({port.name: port for port in side.inputs} for side in (model, other))
     for name in [*mine, *(name for name in theirs if name not in mine)]:
@@ -20,7 +20,7 @@ def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
 
 
 def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
-    """Returns both models with the same batch, sizes and kinds of input values.
+    """Return both models with the same batch, sizes and kinds of input values.
 
     Both must take the same inputs. The first model's choice holds where both leave something open.
     """
@@ -37,7 +37,7 @@ def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, Mode
 
 
 def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
-    """Returns all models, with the inputs of each aligned to the first model's where it takes the same ones.
+    """Return all models, with the inputs of each aligned to the first model's where it takes the same ones.
 
     The second value describes how the inputs of the first model that takes other ones differ; it is empty where all
     take the same.

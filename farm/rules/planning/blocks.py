@@ -28,7 +28,7 @@ Positions = Callable[[P], Mapping[str, int]]
 
 
 def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
-    """Divides cells into blocks of at most `capacity` cells; `positions` gives a cell's place on each axis.
+    """Divide cells into blocks of at most `capacity` cells; `positions` gives a cell's place on each axis.
 
     The first cell of all is repeated in every further block as the baseline; where the values of the last axis do not
     fit one block, the first of those values is repeated instead. Neighbouring groups are joined where they fit
@@ -73,7 +73,7 @@ def max_arms_for(arm_s: float, *, limit: int) -> int:
 
 
 def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
-    """Lists (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
+    """List (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
     The first two are places in `arms`; the baseline has the earlier position. An axis that only one of the arms sets
     counts as a difference. An added twin is compared only with the arm that it repeats, since with any other arm it

@@ -7,9 +7,9 @@ from farm.rules.runtimes.models import CompiledFacts, ModelFacts
 
 
 def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
-    """Returns the reason why the cell cannot run code that is compiled into the model, with what to do.
+    """Return the reason why the cell cannot run code that is compiled into the model, with what to do.
 
-    Returns None where the cell can run it, or where the model holds no compiled code.
+    Return None where the cell can run it, or where the model holds no compiled code.
     """
     found = model.compiled
     if found is None or spec.recipe.is_program:
@@ -21,7 +21,7 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
 
 
 def describe_compiled(found: CompiledFacts) -> str:
-    """Names the compiler, its SDK and the hardware of compiled code: `QNN, SDK 2.38.0, for v73`."""
+    """Name the compiler, its SDK and the hardware of compiled code: `QNN, SDK 2.38.0, for v73`."""
     sdk, hardware = (f"SDK {found.sdk}" if found.sdk else ""), (f"for {found.hardware}" if found.hardware else "")
     return ", ".join(part for part in (" and ".join(found.by), sdk, hardware) if part)
 

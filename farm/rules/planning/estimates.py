@@ -70,7 +70,7 @@ OTHER_CALL = 0.25
 
 
 def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
-    """Estimates the wall-clock seconds of one process launch.
+    """Estimate the wall-clock seconds of one process launch.
 
     `latency_ms` None stands for an unknown model. With `is_tracing`, the launch also traces a few inferences.
     """
@@ -87,7 +87,7 @@ def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: b
 def estimate_arm_s(
     budget: Budget, latency_ms: float | None, *, rounds: int | None = None, is_tracing: bool = False
 ) -> float:
-    """Estimates the seconds of one arm in a block: its check, its first trace and its rounds.
+    """Estimate the seconds of one arm in a block: its check, its first trace and its rounds.
 
     `rounds` None means the usual number of the budget.
     """
@@ -96,24 +96,24 @@ def estimate_arm_s(
 
 
 def estimate_search_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """Estimates the seconds of the launch that finds what a block measures; 0 where nothing has to be found."""
+    """Estimate the seconds of the launch that finds what a block measures; 0 where nothing has to be found."""
     driven_s = scenario.search_s(latency_ms)
     return LAUNCH_S + driven_s if driven_s else 0.0
 
 
 def extra_launch_s(cells: Iterable[CellSpec]) -> float:
-    """Sums the seconds that one launch of each cell takes longer than with ONNX Runtime, because of its engine."""
+    """Sum the seconds that one launch of each cell takes longer than with ONNX Runtime, because of its engine."""
     return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 
 def extra_setup_s(cells: Iterable[CellSpec]) -> float:
-    """Sums the seconds that a launch and a check of each cell take longer than with ONNX Runtime."""
+    """Sum the seconds that a launch and a check of each cell take longer than with ONNX Runtime."""
     cells = list(cells)
     return extra_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 
 
 def estimate_setup_s(latency_ms: float | None) -> float:
-    """Estimates the seconds of one arm's check and first trace, which happen once before its rounds."""
+    """Estimate the seconds of one arm's check and first trace, which happen once before its rounds."""
     latency_s = _latency_s(latency_ms)
     fewest, most = TRACE_RUNS
     traced_s = min(max(TRACE_S, fewest * latency_s), most * latency_s)

@@ -22,7 +22,7 @@ class FirstRefusals:
         self._found: dict[object, _Found] = {}
 
     def find(self, spec: CellSpec, circumstances: Circumstances, parts: tuple[Part, Part, Part]) -> Reason | None:
-        """Returns the first reason, in the order of RULES, why the cell cannot run; None where nothing stands against
+        """Return the first reason, in the order of RULES, why the cell cannot run; None where nothing stands against
         it.
 
         `parts` are the cell's program, session and workload, in this order.

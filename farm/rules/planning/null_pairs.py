@@ -30,7 +30,7 @@ class NullPairs:
         return any(node.is_first_day for node in nodes)
 
     def record_block(self, nodes: Sequence[NodeOffer], *, has_pair: bool) -> None:
-        """Counts a planned block on each node that may take it; a block with a pair sets the count to 0."""
+        """Count a planned block on each node that may take it; a block with a pair sets the count to 0."""
         taking = nodes or (_ANY,)
         for node in taking:
             self._since[node.id] = 0.0 if has_pair else self._since[node.id] + 1.0 / len(taking)

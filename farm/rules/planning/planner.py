@@ -20,7 +20,7 @@ from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, Planne
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.ways_out import WayOutFinder
 from farm.rules.planning.wishes import Circumstances, make_wish
-from farm.rules.runtimes.learnt import learnt_from
+from farm.rules.runtimes.learnt import merge_learnt
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted, duration, percent
@@ -42,7 +42,7 @@ def plan(
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
 ) -> Plan:
-    """Plans which blocks measure the matrix, and gives each point that cannot run its reason.
+    """Plan which blocks measure the matrix, and gives each point that cannot run its reason.
 
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
     `fleet` None means that one machine, `machine`, measures by itself. `known` is what the package index says of
@@ -50,7 +50,7 @@ def plan(
     first day.
     """
     first, *others = [model] if isinstance(model, ModelFacts) else model
-    learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
+    learnt = merge_learnt(node.loads for node in (fleet or (machine,)) if node is not None)
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
     request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, matrix.tolerances, learnt)
@@ -98,7 +98,7 @@ def _refused(
 
 
 def fit_point_to_model(point: Point, model: ModelFacts) -> Point:
-    """Returns the point with its scenario completed for this model, such as with a default prompt length."""
+    """Return the point with its scenario completed for this model, such as with a default prompt length."""
     text = point.values.get("scenario")
     if not isinstance(text, str):
         return point
@@ -296,7 +296,7 @@ def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> f
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
-    """Returns the smallest change, as a fraction, that the last of `rounds` can show; `rounds` None: the budget's most.
+    """Return the smallest change, as a fraction, that the last of `rounds` can show; `rounds` None: the budget's most.
 
     `noise` is the standard deviation of single rounds.
     """
@@ -306,9 +306,9 @@ def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: 
 
 
 def describe_plan(plan: Plan) -> str:
-    """Says in one sentence how many comparisons a plan makes, how long they take and which changes they can show.
+    """Say in one sentence how many comparisons a plan makes, how long they take and which changes they can show.
 
-    Returns an empty string where the plan compares nothing.
+    Return an empty string where the plan compares nothing.
     """
     blocks = [block for block in plan.blocks if block.comparisons]
     if not blocks:

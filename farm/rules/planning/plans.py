@@ -150,9 +150,9 @@ class PlannedBlock(Message):
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def max_duration_s(self, rounds: int) -> float | None:
-        """Returns the seconds that so many rounds may take at most; what `sustained_s` adds is not counted.
+        """Return the seconds that so many rounds may take at most; what `sustained_s` adds is not counted.
 
-        Where the number of rounds was asked for, this is the block's timeout. Returns None for plans too old to say.
+        Where the number of rounds was asked for, this is the block's timeout. Return None for plans too old to say.
         """
         if not self.is_replacing:
             return self.block_timeout_s
@@ -162,7 +162,7 @@ class PlannedBlock(Message):
 
 
 def max_rounds_to_order(max_rounds: int) -> int:
-    """Returns how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
+    """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
     return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
 
 

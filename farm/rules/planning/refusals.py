@@ -55,7 +55,7 @@ class Circumstances:
 
 
 def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
-    """Returns the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
+    """Return the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
         text = "No node is online: enrol one, or wait until one comes, and plan again."
@@ -155,7 +155,7 @@ def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """Refuses a policy by which ONNX Runtime chooses a device, where it cannot follow that policy."""
+    """Refuse a policy by which ONNX Runtime chooses a device, where it cannot follow that policy."""
     policy = spec.session.policy
     if policy == NO_POLICY:
         return None
@@ -182,7 +182,7 @@ def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
 
 
 def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Refuses calls that a runtime, a model or a scenario does not have."""
+    """Refuse calls that a runtime, a model or a scenario does not have."""
     model, has_calls = about.model, engines.engine_of(spec.runtime).has_calls
     if spec.session.call == BOUND:
         text = (
@@ -230,7 +230,7 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     stamps = stamps_of(model)
     if isinstance(wanted, int):
         imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
-        stamps = replace(stamps, imports={**imports, "": wanted}).tidied()
+        stamps = replace(stamps, imports={**imports, "": wanted}).tidy()
     version = plugins.core_of(spec.runtime).version
     return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, about.learnt)
 
@@ -243,13 +243,13 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, wanted = about.model, spec.recipe.opset
     if not isinstance(wanted, int) or wanted == model.opset:
         return None
-    why = model.opset_reach.stop(wanted)
-    text = conversions.sentence(why, current=model.opset, wanted=wanted)
+    why = model.opset_reach.find_obstacle(wanted)
+    text = conversions.explain_stop(why, current=model.opset, wanted=wanted)
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
 def refuse_int4(spec: CellSpec) -> Reason | None:
-    """Returns the reason why the runtime cannot compute with 4-bit weights; None where it can or none are asked for."""
+    """Return the reason why the runtime cannot compute with 4-bit weights; None where it can or none are asked for."""
     if spec.recipe.precision != "int4":
         return None
     if engines.engine_of(spec.runtime).is_browser:
@@ -330,7 +330,7 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 
 
 def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Refuses what a scenario cannot do with this model, runtime or provider."""
+    """Refuse what a scenario cannot do with this model, runtime or provider."""
     shape_problem = partial(_shape_problem, about=about)
     problem = next(scenarios.of_cell(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
     return None if problem is None else unsupported(problem)
@@ -345,7 +345,7 @@ def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Checks that each input to be made exists, and that its type holds the numbers. Known models only."""
+    """Check that each input to be made exists, and that its type holds the numbers. Known models only."""
     if about.model.inputs_sha256 is not None and about.asked_inputs:
         name = next(iter(about.asked_inputs))
         text = f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."

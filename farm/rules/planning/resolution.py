@@ -94,7 +94,7 @@ class Resolver:
         )
 
     def resolve(self, point: Point, *, name: str) -> Resolved:
-        """Returns the cell of a point, with the first reason why it cannot run, or else the nodes that may take it."""
+        """Return the cell of a point, with the first reason why it cannot run, or else the nodes that may take it."""
         program = self._part(_PROGRAM_AXES, point, _program_of)
         session = self._part(_SESSION_AXES, point, _session_of)
         workload = self._part(_WORKLOAD_AXES, point, _workload_of)
@@ -275,7 +275,7 @@ def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
     stamps, version = refusals.stamps_of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
         opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
-        for stamp in (stamps, stamps.tidied())
+        for stamp in (stamps, stamps.tidy())
     )
     return as_is is not None and tidied is None
 

@@ -42,7 +42,7 @@ class Span:
 
 
 def forecast_spans(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[int, Span]:
-    """Returns when and where each block is measured, by block number.
+    """Return when and where each block is measured, by block number.
 
     `queued` is ordered by arrival. Blocks that no machine takes are left out.
     """

@@ -51,7 +51,7 @@ class BlockProgress:
 
     @classmethod
     def from_plan(cls, block: PlannedBlock, *, rounds: int = 0) -> BlockProgress:
-        """Returns the progress of a planned block that has measured so many rounds."""
+        """Return the progress of a planned block that has measured so many rounds."""
         return cls(
             planned_s=60.0 * block.minutes,
             once_s=block.once_s or 0.0,
@@ -127,7 +127,7 @@ class BlockProgress:
 
 
 def list_decision_rounds(budget: Budget, *, least: int, most: int) -> list[int]:
-    """Lists the numbers of rounds after which a block may be decided: the looks, and the maximum."""
+    """List the numbers of rounds after which a block may be decided: the looks, and the maximum."""
     looks = (ROUNDS[budget].per_pair * look for look in LOOKS)
     return [*(look for look in looks if least <= look < most), most]
 
@@ -153,7 +153,7 @@ def describe_time_left(
     least_s: float | None = None,
     is_slowed: bool = False,
 ) -> str:
-    """Says how long measuring still takes: `time left: about 3 min`, with a note where the machine is busy.
+    """Say how long measuring still takes: `time left: about 3 min`, with a note where the machine is busy.
 
     While something else comes first: `about 20 s once it begins`, or, where `begins_s` is known, `begins in about 12
     min, about 20 s of measuring`. `least_s` is the least that comes first where `begins_s` is unknown.
@@ -167,7 +167,7 @@ def describe_time_left(
 
 
 def format_about(seconds: float) -> str:
-    """Formats a rounded duration: `about 20 s`, `about 3 min`; at least `about 5 s`."""
+    """Format a rounded duration: `about 20 s`, `about 3 min`; at least `about 5 s`."""
     if seconds >= MINUTES_FROM_S:
         return f"about {seconds / 60.0:.0f} min"
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"

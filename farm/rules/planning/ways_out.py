@@ -109,9 +109,9 @@ class WayOutFinder:
         self._found: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
-        """Returns the change of the matrix by which something like this refused point can be measured.
+        """Return the change of the matrix by which something like this refused point can be measured.
 
-        Returns None where none is known, or where MAX_REASONS different reasons were looked up already.
+        Return None where none is known, or where MAX_REASONS different reasons were looked up already.
         """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)
@@ -169,7 +169,7 @@ class WayOutFinder:
 
 
 def apply_way_out(matrix: Matrix, way: WayOut) -> Matrix:
-    """Returns the matrix with the change of the way out. Raises MatrixProblem where the changed matrix is invalid."""
+    """Return the matrix with the change of the way out. Raises MatrixProblem where the changed matrix is invalid."""
     return matrices.parse(_plain_taken(matrix, way), allowed=matrix.allowed)
 
 

@@ -27,7 +27,7 @@ class Circumstances:
 
 
 def make_wish(change: float, budget: Budget, around: Circumstances) -> Wish:
-    """Returns the fewest rounds and the minutes that detect the change in 95 of 100 blocks, with a sentence.
+    """Return the fewest rounds and the minutes that detect the change in 95 of 100 blocks, with a sentence.
 
     The budget is `budget` or a longer one. Where no number of rounds detects the change, only the sentence is set.
     """

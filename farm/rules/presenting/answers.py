@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import Opening, lost_providers, named, opening_of, unmeasured_of
+from farm.rules.presenting.headlines import Opening, count_unmeasured, find_opening, lost_providers, named
 from farm.rules.presenting.lines import why_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.wording import titles
@@ -20,20 +20,20 @@ MAX_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`because`: what the headline rests on; `rest`: sentences about everything else."""
+    """A headline, what it rests on (`because`), and sentences about everything else (`rest`)."""
 
     headline: str
     because: str = ""
     rest: str = ""
 
 
-def answer_of(document: Document) -> Answer:
-    """By the one rule of what leads (farm.rules.presenting.headlines)."""
+def make_answer(document: Document) -> Answer:
+    """Return the headline of a document with its cause and the rest, by the rule of farm.rules.presenting.headlines."""
     cells = {cell.id: cell for cell in document.cells}
-    found = opening_of(document.comparisons, cells)
+    found = find_opening(document.comparisons, cells)
     before, told, after = document.sentence.partition(sentences.verdict_line(document))
     others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
-    unmeasured = unmeasured_of(document, found)
+    unmeasured = count_unmeasured(document, found)
     rest = [before.strip() if told else "", *others, after.removeprefix(f" {unmeasured}").strip()]
     lead = _of_lead(found, cells)
     if found.wrong:
@@ -50,7 +50,7 @@ def answer_of(document: Document) -> Answer:
 
 
 def _with(answer: Answer, unmeasured: str) -> Answer:
-    """With how many cells were not measured in the line under the headline."""
+    """Add how many cells were not measured to the line under the headline."""
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
 
@@ -78,7 +78,7 @@ def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
 
 
 def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
-    """The comparison that leads; None where none does."""
+    """Return the answer about the leading comparison; None where none leads."""
     if found.lead is None:
         return None
     lead, change = found.lead, found.lead.heading
@@ -113,7 +113,7 @@ def _is_short(headline: str) -> bool:
 
 
 def _of_single_cell(document: Document) -> Answer | None:
-    """A cell alone with its latency."""
+    """Return the answer about the latency of a document's only cell; None for any other document."""
     own = [cell for cell in document.cells if cell.twin_of is None]
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
         return None

@@ -14,7 +14,7 @@ MAX_LENGTH = 60
 
 
 def badge_svg(label: str, text: str, tone: Tone) -> str:
-    """One badge, 20 px high; what it says is its title too."""
+    """Return a badge of 20 px height as SVG; its text is its title too."""
     label, text = _cut(label), _cut(text)
     left, right = _width(label), _width(text)
     said = f"{label}: {text}"

@@ -28,7 +28,7 @@ class Top:
 
     @property
     def doubt(self) -> str:
-        """Why others may be as good, and how many launches would tell; empty where nothing is open."""
+        """Why other settings may be as good, and how many launches would tell; empty where nothing is open."""
         if not self.unclear:
             return ""
         if self.settings[0].cell.p50_ci_ms is None:
@@ -38,7 +38,7 @@ class Top:
 
 @dataclass(frozen=True)
 class Best:
-    """Of one machine; `most` is empty where nothing is within the budget."""
+    """The best settings of one machine; `most`, by items a second, is empty where nothing is within the budget."""
 
     node: str
     settings: int
@@ -47,9 +47,10 @@ class Best:
 
 
 def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> list[Best]:
-    """The best of each machine, by name.
+    """Return the best settings of each machine, sorted by its name.
 
-    A budget is kept when the upper end of the interval is within it, so that it holds for most launches.
+    A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
+    launches.
     """
     by_node = group_by((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
     return [_best(node, known, budget_ms) for node, known in sorted(by_node.items())]
@@ -101,7 +102,7 @@ class LeftOut:
     fastest: Measured
 
 
-def left_out(measured: Iterable[Measured]) -> LeftOut | None:
+def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
     timed = (setting for setting in measured if setting.cell.p50_ms is not None)
     others = sorted(
         (setting for setting in timed if not _is_right(setting.cell)), key=lambda setting: _times(setting)[1]

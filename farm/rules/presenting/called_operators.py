@@ -1,4 +1,4 @@
-"""Operators of a comparison that have a verdict of their own, and what is said of them. Needs no numpy."""
+"""Lists and describes the operators of a comparison that have a verdict of their own. Needs no numpy."""
 
 from collections.abc import Sequence
 from math import inf
@@ -15,14 +15,18 @@ from farm.rules.wording.vocabulary import is_change
 US_PER_MS = 1000.0
 
 
-def called_operators(comparison: Comparison) -> list[OperatorChange]:
+def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
     called = [change for change in comparison.operators if is_change(change.verdict)]
     return sorted(called, key=lambda change: -abs(change.moved_us))
 
 
-def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
-    """By what they add to the change, the largest first; of one that is not decided by how much they changed. Where no
-    shares are known those with a verdict of their own come first, and last what cannot be part of it."""
+def sort_operators(comparison: Comparison) -> list[OperatorChange]:
+    """Sort operators by what they add to the change, the largest first; without a decided change, by how much they
+    changed.
+
+    Where no shares are known, those with a verdict of their own come first, and those that cannot be part of the change
+    last.
+    """
 
     def place(operator: OperatorChange) -> tuple[bool, bool, float]:
         added = -_added_us(comparison, operator)
@@ -33,16 +37,19 @@ def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
     return sorted(comparison.operators, key=place)
 
 
-def told_operators(comparison: Comparison) -> list[OperatorChange]:
-    """Those that a list names: where no shares are known neither what went the other way, or may not have changed, nor
-    what cannot be part of the change."""
+def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
+    """List the operators that a list of causes names, in their order.
+
+    Where no shares are known, it leaves out those that changed in the other direction, whose interval spans zero, or
+    that cannot be part of the change.
+    """
 
     def is_part(operator: OperatorChange) -> bool:
         return _added_us(comparison, operator) > 0 and not _may_be_chance(operator)
 
     return [
         operator
-        for operator in ordered_operators(comparison)
+        for operator in sort_operators(comparison)
         if operator.share is not None
         or (_fits(comparison, operator) and (is_part(operator) or not is_change(comparison.verdict)))
     ]
@@ -53,8 +60,8 @@ def _may_be_chance(operator: OperatorChange) -> bool:
     return not is_change(operator.verdict) and low is not None and high is not None and low <= 0 <= high
 
 
-def largest_type(comparison: Comparison) -> TypeChange | None:
-    """The operator type that adds most to the change; None where none that changed, and can be part of it, does."""
+def find_largest_type(comparison: Comparison) -> TypeChange | None:
+    """Return the operator type that adds most to the change; None where no type that can be part of it does."""
     limit_us = _limit_us(comparison)
     types = group_by_type(comparison.operators)
     changed = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
@@ -67,20 +74,23 @@ def largest_type(comparison: Comparison) -> TypeChange | None:
     return most if most is not None and _added_us(comparison, most) > 0 else None
 
 
-def largest_change(comparison: Comparison) -> str:
-    """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
+def describe_largest_type(comparison: Comparison) -> str:
+    """Describe the operator type that changed most in the latency's direction, where too few traces give no shares.
+
+    Return an empty string otherwise.
+    """
     if not is_change(comparison.verdict):
         return ""
-    most = largest_type(comparison)
+    most = find_largest_type(comparison)
     if most is None or most.share is not None:
         return ""
     return f"{most.op_type}: {type_times(most)}, changes most; too few traces for its share"
 
 
-def called_types(comparison: Comparison) -> str:
+def describe_changed_type(comparison: Comparison) -> str:
     """Of operators that changed as the latency did by their own pairs, the type that did most: all of it that a list
     names."""
-    told = told_operators(comparison)
+    told = list_named_operators(comparison)
     called = [operator for operator in told if operator.verdict == comparison.verdict]
     if not called:
         return ""
@@ -101,7 +111,8 @@ def _fits(comparison: Comparison, operator: OperatorChange) -> bool:
 
 
 def _limit_us(comparison: Comparison) -> float:
-    """What traces say beyond it is no part of the change; where nothing changed, of the inference itself."""
+    """The largest change in traces that can be part of the comparison's; where nothing changed, the inference
+    itself."""
     whole = next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
     if whole is None:
         return inf
@@ -110,15 +121,15 @@ def _limit_us(comparison: Comparison) -> float:
     return max(whole.baseline, whole.candidate) * US_PER_MS
 
 
-def operator_size(operator: OperatorChange) -> str:
-    """`10 % slower (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
+def format_operator_change(operator: OperatorChange) -> str:
+    """Format how much an operator changed with its interval: `10 % slower (8–12 %)`; empty without a verdict."""
     if operator.ratio is None or operator.ci_low is None or operator.ci_high is None:
         return ""
     interval = numbers.change_interval(operator.ci_low, operator.ci_high, ratio=operator.ratio)
     return f"{numbers.change(operator.ratio, operator.ci_low, operator.ci_high)} ({interval})"
 
 
-def operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
+def format_operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
     """Medians of the traces as they are written; None where they are apart otherwise than the pairs."""
     if (operator.candidate_us - operator.baseline_us) * operator.moved_us < 0:
         return None
@@ -129,26 +140,29 @@ def operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
 
 
 def operator_times(operator: OperatorChange) -> str:
-    """`37 → 88 µs`: medians of the traces; empty where they are apart otherwise than the pairs."""
-    sides = operator_sides(operator)
+    """Format the medians of both sides: `37 → 88 µs`; empty where their ratio would contradict the operator's pairs."""
+    sides = format_operator_sides(operator)
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
 
 def type_times(changed: TypeChange) -> str:
-    """`2 nodes, 37 → 88 µs`: medians of all of a type together; their change alone where they are apart against it."""
+    """Format the summed medians of a type: `2 nodes, 37 → 88 µs`; only their change where the two would contradict
+    it."""
     apart = changed.candidate_us - changed.baseline_us
     times = f"{numbers.plain(changed.baseline_us)} → {numbers.plain(changed.candidate_us)}"
     said = times if apart * changed.moved_us > 0 else numbers.signed(changed.moved_us)
     return f"{counted(changed.nodes, 'node')}, {said} µs"
 
 
-def note_of_traces(comparison: Comparison) -> str:
+def describe_trace_noise(comparison: Comparison) -> str:
     return "traced while other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
 
 
-def doubt_of_traces(comparison: Comparison) -> str:
-    """Why enough traces explain nothing of a change: what the operators gained and lost does not add up to it. Empty
-    where shares are known, or there are too few traces."""
+def explain_trace_doubt(comparison: Comparison) -> str:
+    """Say why enough traces still explain nothing: the operators' gains and losses do not add up to the change.
+
+    Return an empty string where shares are known, or there are too few traces.
+    """
     moved = [change.moved_us for change in comparison.operators]
     is_shared = any(change.share is not None for change in comparison.operators)
     if not moved or is_shared or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
@@ -160,18 +174,18 @@ def doubt_of_traces(comparison: Comparison) -> str:
 
 
 def operators_heading(comparison: Comparison, where: str) -> str:
-    """What a list of its operators is headed by: that they explain the change, or why they do not."""
-    busy = f" ({note})" if (note := note_of_traces(comparison)) else ""
+    """Return the heading of a list of operators: that they explain the change, or why they do not."""
+    busy = f" ({note})" if (note := describe_trace_noise(comparison)) else ""
     if any(change.share is not None for change in comparison.operators):
         return f"What explains the change {where}, per inference{busy}:"
-    doubt = doubt_of_traces(comparison)
+    doubt = explain_trace_doubt(comparison)
     why = f"{doubt.capitalize()}, so nothing explains" if doubt else "Too few traces to explain"
-    listed = f"operators that {order_of(comparison)}, per inference{busy}:"
-    return f"{why} the change {where}{f'; {listed}' if told_operators(comparison) else ''}"
+    listed = f"operators that {describe_order(comparison)}, per inference{busy}:"
+    return f"{why} the change {where}{f'; {listed}' if list_named_operators(comparison) else ''}"
 
 
-def order_of(comparison: Comparison) -> str:
-    """By what a list of its operators is ordered, and how many it leaves out as no part of the change."""
+def describe_order(comparison: Comparison) -> str:
+    """Say by what a list of operators is ordered, and how many it leaves out as no part of the change."""
     if any(change.share is not None for change in comparison.operators):
         return "explained most"
     if not is_change(comparison.verdict):
@@ -182,8 +196,8 @@ def order_of(comparison: Comparison) -> str:
     return f"{order} (without {beyond} that changed by more than the inference)" if beyond else order
 
 
-def certainty(operators: Sequence[OperatorChange]) -> str:
-    """How sure it is that operators which explain a change changed at all; empty where rounds were not traced."""
+def describe_certainty(operators: Sequence[OperatorChange]) -> str:
+    """Say how many operators that explain a change are significant on their own; empty where rounds were not traced."""
     judged = [change for change in operators if change.verdict is not None]
     if not judged:
         return ""

@@ -23,12 +23,13 @@ class CellCounts:
 
     @property
     def ended(self) -> int:
-        """However they ended."""
+        """How many cells ended, in whatever way, without refused ones."""
         return sum(count for status, count in self.by_status.items() if status not in (OPEN, CellStatus.REFUSED))
 
     @property
     def words(self) -> str:
-        """`1 of 3 cells ended, 5 refused`; once none is open, `2 of 3 cells done, 1 failed, 5 refused`."""
+        """The counts in words: `1 of 3 cells ended, 5 refused`; once none is open, `2 of 3 cells done, 1 failed, 5
+        refused`."""
         is_over = not self.by_status.get(OPEN)
         number, verb = (self.by_status.get(CellStatus.DONE, 0), "done") if is_over else (self.ended, "ended")
         counts = {status: self.by_status.get(status, 0) for status in CellStatus if status != CellStatus.DONE}

@@ -1,6 +1,6 @@
-"""What was executed differently, in words: between two releases, and for an operator set alone.
+"""Describes what was executed differently between two releases, and for an operator set alone.
 
-Read off traces, so that it is deterministic: which of the model's own nodes ran where, fused with what.
+It is read from traces, so that it is deterministic: which of the model's own nodes ran where, fused with what.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -54,7 +54,10 @@ Moved = Sequence[tuple[Collection[str], float]]
 
 
 def graph_diff(old: Cell, new: Cell, moved: Moved = ()) -> list[GraphChange]:
-    """What a drawing of both executed graphs would show, worse first. Empty where one was not traced."""
+    """Return the changes between two cells' executed graphs, the worse first; empty where one was not traced.
+
+    `moved` says how much longer groups of own nodes take.
+    """
     if not (old.operators and new.operators):
         return []
     known: set[str] = set()
@@ -75,7 +78,8 @@ def _copied_us(cell: Cell) -> float:
 
 
 def _count_changes(old: Cell, new: Cell, known: Collection[str]) -> Iterator[GraphChange]:
-    """Types that are executed more or less often, where both traces are listed whole; without nodes that are known."""
+    """Yield the types that are executed more or less often, where both traces are listed whole; without nodes in
+    `known`."""
     if any(sum(provider.nodes for provider in cell.providers) > len(cell.operators) for cell in (old, new)):
         return
     before, after = (
@@ -94,8 +98,9 @@ def _count_changes(old: Cell, new: Cell, known: Collection[str]) -> Iterator[Gra
             yield GraphChange(sign, text, moved_us)
 
 
-def graph_changes(old: Cell, new: Cell, moved: Moved = ()) -> list[str]:
-    """How two cells' executed graphs differ, worse first, or that they do not. Empty where one was not traced."""
+def describe_graph_changes(old: Cell, new: Cell, moved: Moved = ()) -> list[str]:
+    """Describe in sentences how two cells' executed graphs differ, or that they do not; empty where one was not
+    traced."""
     if not (old.operators and new.operators):
         return []
     found = graph_diff(old, new, moved)
@@ -108,8 +113,8 @@ def graph_changes(old: Cell, new: Cell, moved: Moved = ()) -> list[str]:
     return [*(change.sentence for change in found), ran]
 
 
-def stamps(document: Document) -> list[Stamp]:
-    """Every comparison by opset whose sides were both traced, in order of releases."""
+def find_stamps(document: Document) -> list[Stamp]:
+    """Return every comparison by opset whose sides were both traced, in order of opsets and releases."""
     cells = {cell.id: cell for cell in document.cells}
     pairs = [
         (cells[comparison.baseline], cells[comparison.candidate])
@@ -121,8 +126,8 @@ def stamps(document: Document) -> list[Stamp]:
 
 
 def stamp_sentence(document: Document) -> str:
-    """That an opset alone costs fusions, with which releases and with which not; empty when it costs none."""
-    found = stamps(document)
+    """Say that an opset alone costs fusions, with which releases and with which not; empty where it costs none."""
+    found = find_stamps(document)
     worst = max(found, key=lambda change: len(change.lost), default=None)
     if worst is None or not worst.lost:
         return ""

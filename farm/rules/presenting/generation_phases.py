@@ -1,20 +1,21 @@
-"""What a comparison of cells that generate says of its two phases: the prompt, and the tokens behind it. Pure."""
+"""Describes a comparison of cells that generate by its two phases: the prompt, and the tokens after it. Pure."""
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.presenting.called_operators import type_times
-from farm.rules.presenting.prefills import is_generated, prefill_of
-from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
+from farm.rules.presenting.prefills import find_prefill, is_generated
+from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
 from farm.rules.wording.numbers import change, format_explained_part
 from farm.rules.wording.vocabulary import is_change
 
 
-def sentence(comparison: Comparison, candidate: Cell) -> str:
-    """`Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of prefill's change.`
+def describe_phases(comparison: Comparison, candidate: Cell) -> str:
+    """Describe both phases: `Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of
+    prefill's change.`
 
-    Empty for cells that generate nothing, and for those without a verdict on both.
+    Return an empty string for cells that generate nothing, and for those without a verdict on both phases.
     """
-    prefill = prefill_of(comparison)
+    prefill = find_prefill(comparison)
     if not is_generated(candidate) or prefill is None or comparison.verdict == "not comparable":
         return ""
     first = _worded(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
@@ -23,9 +24,13 @@ def sentence(comparison: Comparison, candidate: Cell) -> str:
     return " ".join(text for text in (both, _because(comparison, prefill)) if text)
 
 
-def explanation(comparison: Comparison) -> str:
-    """`prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the change`; empty where none did."""
-    prefill, named = prefill_of(comparison), largest_share(comparison.prompt_operators)
+def explain_prefill(comparison: Comparison) -> str:
+    """Explain the prefill's change: `prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the
+    change`.
+
+    Return an empty string where it did not change, or nothing explains it.
+    """
+    prefill, named = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
     return f"prefill: {named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
@@ -38,7 +43,7 @@ def _worded(verdict: str, ratio: float | None, low: float | None, high: float | 
 
 
 def _because(comparison: Comparison, prefill: MetricChange) -> str:
-    named = largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
+    named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
     return f"{named.op_type} explains {format_explained_part(named.share)} of prefill's change."

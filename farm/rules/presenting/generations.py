@@ -32,7 +32,7 @@ def has_generation_times(cell: Cell) -> bool:
     return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prompt_ms(cell))
 
 
-def generation_of(cell: Cell, times: Times) -> Generation:
+def make_generation(cell: Cell, times: Times) -> Generation:
     """By the clock that the cell's time per token is told by; of one that `has_generation_times`."""
     figures, count = cell.figures, scenarios.parse_recorded(cell.scenario).new_tokens
     is_processor = cell.id in times.by_processor and TTFT_CPU in figures

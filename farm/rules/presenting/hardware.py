@@ -1,4 +1,4 @@
-"""One model across hardware: the best settings of each version on each target, and what keeps a wish. Pure.
+"""Compares one model across hardware: the best settings of each version on each target, and which keep a wish. Pure.
 
 A target is a node with the hardware tag that a provider runs on there, or a tag alone. Targets stand side by side and
 are never judged against each other: they were not measured in one block, often not on one day.
@@ -103,8 +103,11 @@ class Target:
 
 
 def with_comparable_times(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
-    """Settings with the figures that they are compared by. `by_processor`: places of those whose verdicts rest on
-    processor time; then that of every setting of the node is told that has it."""
+    """Return the settings with the times that they are compared by.
+
+    `by_processor` are indices of settings whose verdicts rest on processor time; every setting of their nodes that has
+    it then gets processor time.
+    """
     busy = {measured[place].node for place in by_processor}
     found = []
     for setting in measured:
@@ -144,7 +147,7 @@ def unbeaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
 
 
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
-    """Why a cell is never the best one; None where it may be. What may be lost is the wish's where it says that."""
+    """Return why a cell is never the best one; None where it may be. A loss that the wish itself limits is no fault."""
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):
@@ -155,8 +158,9 @@ def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
     return None
 
 
-def loss_of(cell: Cell) -> Loss | None:
-    """What is known of a cell's loss; None where nothing is, so that no limit can be said to be kept."""
+def find_loss(cell: Cell) -> Loss | None:
+    """Return what is known of a cell's loss against FP32; None where nothing is, so that no limit can be said to be
+    kept."""
     judged = cell.accuracy
     if judged is not None and judged.difference is not None and judged.value is not None:
         low, high = judged.difference_low, judged.difference_high
@@ -170,10 +174,10 @@ def loss_of(cell: Cell) -> Loss | None:
     return None
 
 
-def keeping_of(cell: Cell, wish: Wish) -> Keeping:
-    """Whether a cell keeps the wish: by the worse ends of its intervals, so that it holds for most launches.
+def judge_wish(cell: Cell, wish: Wish) -> Keeping:
+    """Judge whether a cell keeps the wish, by the worse ends of its intervals, so that it holds for most launches.
 
-    Undecided: the value is within the limit, its interval reaches beyond. Unknown: the loss was not measured.
+    `undecided`: the value is within the limit and its interval reaches beyond. `unknown`: the loss was not measured.
     """
     return max((_latency_within(cell, wish.budget_ms), _loss_within(cell, wish.loss)), key=_ORDER.index)
 
@@ -181,16 +185,18 @@ def keeping_of(cell: Cell, wish: Wish) -> Keeping:
 def targets(
     measured: Iterable[Measured], *, by: By = "node", goal: Goal = "latency", wish: Wish = Wish()
 ) -> list[Target]:
-    """Every version on every target that has measured it: the newest version first, what keeps the wish best first.
+    """Return every version on every target that has measured it, the newest version first, then what keeps the wish
+    best.
 
-    The best setting is one that keeps the wish best, and among those the one of the lowest p50 or the most items/s.
+    The best setting of a target is one that keeps the wish best, and among those the one of the lowest p50 or the most
+    items/s.
     """
     groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
     found = [_target(own, goal, wish) for own in groups.values()]
     return sorted(found, key=lambda row: (-row.version, *_rank(row, goal), row.nodes, row.tag))
 
 
-def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
+def select_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
     newest = max((row.version for row in found), default=0) if wanted is None else wanted
     return [row for row in found if row.version == newest]
 
@@ -198,7 +204,7 @@ def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Targe
 def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
     faults = [fault_of(point.cell, wish) for point in own]
     right = [point for point, fault in zip(own, faults, strict=True) if fault is None]
-    kept = {id(point): keeping_of(point.cell, wish) for point in right}
+    kept = {id(point): judge_wish(point.cell, wish) for point in right}
     keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")
     able = unbeaten([point for point in right if kept[id(point)] == keeping], goal)
     best = min(able, key=lambda point: _cost(point.cell, goal), default=None)
@@ -226,7 +232,8 @@ def _cost(cell: Cell, goal: Goal) -> float:
 
 
 def _is_elsewhere(cell: Cell) -> bool:
-    """Whether all of it ran on the CPU instead: by its trace, else by what its session came up on."""
+    """Whether all of it ran on the CPU instead: by its trace, or without one by the providers that its session
+    started."""
     if cell.provider == CPU:
         return False
     ran = [share.name for share in cell.providers if share.nodes] or cell.active_providers
@@ -243,7 +250,7 @@ def _latency_within(cell: Cell, budget_ms: float | None) -> Keeping:
 def _loss_within(cell: Cell, limit: float | None) -> Keeping:
     if limit is None:
         return "kept"
-    loss = loss_of(cell)
+    loss = find_loss(cell)
     return "unknown" if loss is None else _within(loss.value, loss.worst, limit)
 
 

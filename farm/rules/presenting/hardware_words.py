@@ -1,4 +1,4 @@
-"""What is said of a model across hardware: the answer in a sentence, and what was left out of it. Pure."""
+"""Describes a model across hardware: the answer in a sentence, and what was left out of it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ SIDE_BY_SIDE = (
 
 
 def side_by_side(measured: Iterable[Measured]) -> str:
-    """That nothing is judged here; of nodes that share a machine, that they are no other hardware."""
+    """Say that different hardware is not judged here, and which nodes share one machine."""
     machines = group_by(measured, lambda point: point.device or point.node)
     shared = [nodes for own in machines.values() if len(nodes := sorted({point.node for point in own})) > 1]
     said = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
@@ -36,12 +36,12 @@ def side_by_side(measured: Iterable[Measured]) -> str:
 
 
 def setting(measured: Measured) -> str:
-    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    """Format a setting: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
-def settings_apart(measured: Sequence[Measured]) -> list[str]:
-    """The same of several of one machine; of those of the same words each with the axes on which they differ."""
+def format_settings(measured: Sequence[Measured]) -> list[str]:
+    """Format several settings of one machine; those with equal words each get the axes on which they differ."""
     alike = group_by(measured, setting)
     differing = {words: label.varying_axes(own.cell for own in group) for words, group in alike.items()}
     return [
@@ -51,7 +51,7 @@ def settings_apart(measured: Sequence[Measured]) -> list[str]:
 
 
 def time(measured: Measured) -> str:
-    """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
+    """Format a setting's latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
     return f"{lowest} of CPU time" if measured.is_processor else lowest
 
@@ -61,8 +61,8 @@ def items_heading(measured: Sequence[Measured]) -> str:
     return heading_of("items/s", by) if any(own.is_processor for own in measured) else "items/s"
 
 
-def by_processor(measured: Sequence[Measured]) -> str:
-    """That settings are compared by processor time, and of how many there is none; empty where none is."""
+def explain_times(measured: Sequence[Measured]) -> str:
+    """Say that settings are compared by processor time, and how many have none; empty where none is."""
     busy = {own.node for own in measured if own.is_processor}
     others = sum(own.node in busy and not own.is_processor and own.cell.p50_ms is not None for own in measured)
     if not busy:
@@ -73,13 +73,13 @@ def by_processor(measured: Sequence[Measured]) -> str:
 
 
 def target(found: Target) -> str:
-    """A target as one says it: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
+    """Name a target: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
     nodes, tag = found.nodes, found.tag
     return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 
 
-def limits(wish: Wish) -> str:
-    """The wish in words: `20 ms and 1 % loss`; empty where nothing is asked for."""
+def format_limits(wish: Wish) -> str:
+    """Format the wish: `20 ms and 1 % loss`; empty where nothing is asked for."""
     budget = [] if wish.budget_ms is None else [f"{_plain(wish.budget_ms)} ms"]
     loss = [] if wish.loss is None else [f"{_plain(100 * wish.loss)} % loss"]
     return " and ".join(budget + loss)
@@ -90,7 +90,7 @@ def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
     kept = [row for row in found if not wish.is_asked or row.keeping == "kept"]
     best = next(((row, row.best) for row in kept if row.best is not None), None)
     if best is None:
-        return f"no target within {limits(wish)}" if found and wish.is_asked else ""
+        return f"no target within {format_limits(wish)}" if found and wish.is_asked else ""
     where, setting_measured = best
     by_items = goal == "items" and setting_measured.cell.throughput is not None
     is_processor = setting_measured.is_processor
@@ -98,20 +98,23 @@ def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
     return f"{figure} at best, on {target(where)}"
 
 
-def answer(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """Where one version may run, in a sentence or two. `found`: its targets, as `hardware.targets` sorts them."""
+def answer_wish(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
+    """Say in a sentence or two where one version may run.
+
+    `found` are its targets, as `hardware.targets` sorts them.
+    """
     if not found:
         return "No hardware has measured this model yet."
     if not wish.is_asked:
         return f"Version {found[0].version} was measured on {_targets(len(found))}. {_best(found, goal)}"
     kept = [row for row in found if row.best is not None and row.keeping == "kept"]
     which = f"{len(kept)} of {_targets(len(found))}" if kept else f"None of {_targets(len(found))}"
-    first = f"Within {limits(wish)}: {which} of version {found[0].version}."
+    first = f"Within {format_limits(wish)}: {which} of version {found[0].version}."
     return " ".join(filter(None, (first, _best(kept, goal) if kept else _nearest(found), _open(found))))
 
 
 def left_out(found: Iterable[Target]) -> str:
-    """How many settings were measured, and how many of them are never the best, with why."""
+    """Say how many settings were measured, how many of them can never be the best, and why."""
     found = list(found)
     faults = [row.left_out for row in found]
     counts = {fault: sum(own.get(fault, 0) for own in faults) for fault in FAULTS}
@@ -123,7 +126,7 @@ def left_out(found: Iterable[Target]) -> str:
 
 
 def _best(kept: Sequence[Target], goal: Goal) -> str:
-    """The first of those that may be recommended, with its number."""
+    """Describe the best of the settings that may be recommended."""
     first = next((row for row in kept if row.best is not None), None)
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
@@ -135,7 +138,7 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
 
 
 def _nearest(found: Sequence[Target]) -> str:
-    """What comes nearest where nothing keeps the wish: the lowest latency that was measured at all."""
+    """Describe what comes nearest where nothing keeps the wish: the lowest latency that was measured at all."""
     known = [row.best for row in found if row.best is not None]
     if not known:
         return "Every measured setting was left out."
@@ -144,7 +147,7 @@ def _nearest(found: Sequence[Target]) -> str:
 
 
 def _open(found: Sequence[Target]) -> str:
-    """What is not known of the other targets, and what would tell it."""
+    """Say what is not known of the other targets, and what would tell it."""
     states = [row.keeping for row in found if row.best is not None]
     undecided, unknown = states.count("undecided"), states.count("unknown")
     more = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""

@@ -22,7 +22,7 @@ from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
-from farm.rules.presenting.prefills import changes_beside, is_generated
+from farm.rules.presenting.prefills import is_generated, list_changes
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
@@ -36,8 +36,7 @@ SLOWER_RELEASE, LOST_PLACEMENT, OTHER_LOSS, GAIN, OPEN = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A comparison with the gravest that it says. `is_right`: no side wins by wrong outputs. `grown`: memory that grew,
-    where the change is undecided or equal."""
+    """A comparison with the gravest change that it shows. `is_right`: no side wins by wrong outputs."""
 
     comparison: Comparison
     change: Change
@@ -57,7 +56,7 @@ class Standing:
 
     @property
     def kind(self) -> int:
-        """What it is among what leads."""
+        """Its place in the order of what leads: SLOWER_RELEASE, OTHER_LOSS, GAIN or OPEN."""
         if self.grown is not None:
             return OTHER_LOSS
         if not self.change.is_decided or self.axis in WORK_AXES:
@@ -88,8 +87,11 @@ class Opening:
         return bool(self.elsewhere) and (self.lead is None or self.lead.kind > LOST_PLACEMENT)
 
 
-def opening_of(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
-    """What the comparisons of a run, or of one cell, open with."""
+def find_opening(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
+    """Find what leads among the comparisons of a run, or of one cell.
+
+    `cells` are the cells by id.
+    """
     known = [_standing(comparison, cells) for comparison in comparisons if comparison.axis != TWIN]
     known = [standing for standing in known if standing.change.word != "not comparable"]
     own = [cell for cell in cells.values() if cell.twin_of is None]
@@ -108,14 +110,14 @@ def opening_of(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> 
 
 
 def lost_providers(cell: Cell) -> list[str]:
-    """Those that were asked for and did not start; of a policy ONNX Runtime chooses, so that none is lost."""
+    """Return the providers that were asked for and did not start; none under a policy, where ONNX Runtime chooses."""
     if not cell.active_providers or cell.policy != NO_POLICY:
         return []
     return [name for name in cell.requested_providers or [cell.provider] if name not in cell.active_providers]
 
 
-def unmeasured_of(document: Document, found: Opening) -> str:
-    """How many cells were refused and which failed, beside comparisons; else what was measured says it."""
+def count_unmeasured(document: Document, found: Opening) -> str:
+    """Say how many cells were refused and which failed, beside comparisons; empty without comparisons."""
     if found.lead is None and not found.left_out:
         return ""
     own = [cell for cell in document.cells if cell.twin_of is None]
@@ -131,7 +133,8 @@ def _unfinished(own: Sequence[Cell]) -> str:
 
 
 def named(some: Collection[Cell], among: Collection[Cell]) -> str:
-    """Cells by their settings: by the one axis that sets them apart from the others, else by all that differ."""
+    """Name cells by their settings: by the one axis that sets them apart from the others, or else by all that
+    differ."""
     ids = {cell.id for cell in some}
     others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
     along = label.varying_axes([*some, *others])
@@ -158,24 +161,24 @@ def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
     is_bad = is_wrong(cells.get(better), [comparison])
     is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
     is_told = not (change.is_decided or is_bad or comparison.axis in (*WORK_AXES, "batch"))
-    memory = metric_changes.standing_for(comparison) if is_told else None
+    memory = metric_changes.find_memory_change(comparison) if is_told else None
     grown = memory if memory is not None and memory.verdict == "bigger" else None
     return Standing(comparison, change, is_right=not is_won, grown=grown)
 
 
 def _gravest(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
-    """The largest loss, else the largest gain, of a token, the prompt and both; else its own verdict."""
+    """Return the largest loss, or else the largest gain, of a token, the prompt and both; or else its own verdict."""
     own = change_of(comparison, cells)
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     are_alike = old is not None and new is not None and old.scenario == new.scenario and is_generated(new)
     if not are_alike or own.quantity != "latency" or own.word == "not comparable":
         return own
-    decided = [change for change in (own, *changes_beside(comparison)) if change.is_decided]
+    decided = [change for change in (own, *list_changes(comparison)) if change.is_decided]
     return min(decided, key=lambda change: (change.is_gain, -change.size), default=own)
 
 
 def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:
-    """The kind; of what is open the axis that readers ask for first; memory behind the rest; the larger change."""
+    """Sort by kind; what is open by the axis that readers ask for first; then by the larger change."""
     is_open = standing.kind == OPEN
     asked = axis_rank(standing.axis) if is_open else (0, "")
     place = rank(standing.change.word) if is_open else int(standing.grown is not None)
@@ -214,8 +217,8 @@ class Lead(Message):
         return Change(cast(Quantity, quantity), cast(Word, self.verdict), self.ratio, self.low, self.high)
 
 
-def lead_of(document: Document) -> Lead:
-    """What the headline of this document is about."""
+def find_lead(document: Document) -> Lead:
+    """Return what the headline of this document is about."""
     own = [cell for cell in document.cells if cell.twin_of is None]
     measured = [cell for cell in own if cell.p50_ms is not None]
     lead = _leading(document, own, measured)
@@ -224,7 +227,7 @@ def lead_of(document: Document) -> Lead:
 
 def _leading(document: Document, own: list[Cell], measured: Sequence[Cell]) -> Lead:
     cells = {cell.id: cell for cell in document.cells}
-    opening = opening_of(document.comparisons, cells)
+    opening = find_opening(document.comparisons, cells)
     if opening.wrong:
         return _marked(WRONG, opening.wrong, measured, reason=why_wrong(opening.wrong[0]))
     if opening.is_elsewhere_first:
@@ -273,7 +276,7 @@ def _nothing(cells: list[Cell]) -> Lead:
 
 
 def _single(cell: Cell, times: Times, *, measured: int, of: int) -> Lead:
-    """The cell with the time that is told of it."""
+    """Return the lead of a run that compares nothing: a cell with its time."""
     others = f", the fastest of {measured} measured cells" if measured > 1 else f", 1 of {of} cells" if of > 1 else ""
     return Lead(
         step=f"{BY_NAME['runtime'].label(cell)}{others}",

@@ -28,7 +28,7 @@ class Waiting:
 
 
 def idle_reason(waiting: Waiting) -> str:
-    """The first thing that keeps it; empty where nothing is left to be measured."""
+    """Say what the run waits for first; empty where nothing is left to be measured."""
     if waiting.queued:
         return _of_queued(waiting)
     if waiting.trials:

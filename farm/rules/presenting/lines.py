@@ -1,4 +1,4 @@
-"""A comparison as one line: whatever stands on it is of one quantity, over the same pairs of launches. Pure.
+"""Formats a comparison as one line: everything on it is of one quantity, over the same pairs of launches. Pure.
 
 The change is the paired estimate. The two values beside it are the medians of the same launches; where a reader who
 divides them would get something that the change's interval leaves out, they are left out and the line says why.
@@ -56,7 +56,7 @@ class Line:
 
 
 def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
-    """The line of a comparison; `cells`: by their ids, as far as they are known."""
+    """Return the line of a comparison; `cells` are the known cells by id."""
     change = change_of(comparison, cells)
     title = {"items": "items per second", "rate": "highest rate that keeps the bound"}
     if is_by_processor(comparison):
@@ -80,14 +80,18 @@ def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
 
 
 def outputs_of(cell: Cell) -> str:
-    """What its outputs are known to be: wrong, as parity says it, or by labelled data, which outrank that, passing."""
+    """Return what its outputs are known to be: WRONG, `pass`, or the verdict of parity.
+
+    Labelled data outrank parity: they can make outputs wrong or right against it.
+    """
     if is_wrong(cell):
         return WRONG
     return "pass" if is_as_accurate(cell.accuracy) else cell.parity.verdict
 
 
 def why_wrong(cell: Cell) -> str:
-    """What shows that its outputs are wrong: parity, labelled data, or the outputs of another model."""
+    """Say what shows that its outputs are wrong: parity, labelled data, or the outputs of another model; empty where
+    nothing."""
     if fails_parity(cell):
         return cell.parity.text
     if cell.accuracy is not None and is_loss_shown(cell.accuracy):
@@ -96,18 +100,18 @@ def why_wrong(cell: Cell) -> str:
 
 
 def fails_parity(cell: Cell | None) -> bool:
-    """Whether its outputs fail parity, unless labelled data, which know better, show that it is as right as before."""
+    """Whether its outputs fail parity, and labelled data do not show that it is as accurate as before."""
     return cell is not None and cell.parity.verdict == "fail" and not is_as_accurate(cell.accuracy)
 
 
 def is_as_accurate(judged: Accuracy | None) -> bool:
-    """Whether labelled data leave out, at 95 %, that more than MAX_LOSS was lost."""
+    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS."""
     lost = _losses(judged)
     return lost is not None and lost[1] <= MAX_LOSS
 
 
 def is_loss_shown(judged: Accuracy | None) -> bool:
-    """Whether labelled data leave out, at 95 %, that no more than MAX_LOSS was lost."""
+    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS."""
     lost = _losses(judged)
     return lost is not None and lost[0] > MAX_LOSS
 
@@ -144,8 +148,10 @@ def is_by_processor(comparison: Comparison) -> bool:
 
 
 def is_busy(cell: Cell) -> bool:
-    """Whether a cell that stands alone is told by its processor time: other programs took a part of most launches, and
-    lengthened the time of the clock."""
+    """Whether a cell that stands alone is told by its processor time.
+
+    That is where other programs took a part of most launches, and lengthened the time of the clock.
+    """
     if cell.cpu_p50_ms is None or cell.p50_ms is None:
         return False
     is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
@@ -153,15 +159,18 @@ def is_busy(cell: Cell) -> bool:
 
 
 def outside_us(cell: Cell) -> float | None:
-    """Of its traced inference what is in no operator; None where that is more than an inference took as it was timed:
-    then other programs held up the trace, or the profiler did."""
+    """Return the part of its traced inference outside operators, in µs.
+
+    Return None where it is unknown, or more than a timed inference took: then other programs held up the trace, or the
+    profiler did.
+    """
     timed = cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
     is_known = cell.unaccounted_us is not None and (timed is None or cell.unaccounted_us <= 1000 * timed)
     return cell.unaccounted_us if is_known else None
 
 
 def outside_words(sides: Sequence[Cell]) -> str:
-    """`40.0 → 41.2 µs`, or that it is left out; empty where a trace does not say it."""
+    """Format the time outside operators: `40.0 → 41.2 µs`, or say that it is left out; empty where a trace lacks it."""
     if len(sides) < 2 or any(cell.unaccounted_us is None for cell in sides):
         return ""
     left = [outside_us(cell) for cell in sides]
@@ -169,7 +178,7 @@ def outside_words(sides: Sequence[Cell]) -> str:
 
 
 def items_of(cell: Cell) -> str:
-    """Its items per second, with no more digits than the interval of its p50 allows."""
+    """Format its items per second, with no more digits than the interval of its p50 allows."""
     return numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms)
 
 
@@ -186,8 +195,8 @@ def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) ->
 
 
 def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
-    """Of the same launches as the change, in its unit; None where no document says them."""
-    headline = metric_changes.of(metric_changes.headline_of(comparison), comparison)
+    """Return the medians of the same launches as the change, in its unit; None where no document has them."""
+    headline = metric_changes.find(metric_changes.headline_of(comparison), comparison)
     medians = (headline.baseline, headline.candidate) if headline is not None else _of_cells(comparison, cells)
     if medians is None or change.quantity != "items":
         return medians
@@ -201,7 +210,7 @@ def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) 
 
 
 def _of_cells(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
-    """The cells' own medians of the same quantity, over all their launches."""
+    """Return the cells' own medians of the same quantity, over all their launches."""
     if comparison.verdict_from == "rate" or not {comparison.baseline, comparison.candidate} <= cells.keys():
         return None
     old, new = (

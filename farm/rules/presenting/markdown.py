@@ -16,6 +16,6 @@ def as_text(text: str) -> str:
 
 
 def as_code(text: str) -> str:
-    """The text as a code span, in which nothing is read as markup; also inside a table."""
+    """Return the text as a code span, in which nothing is read as markup; also inside a table."""
     plain = " ".join(replace_controls(text).split()).replace("`", "'").replace("|", "/")
     return f"`{plain}`" if plain else ""

@@ -1,4 +1,4 @@
-"""What comparisons say of further metrics than their headline, such as memory beside latency, in words. Pure."""
+"""Describes what comparisons say of further metrics than their headline, such as memory beside latency. Pure."""
 
 from collections.abc import Mapping
 from math import log
@@ -24,7 +24,7 @@ OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
 
 def with_headline(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
-    """The metrics with another verdict on the first, which is the comparison's own."""
+    """Return the metrics with another verdict on the headline metric, which is the comparison's own."""
     return [
         change.model_copy(update={"verdict": verdict}) if change.name == headline_of(comparison) else change
         for change in comparison.metrics
@@ -35,14 +35,16 @@ def headline_of(comparison: Comparison) -> str:
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 
-def further(comparison: Comparison) -> list[MetricChange]:
+def list_further(comparison: Comparison) -> list[MetricChange]:
     return [change for change in comparison.metrics if change.name != headline_of(comparison)]
 
 
-def beside(comparison: Comparison) -> list[MetricChange]:
-    """Those that say more than the verdict: where that rests on processor time, neither it again nor the same by the
-    clock."""
-    told = further(comparison)
+def list_beside(comparison: Comparison) -> list[MetricChange]:
+    """List the further metrics that add to the verdict.
+
+    Where the verdict rests on processor time, that is not repeated, nor is the same time by the clock.
+    """
+    told = list_further(comparison)
     if comparison.verdict_from != "processor":
         return told
     known = {change.name for change in told}
@@ -50,8 +52,8 @@ def beside(comparison: Comparison) -> list[MetricChange]:
     return [change for change in told if change.name not in again]
 
 
-def per_item(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
-    """The comparison, where batches differ with the times of a call as items per second, as its own verdict is told."""
+def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
+    """Return the comparison with times of a call as items per second, where batches differ; otherwise unchanged."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     times = items_factor(old, new) if old is not None and new is not None else None
     if old is None or new is None or times is None:
@@ -75,44 +77,47 @@ def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChang
     return change.model_copy(update={**figures, "unit": ITEMS, "verdict": verdict})
 
 
-def of_memory(comparison: Comparison) -> list[MetricChange]:
+def list_memory(comparison: Comparison) -> list[MetricChange]:
     return [change for change in comparison.metrics if change.unit == "bytes"]
 
 
-def of(name: str, comparison: Comparison) -> MetricChange | None:
+def find(name: str, comparison: Comparison) -> MetricChange | None:
     return next((change for change in comparison.metrics if change.name == name), None)
 
 
-def changed(comparison: Comparison) -> list[MetricChange]:
-    """Further metrics that are decided to have changed, losses before gains."""
-    return sorted((change for change in further(comparison) if is_change(change.verdict)), key=is_gain)
+def list_changed(comparison: Comparison) -> list[MetricChange]:
+    """List further metrics that are decided to have changed, losses before gains."""
+    return sorted((change for change in list_further(comparison) if is_change(change.verdict)), key=is_gain)
 
 
-def standing_for(comparison: Comparison) -> MetricChange | None:
-    """The change in bytes to show where only one has room: what grew first, then the larger; None without any."""
+def find_memory_change(comparison: Comparison) -> MetricChange | None:
+    """Return the change in bytes to show where only one has room: what grew first, then the larger; None without
+    any."""
     order = ("bigger", "undecided", "smaller", "equal")
-    known = [change for change in of_memory(comparison) if change.ratio]
+    known = [change for change in list_memory(comparison) if change.ratio]
     return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
 
 
-def untimed(comparison: Comparison) -> list[str]:
-    """Why further metrics are undecided that fewer rounds timed than the verdict has: one sentence each."""
+def explain_undecided(comparison: Comparison) -> list[str]:
+    """Explain, a sentence each, why further metrics are undecided that fewer rounds timed than the verdict has."""
     return [
         f"{title(change)} is undecided: {change.reason}"
-        for change in further(comparison)
+        for change in list_further(comparison)
         if change.verdict == "undecided" and change.reason and change.rounds < comparison.rounds
     ]
 
 
 def is_of_launches(change: MetricChange) -> bool:
-    """Whether its medians are told of its cells in place of their own figures: those of processor time, and of what a
-    cell's own figure says of its check pass alone."""
+    """Whether its medians replace the cells' own figures.
+
+    That holds for processor time, and where a cell's own figure comes only from its check.
+    """
     known = BY_NAME.get(change.name)
     return change.is_processor or (known is not None and known.judging is not None and known.judging.by == "fastest")
 
 
 def is_gain(change: MetricChange) -> bool:
-    """Whether the candidate is better in it."""
+    """Whether the candidate is better in this metric."""
     if change.verdict not in RATE:
         return change.verdict in GAINS
     known = BY_NAME.get(change.name)
@@ -125,8 +130,10 @@ def is_loss(change: MetricChange) -> bool:
 
 
 def title(change: MetricChange) -> str:
-    """`peak address space`, `session creation (processor time)`; a metric that only the farm that wrote the document
-    knows, by its name."""
+    """Return the name of a metric: `peak address space`, `session creation (processor time)`.
+
+    A metric unknown here is called by its name in the document.
+    """
     known = BY_NAME.get(change.name)
     text = change.name.replace("_", " ") if known is None else known.launch_title or known.title
     if change.unit == ITEMS:
@@ -138,8 +145,8 @@ def figures(change: MetricChange) -> tuple[float, float, float]:
     return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
-def size(change: MetricChange) -> str:
-    """By how much: `2.6× bigger`, `24 % slower`; empty of one without a ratio."""
+def format_size(change: MetricChange) -> str:
+    """Format by how much it changed: `2.6× bigger`, `24 % slower`; empty without a ratio."""
     if change.ratio is None:
         return ""
     known = BY_NAME.get(change.name)
@@ -149,23 +156,24 @@ def size(change: MetricChange) -> str:
 
 
 def marked(change: MetricChange) -> str:
-    """`▲ 2.6× bigger`, `= equal`; `▲ bigger` of one without a ratio."""
+    """Format a change with its sign: `▲ 2.6× bigger`, `= equal`; `▲ bigger` without a ratio."""
     if change.verdict not in CHANGES or change.ratio is None:
         return signed(change.verdict)
-    return f"{sign_of(change.verdict).mark} {size(change)}"
+    return f"{sign_of(change.verdict).mark} {format_size(change)}"
 
 
-def words(change: MetricChange) -> str:
-    """`peak address space 833 MiB instead of 320 MiB`; where these are apart otherwise than their pairs, the change."""
-    values = sides(change)
-    return f"{title(change)} {values[1]} instead of {values[0]}" if values else f"{title(change)} {size(change)}"
+def describe(change: MetricChange) -> str:
+    """Describe a change by its values: `peak address space 833 MiB instead of 320 MiB`; without values that fit, by its
+    size."""
+    values = format_sides(change)
+    return f"{title(change)} {values[1]} instead of {values[0]}" if values else f"{title(change)} {format_size(change)}"
 
 
-def sides(change: MetricChange) -> tuple[str, str] | None:
-    """Both sides as written; None where a reader's division would not give the change."""
+def format_sides(change: MetricChange) -> tuple[str, str] | None:
+    """Format both sides; None where a reader's division would not give the change."""
     if change.ratio is not None and not _agrees(change):
         return None
-    return written(change, change.baseline), written(change, change.candidate)
+    return format_value(change, change.baseline), format_value(change, change.candidate)
 
 
 def _agrees(change: MetricChange) -> bool:
@@ -176,8 +184,8 @@ def _agrees(change: MetricChange) -> bool:
     return numbers.format_divisible_pair(change.baseline, change.candidate, low=low, high=high) is not None
 
 
-def written(change: MetricChange, value: float) -> str:
-    """One of its values, with its unit."""
+def format_value(change: MetricChange, value: float) -> str:
+    """Format a value of the change, with its unit."""
     if change.unit != "bytes":
         return f"{plain(value)} {change.unit}".strip()
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
@@ -187,7 +195,7 @@ def told(comparison: Comparison) -> list[MetricChange]:
     """Those that changed and stand in the run's sentence."""
     return [
         change
-        for change in changed(comparison)
+        for change in list_changed(comparison)
         if (metric := BY_NAME.get(change.name)) is None or (metric.judging is not None and metric.judging.is_told)
     ]
 
@@ -200,10 +208,10 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
     spoken = told(comparison)
     sizes = group_by((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
-        f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
+        f"{who} is {_beside(word, verdict)}: {' and '.join(map(describe, said))}." for verdict, said in sizes.items()
     ]
     others = [
-        f"Its {title(change)} is {change.verdict}: {words(change).removeprefix(title(change)).strip()}."
+        f"Its {title(change)} is {change.verdict}: {describe(change).removeprefix(title(change)).strip()}."
         for change in spoken
         if change.verdict not in SIZE
     ]

@@ -1,6 +1,6 @@
-"""What a change of the time per token comes from where it is no operator: choosing the token, outside the graph. Pure.
+"""Explains a change of the time per token by choosing the token, which happens outside the graph. Pure.
 
-Launches say its processor time only where choosing is part of the time per token, as onnxruntime-genai's call is.
+Launches report its processor time only where choosing is part of the time per token, as onnxruntime-genai's call is.
 """
 
 from farm.contract.document_comparisons import Comparison, MetricChange
@@ -12,8 +12,11 @@ from farm.rules.wording.vocabulary import is_change
 NAMED_SHARE, MAX_SHARE = 0.5, 1.5
 
 
-def explanation(comparison: Comparison) -> str | None:
-    """`outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the change`; None where it does not."""
+def explain_outside(comparison: Comparison) -> str | None:
+    """Explain the change: `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the change`.
+
+    Return None where choosing the token does not explain it.
+    """
     if not is_change(comparison.verdict):
         return None
     told = {change.name: change for change in comparison.metrics}
@@ -28,7 +31,7 @@ def explanation(comparison: Comparison) -> str | None:
 
 
 def _moved(told: dict[str, MetricChange], verdict: str) -> MetricChange | None:
-    """The time of choosing, where launches say it by processor time and it changed as the token did."""
+    """Return the time of choosing, where launches report it by processor time and it changed as the token did."""
     if OUTSIDE_CPU not in told:
         return None
     known = (told.get(name) for name in (OUTSIDE_CPU, OUTSIDE))

@@ -1,4 +1,4 @@
-"""What a document says of a cell's outputs beyond the reference: other engines, no optimisations, rows, repeats."""
+"""Makes what a document says of a cell's outputs beyond the reference: other engines, no optimisations, and models."""
 
 from collections.abc import Collection, Sequence
 
@@ -18,11 +18,13 @@ CPU = "CPUExecutionProvider"
 UNOPTIMISED = "the same runtime without optimisations"
 
 
-def engines_of(
+def compare_engines(
     arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, model: ModelFacts, labelled: Collection[int] = ()
 ) -> list[doc_cells.EngineParity]:
-    """The cell against each earlier cell of its block that was given the same inputs. `labelled`: arms whose accuracy
-    on labelled data is known."""
+    """Compare the cell with each earlier cell of its block that was given the same inputs.
+
+    `labelled` are arms whose accuracy on labelled data is known.
+    """
     arms = block.arms
     if report is not None and report.reason is not None:
         # said once, of the second cell on, against the first
@@ -36,8 +38,9 @@ def engines_of(
     ]
 
 
-def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
-    """What looks for the node of a cell whose outputs differ from the reference's, or from those of another runtime."""
+def make_command(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
+    """Return the command that finds the node where outputs differ from the reference's, or another runtime's; empty if
+    none can."""
     is_able = against is None or (against.provider == CPU and against.session.optimization == "all")
     is_able = is_able and (against is None or against.artifact_sha256 == spec.artifact_sha256)
     if not is_able or (against is not None and against.recipe != spec.recipe):
@@ -46,7 +49,7 @@ def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) ->
 
 
 def unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parity | None:
-    """The cell against its own runtime without optimisations; None where that was not looked at."""
+    """Compare the cell with its own runtime without optimisations; None where that was not looked at."""
     if check is None or not check.unoptimised:
         return None
     preset = preset if preset in (parity.FP16, parity.BF16) else LEVELS
@@ -54,9 +57,11 @@ def unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parit
     return _parity(judgement, preset, check.unoptimised, reference=UNOPTIMISED)
 
 
-def in_place_of_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | None:
-    """Of an upload as it stands that what makes references does not load: its own runtime without optimisations, where
-    it is the same. What differs by more than levels may still be within a wider tolerance, and is not judged."""
+def replace_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | None:
+    """Return the parity with its own runtime without optimisations, where no reference exists and both are the same.
+
+    Return None otherwise: what differs by more may still be within a wider tolerance, and is not judged.
+    """
     if spec.recipe != Recipe() or any(output.reference_shape is not None for output in check.outputs):
         return None
     found = unoptimised(check, preset=LEVELS)
@@ -64,8 +69,8 @@ def in_place_of_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parit
     return found.model_copy(update={"reference": reference}) if found is not None and found.verdict == "pass" else None
 
 
-def against(found: doc_cells.Parity) -> str:
-    """What outputs that pass were held against: `same as unoptimised 1.31.1`; empty where nothing says it."""
+def describe_reference(found: doc_cells.Parity) -> str:
+    """Say what passing outputs were compared with: `same as unoptimised 1.31.1`; empty where nothing says it."""
     made_by, is_plain, _ = (found.reference or "").partition(" CPU, no optimisations")
     named = f"unoptimised {made_by.removeprefix('onnxruntime==')}" if is_plain else found.reference
     near = "same as" if found.atol is not None else "close to"
@@ -77,7 +82,7 @@ def is_other_precision(cell: doc_cells.Cell) -> bool:
 
 
 def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
-    """Outputs that were compared, as the document has them."""
+    """Return the compared outputs in the form of the document."""
     fields = set(doc_cells.ParityOutput.model_fields)
     return [
         doc_cells.ParityOutput(**output.model_dump(include=fields))
@@ -102,7 +107,7 @@ def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labe
     known = dict(found)
     known["renamed"] = {output.reference_name: output.name for output in pair.outputs if output.reference_name}
     if judgement.verdict == "fail":
-        known["command"] = command_of(second.spec, model.main, against=first.spec)
+        known["command"] = make_command(second.spec, model.main, against=first.spec)
     elif judgement.verdict == "pass":
         # the sentence is enough
         known["outputs"] = []
@@ -125,8 +130,8 @@ def _parity(
     )
 
 
-def runtime_changes(document: doc.Document) -> list[tuple[doc_cells.Cell, doc_cells.Cell, doc_cells.EngineParity]]:
-    """Cells whose outputs differ from those of another runtime and of nothing else: (that cell, this one, how)."""
+def find_runtime_changes(document: doc.Document) -> list[tuple[doc_cells.Cell, doc_cells.Cell, doc_cells.EngineParity]]:
+    """Return (that cell, this cell, their parity) where outputs differ and only the runtime does too."""
     cells = {cell.id: cell for cell in document.cells}
     return [
         (cells[pair.cell], cell, pair)
@@ -137,8 +142,8 @@ def runtime_changes(document: doc.Document) -> list[tuple[doc_cells.Cell, doc_ce
 
 
 def change_sentence(document: doc.Document) -> str:
-    """That outputs changed between runtimes, by the first pair that shows it; empty when none did."""
-    changes = runtime_changes(document)
+    """Say that outputs changed between runtimes, by the first pair that shows it; empty where none did."""
+    changes = find_runtime_changes(document)
     if not changes:
         return ""
     old, new, pair = changes[0]
@@ -147,8 +152,11 @@ def change_sentence(document: doc.Document) -> str:
 
 
 def models_sentence(document: doc.Document) -> str:
-    """Whether the outputs of two models agree, by the first pair, of which one that fails comes first; where labelled
-    data judge them, what these say. Of outputs that they show to be wrong the headline tells."""
+    """Say whether the outputs of two models agree, by the first pair, preferring one that fails.
+
+    Where labelled data judge them, their sentence is taken; it is empty where the headline says already that they are
+    wrong.
+    """
     cells = {cell.id: cell for cell in document.cells}
     known = [
         (cells[comparison.candidate], pair)

@@ -17,16 +17,16 @@ def is_generated(cell: Cell) -> bool:
     return scenarios.parse_recorded(cell.scenario).takes_prompts
 
 
-def prefill_of(comparison: Comparison) -> MetricChange | None:
-    """The verdict on the prompt: by processor time where that on the token rests on it, and launches say it."""
+def find_prefill(comparison: Comparison) -> MetricChange | None:
+    """Return the verdict on the prompt: by processor time where the one on the token is and launches report it."""
     known = {change.name: change for change in comparison.metrics}
     by_processor = known.get(TTFT_CPU) if comparison.verdict_from == "processor" else None
     return by_processor or known.get(TTFT)
 
 
-def changes_beside(comparison: Comparison) -> list[Change]:
-    """What it says of the prompt, and of all tokens per second by the same clock; its own figures are of a token."""
-    known: list[tuple[Quantity, MetricChange | None]] = [("prefill", prefill_of(comparison))]
+def list_changes(comparison: Comparison) -> list[Change]:
+    """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock."""
+    known: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
     if comparison.verdict_from == "wall":
         known.append(("tokens", next((change for change in comparison.metrics if change.name == TOKENS_RATE), None)))
     return [

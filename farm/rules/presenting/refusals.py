@@ -1,4 +1,4 @@
-"""What will not run or did not finish, each reason once: with whom it is about, most of them first. Pure."""
+"""Lists what will not run or did not finish, each reason once, the reason of most cells first. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -18,8 +18,8 @@ class WithReason(Protocol):
 Refused = TypeVar("Refused", bound=WithReason)
 
 
-def by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
-    """Those that have one."""
+def group_by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
+    """Group what has a reason by it, the largest group first."""
     groups: dict[Reason, list[Refused]] = {}
     for refusal in refused:
         if refusal.reason is not None:
@@ -27,14 +27,15 @@ def by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 
-def ways_in_words(alike: Sequence[WithReason]) -> list[str]:
-    """For those of one reason: what to change and the command that measures it, where it is known, and more words."""
+def list_ways_out(alike: Sequence[WithReason]) -> list[str]:
+    """List the sentences for what has one reason: what to change with its command, where known, and where to read
+    more."""
     way, reason = alike[0].way_out, alike[0].reason
     changed = [] if way is None else [": ".join(filter(None, (way.label, way.command)))]
     return changed + ([] if reason is None else [_more(reason)])
 
 
-def in_words(reason: Reason) -> str:
+def describe(reason: Reason) -> str:
     return f"{reason.text} {_more(reason)}"
 
 

@@ -1,4 +1,4 @@
-"""What a bench document says in sentences: who is slower than what, where, by how much, how sure, and through what."""
+"""Describes a bench document in sentences: what is slower than what, where, by how much, how surely, and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,21 +19,27 @@ from farm.rules.presenting import (
     parities,
     simulated,
 )
-from farm.rules.presenting.called_operators import called_types, certainty, doubt_of_traces, note_of_traces, type_times
+from farm.rules.presenting.called_operators import (
+    describe_certainty,
+    describe_changed_type,
+    describe_trace_noise,
+    explain_trace_doubt,
+    type_times,
+)
 from farm.rules.presenting.headlines import (
     WORK_AXES,
     Opening,
     Standing,
     axis_rank,
+    count_unmeasured,
+    find_opening,
     lost_providers,
     named,
-    opening_of,
-    unmeasured_of,
 )
 from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
-from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
+from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, format_explained_part, latency, listed, percent
 from farm.rules.wording.vocabulary import is_change, signed
@@ -84,11 +90,11 @@ _PHRASES = {
 
 
 def opening(document: Document) -> str:
-    """What a run opens with: its verdict, what an opset alone costs, and that outputs changed between runtimes."""
+    """Return the sentences that a run opens with: its verdict, what an opset alone costs, and changed outputs."""
     told = (
         simulated.sentence(document),
         verdict_line(document),
-        unmeasured_of(document, opening_of(document.comparisons, {cell.id: cell for cell in document.cells})),
+        count_unmeasured(document, find_opening(document.comparisons, {cell.id: cell for cell in document.cells})),
         fusions.stamp_sentence(document),
         parities.change_sentence(document),
         parities.models_sentence(document),
@@ -99,9 +105,10 @@ def opening(document: Document) -> str:
 
 
 def verdict_line(document: Document) -> str:
-    """What leads, by the one rule (farm.rules.presenting.headlines), and how many others are equal or undecided."""
+    """Describe what leads, by the rule of farm.rules.presenting.headlines, and how many others are equal or
+    undecided."""
     cells = {cell.id: cell for cell in document.cells}
-    found = opening_of(document.comparisons, cells)
+    found = find_opening(document.comparisons, cells)
     lead = _of_lead(found.lead, found, cells) if found.lead is not None else []
     # where wrong outputs won every comparison, nothing else is to be told
     lead = lead or ([] if found.left_out else [_measured(document)])
@@ -129,14 +136,14 @@ def _measured(document: Document) -> str:
 
 
 def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, told: Change | None = None) -> str:
-    """One comparison in words, with its sign. `told`: what it leads with, where that is not its own verdict."""
+    """Describe one comparison, with its sign; `told` is the change it leads with, where that is not its own verdict."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     change = told or change_between(comparison, baseline, candidate)
     return f"{signed(change.word)}{change.unit}: {_statement(comparison, change, cells)}"
 
 
 def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
-    """A cell alone in words: its latency, or its status with the reason. `comparisons`: with its A/A copy."""
+    """Describe a cell alone: its latency, or its status with the reason. `comparisons` are those with its A/A copy."""
     what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
@@ -153,43 +160,43 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def explanation(comparison: Comparison) -> str | None:
-    """`‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph; None without a reason,
-    and where nothing is decided to have changed.
+    """Explain a change: `‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph.
 
-    Where rounds were traced, how many of these nodes are called slower or faster by themselves; and whether the machine
-    was busy. Of cells that generate, decoding and prefill apart.
+    Where rounds were traced, it says how many of these nodes changed significantly; and whether the machine was busy.
+    Of cells that generate, it explains decoding and prefill apart. Return None where nothing changed or nothing
+    explains it.
     """
     own = _explanation(comparison)
     if not comparison.prompt_operators:
         return own
-    parts = (f"decoding: {own}" if own else "", generation_phases.explanation(comparison))
+    parts = (f"decoding: {own}" if own else "", generation_phases.explain_prefill(comparison))
     return "; ".join(part for part in parts if part) or None
 
 
 def _explanation(comparison: Comparison) -> str | None:
     if not is_change(comparison.verdict):
         return None
-    named = largest_share(comparison.operators)
+    named = find_largest_share(comparison.operators)
     if named is None or named.share is None:
-        called, doubt = called_types(comparison), doubt_of_traces(comparison)
+        called, doubt = describe_changed_type(comparison), explain_trace_doubt(comparison)
         own = "; ".join(filter(None, (called, doubt if called else doubt.capitalize())))
-        return outside_graph.explanation(comparison) or own or None
-    sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
+        return outside_graph.explain_outside(comparison) or own or None
+    sure = describe_certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
-    notes = "; ".join(note for note in (sure, note_of_traces(comparison)) if note)
+    notes = "; ".join(note for note in (sure, describe_trace_noise(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
 
 def cause(comparison: Comparison) -> str:
-    """The operator type that a change comes from; empty where none explains a part worth naming."""
-    named = largest_share(comparison.operators)
+    """Return the operator type that a change comes from; empty where none explains a part worth naming."""
+    named = find_largest_share(comparison.operators)
     return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
 
 
 def wrong_outputs(document: Document) -> str:
-    """Which settings give wrong outputs, and that nothing they win counts; empty where all are right."""
+    """Say which settings give wrong outputs, and that what they win does not count; empty where all are right."""
     cells = {cell.id: cell for cell in document.cells}
-    found = opening_of(document.comparisons, cells)
+    found = find_opening(document.comparisons, cells)
     if not found.wrong:
         return ""
     measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
@@ -199,7 +206,7 @@ def wrong_outputs(document: Document) -> str:
 
 
 def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
-    """Which of so many cells give wrong outputs, and what shows it; no names where all do."""
+    """Say how many of `of` cells give wrong outputs, their names unless all do, and what shows it."""
     lost = [cell.accuracy for cell in wrong if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
     said = []
     if failed := len(wrong) - len(lost):
@@ -212,7 +219,7 @@ def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
 
 
 def elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
-    """Which settings ran on another provider than was asked for."""
+    """Say which settings ran on another provider than was asked for; empty where none did."""
     if not found.elsewhere:
         return ""
     ran = [cell for cell in cells.values() if cell.active_providers]
@@ -230,7 +237,7 @@ def _of_lead(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[
         text, also = _capital(text), _capital(also) if lead.grown else also
     return [
         also if lead.grown else "",
-        generation_phases.sentence(lead.comparison, candidate),
+        generation_phases.describe_phases(lead.comparison, candidate),
         text,
         _because(lead),
         "" if lead.grown else also,
@@ -244,7 +251,8 @@ def _capital(text: str) -> str:
 
 
 def open_of(found: Opening, word: str) -> str:
-    """How many comparisons are equal, on other axes than that which leads, or undecided, unless it leads as such."""
+    """Say how many comparisons have the verdict `word`, equal or undecided, by axis, without what leads already
+    says."""
     lead = found.lead
     said = []
     counting = [standing for standing in found.standings if standing.is_right]
@@ -258,9 +266,9 @@ def open_of(found: Opening, word: str) -> str:
 
 def _because(standing: Standing) -> str:
     is_told = standing.change.is_decided and standing.change.quantity == "latency"
-    named = largest_share(standing.comparison.operators) if is_told else None
+    named = find_largest_share(standing.comparison.operators) if is_told else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
-        outside = outside_graph.explanation(standing.comparison) if is_told else None
+        outside = outside_graph.explain_outside(standing.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
     return f"{named.op_type} explains {format_explained_part(named.share)} of it."
 
@@ -360,7 +368,7 @@ def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What leads, part by part: who is told beside whom, how sure, of what both are, and what follows the verdict."""
+    """The parts of what leads: what is told beside what, how surely, what both share, its cause, and what follows."""
 
     who: str
     than: str
@@ -371,13 +379,13 @@ class Parts:
 
 
 def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts:
-    """Of the comparison that leads."""
+    """Return the parts of the leading comparison."""
     pair, (baseline, candidate) = lead.comparison, (cells[lead.comparison.baseline], cells[lead.comparison.candidate])
     grown, generated, statement, cause_of_it, *others = _of_lead(lead, found, cells)
     sure = (pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change)
     first = [generated, _wanted(pair).strip() if lead.change.word == "undecided" else ""]
     if lead.grown is not None:
-        sure = metric_changes.words(lead.grown)
+        sure = metric_changes.describe(lead.grown)
         # the headline says one of them
         first = [grown if len(metric_changes.told(pair)) > 1 else "", generated, statement]
     return Parts(

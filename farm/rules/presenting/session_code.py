@@ -32,12 +32,12 @@ IN_JAVASCRIPT: Mapping[str, str] = {
 }
 
 
-def level_line(level: str) -> str:
+def make_level_line(level: str) -> str:
     return f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{LEVELS[level]}"
 
 
-def session_code(cell: Cell, path: str) -> str:
-    """A program that makes exactly this session. `path`: of the model's file."""
+def make_session_code(cell: Cell, path: str) -> str:
+    """Return a Python program that makes exactly the cell's session from the model file at `path`."""
     session = cell.session
     lines = [
         "import onnxruntime",
@@ -45,7 +45,7 @@ def session_code(cell: Cell, path: str) -> str:
         "options = onnxruntime.SessionOptions()",
         f"options.intra_op_num_threads = {cell.threads}",
         f"options.inter_op_num_threads = {session.get('inter_op_threads', 1)}",
-        level_line(cell.optimization),
+        make_level_line(cell.optimization),
     ]
     if session.get("execution_mode") == "parallel":
         lines.append("options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL")
@@ -66,8 +66,8 @@ def session_code(cell: Cell, path: str) -> str:
     return "\n".join([*lines, f"session = {made}"])
 
 
-def javascript_code(cell: Cell, path: str) -> str:
-    """The same by onnxruntime-node; empty for what it cannot set."""
+def make_javascript(cell: Cell, path: str) -> str:
+    """Return the same program for onnxruntime-node; empty where that cannot set what the cell has."""
     session, wanted = cell.session, cell.requested_providers or [cell.provider]
     unset = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))
     if any(unset) or not IN_JAVASCRIPT.keys() >= set(wanted):

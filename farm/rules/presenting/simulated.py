@@ -1,4 +1,4 @@
-"""What is said of cells that ran on a simulator of their device: where their nodes were placed, and whether they agree.
+"""Describes cells that ran on a simulator of their device: where nodes were placed, and whether outputs agree.
 
 Placement and outputs are the device's own compiler's and are real; no latency of a simulator is.
 """
@@ -16,7 +16,8 @@ NOTE = "Simulated: placement and parity are the device's, its latencies are not 
 
 
 def sentence(document: Document) -> str:
-    """Placement and parity of the simulated cells, the first one in words; empty where none was simulated."""
+    """Describe placement and parity of the first simulated cell, and count the others; empty where none was
+    simulated."""
     cells = [cell for cell in document.cells if cell.simulated]
     if not cells:
         return ""

@@ -26,16 +26,16 @@ _READ = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metr
 HEADS = tuple(sorted(_READ, key=LATER.__contains__))
 
 
-def csv_of(document: Document) -> str:
-    """A line a cell, absent values empty."""
+def make_csv(document: Document) -> str:
+    """Return the document as CSV, a line a cell, with absent values empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)
-    writer.writerows([safe(value) for value in row.values()] for row in rows_of(document))
+    writer.writerows([escape_formula(value) for value in row.values()] for row in list_rows(document))
     return text.getvalue()
 
 
-def rows_of(document: Document) -> list[dict[str, object]]:
+def list_rows(document: Document) -> list[dict[str, object]]:
     rows = (dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 
@@ -61,8 +61,9 @@ def _accuracy(cell: Cell) -> list[object]:
     return [accuracy.metric, accuracy.value, accuracy.ci_low, accuracy.ci_high, accuracy.n, accuracy.difference]
 
 
-def safe(value: object) -> object:
-    """The value of a cell as it is written: a text that looks like a formula gets a quote before it; None is empty."""
+def escape_formula(value: object) -> object:
+    """Return a value as it is written to CSV: a text that looks like a formula gets a quote before it; None is
+    empty."""
     if value is None:
         return ""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -23,9 +23,12 @@ UNSTABLE: Final = (
 )
 
 
-def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
-    """Ids of the cells that did not settle and of which a comparison is undecided, or called a change no larger than
-    the drift; of those compared with nothing, the ones whose own interval is wider than it, or is not known."""
+def find_at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
+    """Return the ids of unsettled cells that put a verdict at risk.
+
+    That is where a comparison of the cell is undecided, or shows a change no larger than the drift; of a cell compared
+    with nothing, where its own interval is wider than the drift, or unknown.
+    """
     restless = {cell.id: cell for cell in cells if cell.is_stable is False}
     compared: dict[str, list[Comparison]] = {name: [] for name in restless}
     for comparison in comparisons if restless else ():
@@ -40,7 +43,8 @@ def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
 
 
 def measured_on(comparison: Comparison, *, rounds: int) -> Comparison:
-    """One whose block goes on up to so many rounds: what it would advise is asked for already."""
+    """Return the comparison as one whose block goes on up to so many rounds: what it would advise is asked for
+    already."""
     if comparison.verdict != "undecided" or comparison.axis == TWIN:
         return comparison
     known = (comparison.reason or "").replace(OUT_OF_TIME, "").strip()

@@ -67,7 +67,7 @@ class Entry:
 
     @property
     def bar(self) -> str:
-        """The bar's length in hundredths, for an SVG attribute."""
+        """The bar's length in percent, for an SVG attribute."""
         return f"{max(0.0, min(1.0, self.share or 0.0)) * 100:.1f}"
 
 
@@ -125,7 +125,7 @@ class Table:
         return replace(self, keys=[str(key) for key in keys], box=box)
 
     def first(self, most: int) -> "Table":
-        """The table with its first rows alone, and a caption that says so; itself where there are no more."""
+        """Return the table with at most so many rows, and a caption that says so where rows were left out."""
         if len(self.rows) <= most:
             return self
         return replace(
@@ -136,9 +136,11 @@ class Table:
         )
 
 
-def with_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
-    """The table without the sentences that the notes of all rows have, and these once; a column of notes goes where
-    none is left."""
+def move_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
+    """Move the sentences that the notes of all rows share out of the table; return the table and these sentences.
+
+    A column of notes that is then empty is removed.
+    """
     place = next((place for place, head in enumerate(table.heads) if head.text == name), None)
     if place is None or len(table.rows) < 2:
         return table, ""

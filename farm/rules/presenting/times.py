@@ -1,4 +1,4 @@
-"""Which figures are told of cells: those that the verdicts beside them rest on. Pure, and without numpy.
+"""Decides which figures of cells are shown: those that the verdicts beside them rest on. Pure, and without numpy.
 
 The one place that decides between processor time and the clock: pages, charts, terminals and headlines read it.
 """
@@ -12,7 +12,7 @@ from farm.rules.cells.metrics import BY_NAME, JUDGED, items_per_cpu_second
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, items_of
-from farm.rules.presenting.metric_changes import OF_PROCESSOR, further, is_of_launches
+from farm.rules.presenting.metric_changes import OF_PROCESSOR, is_of_launches, list_further
 from farm.rules.wording import numbers
 
 # of metrics in these a busy machine has other figures by the clock
@@ -39,8 +39,11 @@ class Times:
 
     @classmethod
     def of(cls, cells: Iterable[Cell], comparisons: Iterable[Comparison] = ()) -> "Times":
-        """`comparisons`: those whose verdicts stand beside the cells, where a cell's A/A pair counts if it has no
-        other; a cell without any speaks for itself."""
+        """Decide for each cell which time is shown.
+
+        `comparisons` are those whose verdicts stand beside the cells; a cell's A/A pair counts only if it has no other.
+        A cell without comparisons is decided by its own launches.
+        """
         beside: dict[str, list[Comparison]] = {}
         for pair in sorted(comparisons, key=lambda pair: pair.axis == TWIN):
             for side in (pair.baseline, pair.candidate) if pair.ratio is not None else ():
@@ -56,16 +59,15 @@ class Times:
         return cls(frozenset(by_processor), {side: _launched(side, pairs) for side, pairs in beside.items()})
 
     def alike(self, cells: Iterable[Cell]) -> "Times":
-        """The same of cells that are compared with each other: where processor time is told of one, it is of all that
-        have it."""
+        """Return the decision for cells that are compared with each other: processor time for all, where it is shown of
+        one."""
         known = [cell for cell in cells if cell.p50_ms and cell.cpu_p50_ms]
         if self.by_processor.isdisjoint(cell.id for cell in known):
             return self
         return replace(self, by_processor=self.by_processor | {cell.id for cell in known})
 
     def with_compared_time(self, cell: Cell) -> Cell:
-        """The cell with that time, its interval and its launches in place of p50, and with the items per second that
-        are worked out from it."""
+        """Return the cell with the shown time in place of its p50, with its interval, launches and items per second."""
         if cell.id not in self.by_processor or not cell.cpu_p50_ms or not cell.p50_ms:
             return cell
         changed: dict[str, object] = {
@@ -78,7 +80,8 @@ class Times:
         return cell.model_copy(update=changed)
 
     def whole(self, cell: Cell) -> Cell:
-        """The same, and in place of its other figures the medians of launches that its verdicts are of."""
+        """Return the cell with the shown time, and with the medians that its verdicts are of in place of its other
+        figures."""
         launched = self.launched.get(cell.id, {})
         own = launched.keys() & Cell.model_fields.keys()
         changed: dict[str, object] = {name: launched[name].value for name in own}
@@ -91,7 +94,7 @@ class Times:
         return self.with_compared_time(cell).model_copy(update=changed) if launched else self.with_compared_time(cell)
 
     def is_processor(self, name: str, cell: Cell) -> bool:
-        """Whether what is told of a metric is processor time."""
+        """Whether what is shown of a metric is processor time."""
         if name == JUDGED.name:
             return cell.id in self.by_processor
         if name == ITEMS:
@@ -100,8 +103,11 @@ class Times:
         return found is not None and found.is_processor
 
     def heading(self, text: str, name: str, cells: Sequence[Cell]) -> str:
-        """What heads a metric of these cells: `session, processor time`; of both kinds `session by the clock or
-        processor time`; of a busy machine, where nothing but the clock says it, `session by the clock`."""
+        """Return the heading of a metric of these cells: `session, processor time`.
+
+        Of both kinds it is `session by the clock or processor time`; of a busy machine without processor time, `session
+        by the clock`.
+        """
         metric = BY_NAME[name]
         known = [cell for cell in cells if metric.value(cell) is not None]
         if metric.unit not in TIMED_UNITS or not any(cell.id in self.by_processor for cell in known):
@@ -112,7 +118,7 @@ class Times:
         return title_of([cell.id in self.by_processor for cell in cells], clock)
 
     def words(self, cell: Cell) -> str:
-        """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
+        """Format the cell's shown latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
         told = self.with_compared_time(cell)
         latency = numbers.latency(told.p50_ms, told.p50_ci_ms)
         return f"{latency} of CPU time" if cell.id in self.by_processor else latency
@@ -122,13 +128,13 @@ BY_CLOCK = Times(frozenset())
 
 
 def title_of(by_processor: Sequence[bool], clock: str = "p50") -> str:
-    """What times are called together of which each is processor time or not."""
+    """Name times together, each of which is processor time or not."""
     count = sum(by_processor)
     return clock if not count else PROCESSOR if count == len(by_processor) else f"{clock} or {PROCESSOR}"
 
 
 def heading_of(text: str, by_processor: Sequence[bool], *, is_p50: bool = False) -> str:
-    """What heads figures of a busy machine, each of processor time or not."""
+    """Return the heading of figures of a busy machine, each of processor time or not."""
     count = sum(by_processor)
     if count == len(by_processor):
         return f"{text}, {PROCESSOR}"
@@ -151,10 +157,10 @@ def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
 
 
 def _launched(side: str, pairs: Sequence[Comparison]) -> dict[str, Launched]:
-    """What the verdicts of these pairs are of, on either of their sides."""
+    """Return the medians, on this side, that the verdicts of these pairs are of."""
     found: dict[str, Launched] = {}
     for pair in pairs:
-        for change in further(pair):
+        for change in list_further(pair):
             name = OF_PROCESSOR.get(change.name, change.name) if is_by_processor(pair) else change.name
             if name != change.name or is_of_launches(change):
                 value = change.baseline if pair.baseline == side else change.candidate

@@ -51,14 +51,14 @@ class Difference:
 
     @property
     def change(self) -> Change:
-        """Says what the test shows of the metric's value; whether lower is worse depends on the metric."""
+        """Say what the test shows of the metric's value; whether lower is worse depends on the metric."""
         if self.p >= 1 - LEVEL:
             return "no difference shown"
         return "lower" if self.value < 0 else "higher"
 
 
 def share_of_right(correct: Correct) -> Share:
-    """Returns the share of samples that are right, with its interval. Raises ValueError without samples."""
+    """Return the share of samples that are right, with its interval. Raises ValueError without samples."""
     right = np.asarray(correct, dtype=bool)
     if right.size == 0:
         raise ValueError("There are no samples to judge: give labelled data.")
@@ -67,7 +67,7 @@ def share_of_right(correct: Correct) -> Share:
 
 
 def mean_error(errors: Errors) -> Share:
-    """Returns the mean error of the samples with its t interval; of a single sample the interval is the value itself.
+    """Return the mean error of the samples with its t interval; of a single sample the interval is the value itself.
 
     Raises ValueError without samples.
     """
@@ -81,7 +81,7 @@ def mean_error(errors: Errors) -> Share:
 
 
 def compare_shares(old: Correct, new: Correct) -> Difference:
-    """Tests the difference, new minus old, of two shares on the same samples in the same order.
+    """Test the difference, new minus old, of two shares on the same samples in the same order.
 
     Raises ValueError without samples, or where their numbers differ.
     """
@@ -97,7 +97,7 @@ def compare_shares(old: Correct, new: Correct) -> Difference:
 
 
 def compare_errors(old: Errors, new: Errors) -> Difference:
-    """Tests the difference, new minus old, of two mean errors on the same samples in the same order.
+    """Test the difference, new minus old, of two mean errors on the same samples in the same order.
 
     Raises ValueError where the numbers of samples differ, or are under two.
     """
@@ -115,7 +115,7 @@ def compare_errors(old: Errors, new: Errors) -> Difference:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Returns the indices of the points (cost, accuracy) that no cheaper point equals or beats, the cheapest first."""
+    """Return the indices of the points (cost, accuracy) that no cheaper point equals or beats, the cheapest first."""
     order = sorted(range(len(points)), key=lambda at: (points[at][0], -points[at][1]))
     front: list[int] = []
     best = -np.inf
@@ -127,7 +127,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
-    """Returns the indices of the points that no other point beats.
+    """Return the indices of the points that no other point beats.
 
     A point beats another that is at least as good in everything and better in something. Every coordinate is a cost:
     give what should be high with its sign turned. Of equal points all stay.

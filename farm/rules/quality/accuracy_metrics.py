@@ -45,14 +45,14 @@ class AccuracyMetric:
     at_once: int = 64
 
     def format_value(self, value: float | None) -> str:
-        """Formats a value as a percentage, `98.1 %`, or with three digits; None gives the mark of what was not
+        """Format a value as a percentage, `98.1 %`, or with three digits; None gives the mark of what was not
         measured."""
         if value is None:
             return numbers.NOT_MEASURED
         return numbers.accuracy(value) if self.is_share else numbers.plain(value)
 
     def format_interval(self, low: float | None, high: float | None) -> str:
-        """Formats an interval, cut at the bounds of the metric: `96.6–99.0 %`; empty where an end is None."""
+        """Format an interval, cut at the bounds of the metric: `96.6–99.0 %`; empty where an end is None."""
         if low is None or high is None:
             return ""
         low, high = max(self.least, low), min(self.most, high)
@@ -67,7 +67,7 @@ class AccuracyMetric:
         return f"{shown} ({self._signed(found.difference_low)} to {self._signed(found.difference_high)})"
 
     def format_loss(self, found: "Accuracy") -> str:
-        """Formats what the baseline reached and what this cell reached: `top-1 98.0 → 0.6 %`; empty where one is
+        """Format what the baseline reached and what this cell reached: `top-1 98.0 → 0.6 %`; empty where one is
         unknown."""
         if found.value is None or found.difference is None:
             return ""
@@ -77,7 +77,7 @@ class AccuracyMetric:
         )
 
     def describe(self, found: "Accuracy") -> str:
-        """Says in one sentence what a cell reached, or why it has no value."""
+        """Say in one sentence what a cell reached, or why it has no value."""
         if found.value is None:
             return found.text
         interval = self.format_interval(found.ci_low, found.ci_high)
@@ -229,7 +229,7 @@ METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *
 
 
 def metric_of(found: "Accuracy") -> AccuracyMetric:
-    """Returns the metric of a cell's accuracy; an unknown one, of a package or a user's judge, becomes a plain
+    """Return the metric of a cell's accuracy; an unknown one, of a package or a user's judge, becomes a plain
     number."""
     return METRICS.get(found.metric) or AccuracyMetric(
         found.metric,

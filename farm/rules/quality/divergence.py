@@ -47,7 +47,7 @@ class Graph:
         return None if place is None else self.nodes[place]
 
     def find_first_difference(self, bad: str, *, agrees: Looks, visible: Collection[str]) -> FirstDifference:
-        """Bisects the tensors that `bad` is computed from; `bad` is known to differ.
+        """Bisect the tensors that `bad` is computed from; `bad` is known to differ.
 
         `agrees` looks at one tensor and says whether it is the same on both sides; only `visible` tensors can be looked
         at. Raises KeyError where no node makes `bad`.
@@ -65,10 +65,9 @@ class Graph:
         return FirstDifference(worst, self.nodes[self._maker[worst]], tuple(seen))
 
     def nodes_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
-        """Returns the node that makes a tensor and the nodes at most so many steps above or below it, in order.
+        """Return the node that makes a tensor and the nodes at most so many steps above or below it, in order.
 
-        Nodes below belong to it because a runtime decides how to compute a node by what reads its output. Raises
-        KeyError where no node makes the tensor.
+        Nodes below belong to it because a runtime decides how to compute a node by what reads its output.
         """
         maker = self._maker[tensor]
         above, below = {maker}, {maker}
@@ -80,7 +79,7 @@ class Graph:
         return tuple(self.nodes[place] for place in sorted(above | below))
 
     def outputs_leaving(self, part: Sequence[GraphNode]) -> tuple[str, ...]:
-        """Returns the tensors that the nodes of a part make and that are read outside it, or by no node."""
+        """Return the tensors that the nodes of a part make and that are read outside it, or by no node."""
         inside = set(part)
         read_outside = {name for node in self.nodes if node not in inside for name in node.inputs}
         read_inside = {name for node in part for name in node.inputs}
@@ -104,7 +103,7 @@ class Graph:
 
 
 def inputs_from_outside(part: Sequence[GraphNode], stored: Mapping[str, object] | Collection[str]) -> tuple[str, ...]:
-    """Returns the tensors that the nodes of a part read from outside, without those stored in the model."""
+    """Return the tensors that the nodes of a part read from outside, without those stored in the model."""
     made = {name for node in part for name in node.outputs}
     read = dict.fromkeys(name for node in part for name in node.inputs if name)
     return tuple(name for name in read if name not in made and name not in stored)

@@ -37,7 +37,7 @@ class SamplesProblem(ValueError):
 
 
 def parse_recipe(text: str) -> EvaluationRecipe:
-    """Parses the text of a recipe. Raises RecipeProblem where it cannot be read or names an unknown step or metric."""
+    """Parse the text of a recipe. Raises RecipeProblem where it cannot be read or name an unknown step or metric."""
     words, at, output = text.strip().partition("@")
     if len(text) > _MAX_TEXT or not text.isprintable() or (at and not output):
         raise RecipeProblem(f"The recipe {text[:60]!r} cannot be read: write it like top1, softmax+mse or top1@scores.")
@@ -57,14 +57,14 @@ def format_recipe(recipe: EvaluationRecipe) -> str:
 
 
 def pack_samples(judged: Judged) -> str:
-    """Packs judged samples (truths, or figures) as text."""
+    """Pack judged samples (truths, or figures) as text."""
     if judged.dtype.kind == "b":
         return "b1:" + base64.b64encode(zlib.compress(np.packbits(judged).tobytes(), 9)).decode()
     return "f4:" + base64.b64encode(zlib.compress(judged.astype("<f4").tobytes(), 9)).decode()
 
 
 def unpack_samples(report: AccuracyReport) -> Judged:
-    """Unpacks the `n` judged samples of a report: truths, or float64 figures.
+    """Unpack the `n` judged samples of a report: truths, or float64 figures.
 
     Raises SamplesProblem where the text is damaged, too long, or not of the kind and range of the report's metric.
     """

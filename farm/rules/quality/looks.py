@@ -47,7 +47,7 @@ class Sides:
     check: Callable[[], None] = lambda: None
 
     def find_failing_outputs(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
-        """Compares one look and returns the outputs that fail the preset.
+        """Compare one look and return the outputs that fail the preset.
 
         With `inside`, agreement on the largest value is not asked for, since it only matters for a model's own outputs.
         """
@@ -100,5 +100,5 @@ class Search(Protocol):
         sides: Sides,
         variant_dir: Path | None = None,
     ) -> Divergence | None:
-        """Returns None when the candidate's outputs agree. Raises ReasonedError, CandidateError and whatever the sides
+        """Return None when the candidate's outputs agree. Raises ReasonedError, CandidateError and whatever the sides
         raise."""

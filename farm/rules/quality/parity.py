@@ -78,7 +78,7 @@ class Judgement:
 
 
 def preset_for(precision: Precision, uploaded: str = "") -> Preset:
-    """Returns the preset for the precision of a recipe.
+    """Return the preset for the precision of a recipe.
 
     `uploaded` is the precision that the model came in; it decides where the recipe changes nothing, and can only widen
     fp16.
@@ -92,7 +92,7 @@ def presets_from_tolerances(tolerances: Mapping[str, Tolerance]) -> dict[str, Pr
 
 
 def preset_between(spec: CellSpec, other: CellSpec, uploaded: str = "") -> Preset:
-    """Returns the preset for comparing two engines: the wider of both precisions' presets.
+    """Return the preset for comparing two engines: the wider of both precisions' presets.
 
     It is that of optimisation levels where only the level differs.
     """
@@ -109,7 +109,7 @@ def judge(
     own: Mapping[str, Preset] | None = None,
     missing: Sequence[str] = (),
 ) -> Judgement:
-    """Judges all outputs against the reference.
+    """Judge all outputs against the reference.
 
     `own` are presets of single outputs by name; `missing` are outputs of the reference that nobody computed, which
     fails.
@@ -140,7 +140,7 @@ def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
 
 
 def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool = False) -> Judgement:
-    """Judges a model's outputs against those of another model, by the tolerances that the user gave.
+    """Judge a model's outputs against those of another model, by the tolerances that the user gave.
 
     Without a tolerance an output that differs is not judged: how close a retrained or pruned model should come is for
     its team to say. Another shape fails in any case, as do values that are not finite where the other's are. With
@@ -171,7 +171,7 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
 
 
 def judge_random(operators: str) -> Judgement:
-    """Returns the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
+    """Return the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
     return _unjudged(f": the model draws random numbers ({operators}).")
 
 

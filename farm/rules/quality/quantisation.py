@@ -48,7 +48,7 @@ class FloatOperators:
 
 
 def find_float_operators(operators: Iterable[Executed]) -> list[FloatOperators]:
-    """Returns for each family of operators what ran in float, the most time first.
+    """Return for each family of operators what ran in float, the most time first.
 
     Families that ran only in few bits are included, with a time share of 0; families that did not run are not.
     """
@@ -65,7 +65,7 @@ def find_float_operators(operators: Iterable[Executed]) -> list[FloatOperators]:
 
 
 def advise(stayed: Sequence[FloatOperators], *, precision: str, activation: str, hardware: str) -> list[str]:
-    """Suggests what to try next, as sentences, from what ran in float; empty where nothing did."""
+    """Suggest what to try next, as sentences, from what ran in float; empty where nothing did."""
     floats = [entry for entry in stayed if entry.in_float]
     if not floats:
         return []

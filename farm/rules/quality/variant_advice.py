@@ -28,7 +28,7 @@ def advise(
     layers: Sequence[Layer] = (),
     instruction_sets: Collection[str] = (),
 ) -> list[str]:
-    """Suggests what to try next, as sentences, the most important first.
+    """Suggest what to try next, as sentences, the most important first.
 
     `samples` is the number of calibration samples; `layers` are ordered from the worst; `instruction_sets` are those of
     a processor that measured the variant.

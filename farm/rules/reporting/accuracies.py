@@ -13,8 +13,12 @@ from farm.rules.quality import accuracy, accuracy_metrics, evaluation
 CPU = "CPUExecutionProvider"
 
 
-def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_cells.Accuracy:
-    """A cell's accuracy with its interval, or the reason why it has none. `measured_by`: the cell that ran for it."""
+def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> doc_cells.Accuracy:
+    """Return a cell's accuracy with its interval, or with the reason why it has none.
+
+    `measured_by` is the id of another cell that ran in its place. Raises SamplesProblem where the report's samples
+    cannot be unpacked.
+    """
     recipe = report.recipe
     entry = accuracy_metrics.METRICS.get(recipe.metric)
     judge = report.judge
@@ -41,23 +45,27 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).describe(stated)})
 
 
-def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
-    """The cells with the difference to their FP32 cell, sample by sample; packed samples are then let go of."""
+def compare_with_fp32(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
+    """Return the cells with the difference of each to its FP32 cell, sample by sample.
+
+    Packed samples are then removed, unless `keep_samples`.
+    """
     judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
     return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
 
 
-def paired_across(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
-    """The same of cells of several runs: samples are the same on every machine."""
+def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
+    """Compare the cells of several runs with their FP32 cells, which works because samples are the same on every
+    machine."""
     found = list(cells)
     for numbers in group_by(range(len(cells)), lambda at: (cells[at].model_sha256, cells[at].runtime)).values():
-        for number, cell in zip(numbers, paired([cells[number] for number in numbers]), strict=True):
+        for number, cell in zip(numbers, compare_with_fp32([cells[number] for number in numbers]), strict=True):
             found[number] = cell
     return found
 
 
-def held_against(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
-    """The cells of a version; what one surely lost against the earlier versions takes the place of its difference."""
+def compare_versions(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
+    """Return a version's cells; a loss shown against an earlier version replaces the difference to FP32."""
     return [
         cell if cell.accuracy is None else cell.model_copy(update={"accuracy": _held(cell.accuracy, before)})
         for cell in cells
@@ -65,7 +73,10 @@ def held_against(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Acc
 
 
 def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
-    """Of a model's versions, the oldest first, those that surely lost nothing against one before; the newest first."""
+    """Return the versions, the newest first, that show no loss against one before.
+
+    `versions` are ordered from the oldest.
+    """
     right: list[doc_cells.Accuracy] = []
     for own in versions:
         if not is_loss_shown(_held(own, right)):
@@ -74,8 +85,8 @@ def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accurac
 
 
 def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
-    """Its samples are not paired with those of before: the interval is of the squares of both (Newcombe's method 10
-    without correlation)."""
+    """Compare with an earlier version, whose samples are not paired: the interval is of the squares of both
+    (Newcombe's method 10 without correlation)."""
     old = next((old for old in before if _data(old) == _data(own)), None)
     ends = None if old is None else (old.value, old.ci_low, old.ci_high, own.value, own.ci_low, own.ci_high)
     if ends is None or None in ends:
@@ -103,15 +114,14 @@ def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_
     )
 
 
-def baseline_of(
+def find_baseline(
     cell: doc_cells.Cell, own: doc_cells.Accuracy, judged: Sequence[doc_cells.Cell]
 ) -> doc_cells.Cell | None:
-    """The FP32 cell of the same model and runtime that a cell is held against; None for such a cell itself.
+    """Return the FP32 cell of the same model and runtime that a cell is compared with; None for such a cell itself.
 
-    Another model than the first of the document is held against the same cell of that.
-
-    Of several the one on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell has one
-    only when it is something else than the uploaded model on the CPU provider.
+    A cell of another model than the document's first is compared with the same cell of the first. Of several FP32
+    cells, the closest is taken: on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell
+    has a baseline only when it is something else than the uploaded model on the CPU provider.
     """
     if cell.model_sha256 != judged[0].model_sha256:
         return next((other for other in judged if _is_other_model(other, cell, judged[0].model_sha256)), None)
@@ -165,7 +175,7 @@ def _paired(cell: doc_cells.Cell, judged: Sequence[doc_cells.Cell], *, keep_samp
     if own is None:
         return cell
     if own.samples:
-        own = _against(cell, own, baseline_of(cell, own, judged))
+        own = _against(cell, own, find_baseline(cell, own, judged))
     if not keep_samples:
         own = own.model_copy(update={"samples": ""})
     return cell.model_copy(update={"accuracy": own})

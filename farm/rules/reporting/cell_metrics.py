@@ -1,4 +1,4 @@
-"""The metrics of a cell as one list: every figure that it has, also those that are keys of the cell. Pure."""
+"""Lists every metric that a cell has, including those that are keys of the cell. Pure."""
 
 from collections.abc import Collection
 
@@ -12,14 +12,15 @@ from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.judging.summaries import CellSummary
 
 
-def listed(
+def list_metrics(
     cell: Cell, *, scenario: Scenario, check: CheckReport | None, summary: CellSummary | None, timed: Collection[str]
 ) -> list[CellMetric]:
-    """In the order of the table, but the scenario's headline first: p50, or the rate that it looks for.
+    """List a cell's metrics in the order of the table, but the scenario's headline first: p50, or the rate it looks
+    for.
 
-    `timed`: keys of the cell that its launches say, where others come once, from the check pass or a trace. What says
-    how launches went (stable, disturbed) is no figure and not among them. The launches of metrics that are keys of the
-    cell stand under the cell's own keys, where it keeps them.
+    `timed` are keys of the cell that come from its launches; others come once, from the check or a trace. What says how
+    launches went (stable, disturbed) is no figure and left out. The launches of metrics that are keys of the cell stand
+    under those keys, where the document keeps them.
     """
     headline = MAX_RATE if scenario.looks_for_a_rate else JUDGED.name
     launches = 1 if summary is None else len(summary.launched[JUDGED.name].samples)
@@ -33,7 +34,7 @@ def listed(
 
 
 def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | None) -> CellMetric | None:
-    """One without a key of its own: of launches, or of the check pass what comes once."""
+    """Return a metric that is no key of the cell: from the launches, or once from the check."""
     if metric.summary is not None:
         figure = None if summary is None else summary.launched.get(metric.name)
         return None if figure is None else CellMetric.from_figure(metric.name, figure)
@@ -44,7 +45,7 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
 
 
 def _own(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
-    """One that is a key of the cell, as it stands there, or that follows from such."""
+    """Return a metric that is a key of the cell, or follows from such keys."""
     value = metric.value(cell)
     if value is None or not metric.better:
         return None

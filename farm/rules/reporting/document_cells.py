@@ -1,4 +1,4 @@
-"""The cells of a bench document: one for each arm that ended and one for each refused point."""
+"""Makes the cells of a bench document: one for each arm that ended and one for each refused point."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,14 +10,14 @@ from farm.contract.reports import CheckReport, Operator, PromptTrace, TraceRepor
 from farm.rules.cells import identity, metrics, scenarios, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
-from farm.rules.judging.summaries import CellSummary, summarise
+from farm.rules.judging.summaries import CellSummary, summarise_cell
 from farm.rules.planning.estimates import OUT_OF_TIME_ALONE
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.presenting import parities
 from farm.rules.quality import parity
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import accuracies, cell_metrics, generated, phases
-from farm.rules.reporting.fed import inputs_of
+from farm.rules.reporting.fed import list_inputs
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
 from farm.rules.tracing import executions
@@ -36,17 +36,17 @@ _CHECKED = (
 )
 
 
-def cells_of_block(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
-    """The cells of the arms that ended, in the order of the block."""
+def make_cells(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
+    """Return a cell for each arm of the block that has ended, in the order of the block."""
     return [
         _measured_cell(arm, ending, block, evidence=evidence, record=record)
         for arm in block.block.arms
-        if (ending := ending_of(arm, block, evidence)) is not None
+        if (ending := find_ending(arm, block, evidence)) is not None
     ]
 
 
-def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
-    """A point that the plan did not run, as a cell."""
+def make_refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
+    """Return a refused point as a cell that was not run."""
     ended = {
         "id": point.id,
         "status": point.reason.status,
@@ -57,8 +57,11 @@ def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)
 
 
-def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
-    """How an arm ended; None while it has not. One that was stopped after a round is done, and says so."""
+def find_ending(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
+    """Return the status of an arm that ended, and the reason where there is one; None while it has not ended.
+
+    An arm that was stopped after enough rounds is done, with the reason of the stop.
+    """
     failure = evidence.failure(arm.arm)
     if failure is not None:
         return failure.status, failure
@@ -76,7 +79,7 @@ def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellSta
 
 
 def _stopped(block: BlockRecord, evidence: Evidence) -> Reason:
-    """By whom or what an arm that has samples was stopped, and after how many rounds."""
+    """Say who or what stopped an arm that has samples, and after how many rounds."""
     why = block.reason.text if block.reason is not None else "Stopped."
     count = len(evidence.rounds)
     text = f"{why} {counted(count, 'round')} {'was' if count == 1 else 'were'} measured before."
@@ -84,8 +87,8 @@ def _stopped(block: BlockRecord, evidence: Evidence) -> Reason:
 
 
 def _lack(arm: Arm, block: BlockRecord, evidence: Evidence) -> Reason | None:
-    """Why a cell that is measured with its own copy at most has few launches; where there are others, what compares
-    them says it."""
+    """Return the reason why a cell without other cells beside it has few launches; otherwise its comparisons say
+    so."""
     samples, least = evidence.samples(arm.arm), block.block.min_rounds
     is_alone = all(other.positions == arm.positions for other in block.block.arms)
     if len(samples) >= least or not evidence.is_out_of_time or not is_alone:
@@ -103,11 +106,13 @@ def _measured_cell(
     check = evidence.checks.get(arm.arm)
     samples = evidence.samples(arm.arm)
     scenario = scenarios.of_cell(arm.spec)
-    summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
-    made = generated.generated(arm, block, evidence)
-    parts = phases.phases_of(samples)
+    summary = summarise_cell(
+        samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open
+    )
+    made = generated.compare_tokens(arm, block, evidence)
+    parts = phases.summarise_phases(samples)
     draws = record.model_of(arm.spec).draws
-    judged = generated.with_tokens(_parity(arm.spec, check, record, own=block.block.tolerances), made, summary)
+    judged = generated.fail_on_tokens(_parity(arm.spec, check, record, own=block.block.tolerances), made, summary)
     timed, checked = _numbers(summary), _checked(arm.spec, check)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=block.block.sustained_s)
@@ -125,8 +130,8 @@ def _measured_cell(
         "repeat_command": repeat_command(
             arm.spec, record.model_of(arm.spec).main, tolerances=_own_tolerances(block.block.tolerances, check)
         ),
-        "parity": judged if draws else phases.with_answers(judged, summary, what=scenario.differing_phrase),
-        "engines": parities.engines_of(
+        "parity": judged if draws else phases.fail_on_answers(judged, summary, what=scenario.differing_phrase),
+        "engines": parities.compare_engines(
             arm,
             evidence.engines,
             block.block,
@@ -138,13 +143,13 @@ def _measured_cell(
         "accuracy": _accuracy(arm, block, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": parts,
-        "scenario_text": phases.text_of(summary, scenario, parts)
-        or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0)), batch=arm.spec.workload.batch or 1),
+        "scenario_text": phases.describe_result(summary, scenario, parts)
+        or generated.describe(summary, made, evidence.traces.get((arm.arm, 0)), batch=arm.spec.workload.batch or 1),
         "tokens": made.tokens,
     }
     cell = doc_cells.Cell.model_validate(known | ended)
     by_launches = timed.keys() - checked.keys()
-    told = cell_metrics.listed(cell, scenario=scenario, check=check, summary=summary, timed=by_launches)
+    told = cell_metrics.list_metrics(cell, scenario=scenario, check=check, summary=summary, timed=by_launches)
     return cell.model_copy(update={"metrics": told})
 
 
@@ -156,7 +161,7 @@ def _identity(
         "model": model.name,
         "model_sha256": model.main_sha256,
         "uploaded": model.uploaded if spec.recipe.precision == "fp32" else "",
-        "inputs": scenarios.of_cell(spec).describe_inputs(spec.workload) or inputs_of(spec, model),
+        "inputs": scenarios.of_cell(spec).describe_inputs(spec.workload) or list_inputs(spec, model),
         "requested_providers": list(providers.requested_list(providers.provider_of(spec.provider))),
         **identity.document_fields(
             spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s
@@ -190,7 +195,7 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
 
 
 def _own_tolerances(given: Mapping[str, Tolerance], check: CheckReport | None) -> Mapping[str, Tolerance]:
-    """Those of outputs that this model has: a run's may be of others that it measured beside."""
+    """Keep the tolerances of outputs that this model has; others are of models measured beside it."""
     names = {output.name for output in check.outputs} if check is not None else set()
     return {name: given[name] for name in sorted(given) if not names or name in names}
 
@@ -218,7 +223,7 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
         "copies": trace.copies_to_device + trace.copies_to_host,
         "providers": [doc_cells.ProviderTime(**share.model_dump()) for share in trace.providers],
         "operators": _slowest(trace.operators),
-        "executed": executions.counts_of_histogram(executions.count_kernels(trace.operators)),
+        "executed": executions.histogram_to_counts(executions.count_kernels(trace.operators)),
         "prompt": _prompt(trace.prompt),
         "cache_copies": list(trace.cache_copies),
     }
@@ -241,7 +246,7 @@ def _slowest(operators: Sequence[Operator]) -> list[doc_cells.OperatorTime]:
 
 
 def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
-    """Time of an inference in no operator: between them, and the profiler's own. None where operators overlap."""
+    """Time of an inference outside operators: between them, and the profiler's own. None where operators overlap."""
     if trace.run_us is None:
         return None
     left = trace.run_us - sum(operator.time_us for operator in trace.operators)
@@ -254,7 +259,7 @@ def _accuracy(arm: Arm, block: BlockRecord, evidence: Evidence) -> doc_cells.Acc
         return None
     by = report.measured_arm
     shared = by is not None and by != arm.arm and by < len(block.block.arms)
-    return accuracies.of_report(report, measured_by=block.block.arms[by].id if shared and by is not None else None)
+    return accuracies.make_accuracy(report, measured_by=block.block.arms[by].id if shared and by is not None else None)
 
 
 def _preset(spec: CellSpec, record: RunRecord) -> Preset:
@@ -271,7 +276,7 @@ def _parity(
     preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.presets_from_tolerances(own))
     is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset
-    if not is_measured and (own_plain := parities.in_place_of_reference(spec, check)) is not None:
+    if not is_measured and (own_plain := parities.replace_reference(spec, check)) is not None:
         return own_plain
     return doc_cells.Parity(
         verdict=judgement.verdict,
@@ -280,5 +285,5 @@ def _parity(
         atol=by.atol if by.min_cosine is None else None,
         rtol=by.rtol if by.min_cosine is None else None,
         outputs=parities.outputs_of(check.outputs),
-        command=parities.command_of(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
+        command=parities.make_command(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
     )

@@ -1,6 +1,6 @@
-"""Putting a run together: what was planned and reported in, one bench document out.
+"""Makes one bench document of what was planned and what was reported.
 
-`onnxfarm bench` and the farm assemble the same document through these lines.
+`onnxfarm bench` and the farm assemble the same document with these functions.
 """
 
 from collections.abc import Mapping
@@ -18,27 +18,28 @@ from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting import sentences
 from farm.rules.reporting import accuracies, document_cells, operator_changes
-from farm.rules.reporting.families import hold_across
+from farm.rules.reporting.families import correct_verdicts
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "with_sentence"]
+__all__ = ["BlockRecord", "RunRecord", "add_sentence", "assemble", "make_facts"]
 
 
 def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
-    """The document of a run, finished or not: cells that are still being measured are left out of an unfinished one.
+    """Make the document of a run; cells that are still being measured are left out.
 
-    `is_part`: of a run, whose cells are still to be paired with those of other blocks and held among their comparisons.
+    With `is_part`, the record is part of a run: its samples are kept, and its verdicts are corrected later among those
+    of other blocks.
     """
     cells: list[doc_cells.Cell] = []
     found: list[doc_comparisons.Comparison] = []
     before: list[doc.BlockFacts] = []
     for block in record.blocks:
         judge = BlockJudge(block.block, reports=block.reports)
-        measured = document_cells.cells_of_block(block, judge.evidence, record)
+        measured = document_cells.make_cells(block, judge.evidence, record)
         cells += measured
-        before += [block_facts(facts, block=block.block.id, node=block.node) for facts in judge.evidence.facts[-1:]]
+        before += [make_facts(facts, block=block.block.id, node=block.node) for facts in judge.evidence.facts[-1:]]
         found += _comparisons(block.block, judge, {cell.id for cell in measured})
-    cells += [document_cells.refused_cell(point, record) for point in record.refused]
+    cells += [document_cells.make_refused_cell(point, record) for point in record.refused]
     document = doc.Document(
         machine=dict(record.machine),
         seed=record.seed,
@@ -47,15 +48,15 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
         command=record.command,
         run=record.run,
         url=record.url,
-        cells=accuracies.paired(cells, keep_samples=is_part),
-        comparisons=found if is_part else hold_across(found),
+        cells=accuracies.compare_with_fp32(cells, keep_samples=is_part),
+        comparisons=found if is_part else correct_verdicts(found),
         blocks=before,
     )
-    return with_sentence(document)
+    return add_sentence(document)
 
 
-def with_sentence(document: doc.Document) -> doc.Document:
-    """The document with its sentence, and items per second where comparisons are of different batches."""
+def add_sentence(document: doc.Document) -> doc.Document:
+    """Return the document with its opening sentence, and with items per second where compared batches differ."""
     cells = {cell.id: cell for cell in document.cells}
     comparisons = [_with_items(comparison, cells) for comparison in document.comparisons]
     whole = document.model_copy(update={"comparisons": comparisons})
@@ -72,8 +73,8 @@ def _with_items(
     return comparison.model_copy(update={**figures, "items_verdict": change.word})
 
 
-def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
-    """What of a node's facts tells how quiet it was just before this block."""
+def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
+    """Return the facts that show how quiet the node was just before this block."""
     load = facts.more.get("load")
     load = load if isinstance(load, dict) else {}
     return doc.BlockFacts(
@@ -90,7 +91,7 @@ def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts
 
 
 def _number(value: object) -> float | None:
-    """A finite number above or at zero that a node put under `more`, where anything may stand."""
+    """Read a finite number from 0 on that a node put under `more`, where anything may stand."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < inf else None
@@ -101,18 +102,18 @@ def _whole(value: object) -> int | None:
 
 
 def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc_comparisons.Comparison]:
-    """The comparisons of a block whose cells are both in the document."""
+    """Return the comparisons of a block whose cells are both in the document."""
     judged = [
         judged
         for judged in judge.comparisons()
         if {block.arms[judged.planned.baseline].id, block.arms[judged.planned.candidate].id} <= known
     ]
-    metrics = metric_verdicts.changes(judge, judged)
+    metrics = metric_verdicts.judge_metrics(judge, judged)
     return [_comparison(block, judge, pair, metrics=some) for pair, some in zip(judged, metrics, strict=True)]
 
 
 def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
-    """Whether both sides do the same work, where the processor's counters could be read."""
+    """Say whether both sides do the same work, where the processor's counters could be read."""
     planned = judged.planned
     if planned.axis not in EXPLAINED_AXES - {"model"}:
         return ""
@@ -120,7 +121,7 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
     old, new = (
         [count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.read_figure(sample))] for arm in arms
     )
-    return work.sentence(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
+    return work.describe_work(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
 
 
 def _comparison(
@@ -152,14 +153,14 @@ def _comparison(
         noise=noise,
         noise_from=noise_from,
         traces=why.traces,
-        operators=operator_changes.listed(why.nodes),
-        prompt_operators=operator_changes.listed(operator_changes.explain_prompt(judge, judged).nodes),
+        operators=operator_changes.make_operator_changes(why.nodes),
+        prompt_operators=operator_changes.make_operator_changes(operator_changes.explain_prompt(judge, judged).nodes),
         metrics=metrics,
     )
 
 
 def _ways(judged: Judged) -> dict[str, float | None]:
-    """The figures of wall-clock and of processor time, whichever the verdict rests on."""
+    """Return the figures by wall-clock and by processor time, whichever the verdict rests on."""
     ways = {"wall": judged.wall, "cpu": judged.processor}
     return {
         f"{way}_{name}": getattr(found, name) if found is not None else None

@@ -1,4 +1,5 @@
-"""Which verdicts of a run hold among all of its own: what so many would show by chance becomes undecided. Pure."""
+"""Corrects the verdicts of a run for their number: a change that so many would show by chance becomes undecided.
+Pure."""
 
 from collections.abc import Sequence
 
@@ -9,11 +10,12 @@ from farm.rules.presenting import metric_changes
 from farm.rules.wording.vocabulary import is_change
 
 
-def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons of a whole run: those that so many would show by chance become undecided (Benjamini-Hochberg).
+def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return a run's comparisons; changes that so many would show by chance become undecided (Benjamini-Hochberg).
 
-    Headlines hold among themselves; further metrics among all that were tested, headlines too, so that a run's verdicts
-    do not depend on how many other metrics its launches say. A/A twins are no hypotheses and keep their verdict.
+    Headlines are corrected among themselves; further metrics among all that were tested, headlines included, so that a
+    run's headline verdicts do not depend on how many other metrics its launches report. A/A twins are no hypotheses and
+    keep their verdict.
     """
     tested = [comparison for comparison in comparisons if is_tested(comparison)]
     holds = multiplicity.benjamini_hochberg([comparison.p or 0.0 for comparison in tested])
@@ -22,9 +24,7 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
         for comparison, held in zip(tested, holds, strict=True)
         if not held and is_change(comparison.verdict)
     }
-    held = [
-        fallen(comparison, among=len(tested)) if id(comparison) in dropped else comparison for comparison in comparisons
-    ]
+    held = [make_undecided(each, among=len(tested)) if id(each) in dropped else each for each in comparisons]
     return _hold_metrics(held, headlines=[comparison.p or 0.0 for comparison in tested])
 
 
@@ -32,20 +32,20 @@ def is_tested(comparison: Comparison) -> bool:
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 
-def fallen(comparison: Comparison, *, among: int) -> Comparison:
-    """A comparison that does not hold among so many: undecided, and why."""
+def make_undecided(comparison: Comparison, *, among: int) -> Comparison:
+    """Return the comparison as undecided, with the reason that it may be chance among `among` comparisons."""
     reason = " ".join(text for text in (multiplicity.chance_sentence(among, "comparison"), comparison.reason) if text)
     metrics = metric_changes.with_headline(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
 
 def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
-    """Further metrics that so many would show by chance become undecided. `headlines`: p of those that were tested."""
+    """Correct further metrics in the same way. `headlines` are the p of the tested headlines."""
     tested = [
         (comparison, change)
         for comparison in comparisons
         if comparison.axis != TWIN
-        for change in metric_changes.further(comparison)
+        for change in metric_changes.list_further(comparison)
         if change.p is not None
     ]
     holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]

@@ -1,4 +1,4 @@
-"""What a cell was fed, input by input: shapes in numbers, and how the values were made. Pure."""
+"""Lists the inputs of a cell: their shapes in numbers, and how the values were made. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,8 +8,8 @@ from farm.rules.cells import fills
 from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
-def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
-    """The inputs of a cell; none where inspection did not look at them, or the cell leaves a size open."""
+def list_inputs(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
+    """Return the inputs of a cell; empty where inspection did not look at them, or the cell leaves a size open."""
     # given inputs have the sizes that they came with, whatever a refused cell asked for
     is_given = spec.workload.inputs_sha256 is not None
     sizes = {**spec.workload.shapes, **model.sizes} if is_given else {**model.sizes, **spec.workload.shapes}

@@ -1,4 +1,4 @@
-"""What a cell that generates says: its times in a sentence, its tokens, and how they stand to others. Pure."""
+"""What is reported of a cell that generates: its times in a sentence, its tokens, and how they compare. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -28,17 +28,21 @@ _FUSED: Final = "Attention"
 
 @dataclass(frozen=True)
 class Generated:
-    """`text`: how the tokens stand to others. `is_other`: they, or what was scored, should be the same, and are not."""
+    """The tokens of a cell.
+
+    `text` says how they compare with other launches and cells. `is_other`: they, or what was scored, should be the
+    same, and are not.
+    """
 
     tokens: tuple[int, ...] = ()
     text: str = ""
     is_other: bool = False
 
 
-def generated(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
-    """The tokens of an arm's first launch, held against its other launches and against the block's first arm.
+def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
+    """Compare the tokens of an arm's first launch with its other launches and with the block's first arm.
 
-    A model of another precision may choose other tokens: that is told, and is no failure.
+    A model of another precision may choose other tokens: the text says so, and it is no failure.
     """
     launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:
@@ -49,13 +53,14 @@ def generated(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
     baseline = next((other for other in block.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
     if baseline.arm == arm.arm:
         own = first.metrics.get(PERPLEXITY)
-        return Generated(first.tokens, "" if own is None else perplexity.sentence(own, None, named=arm.id))
+        return Generated(first.tokens, "" if own is None else perplexity.describe_perplexity(own, None, named=arm.id))
     against = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
     return _against(first, against, arm=arm, baseline=baseline)
 
 
 def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
-    """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
+    """Compare the tokens, then the scores of the same text: where the scores agree, drawn tokens differ only by their
+    sampler."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
     scored = _scored(sample, other, arm.spec)
     is_drawn, is_other = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
@@ -66,7 +71,7 @@ def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Gener
     if scored is not None:
         said.append(scored.sentence(named=baseline.id))
     if (own := sample.metrics.get(PERPLEXITY)) is not None:
-        said.append(perplexity.sentence(own, other.metrics.get(PERPLEXITY), named=baseline.id))
+        said.append(perplexity.describe_perplexity(own, other.metrics.get(PERPLEXITY), named=baseline.id))
     if is_only_drawn:
         said.append("It is different by its sampler, not by its model.")
     is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
@@ -81,8 +86,9 @@ def _scored(sample: Sample, other: Sample, spec: CellSpec) -> forced.Forced | No
     return forced.compare_scores(sample.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
 
 
-def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
-    """Parity that fails where tokens are not those that they should be, or rows of a batch not those alone."""
+def fail_on_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
+    """Return the parity as failed where tokens differ that should not, or rows of a batch differ from the same rows
+    alone."""
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
     wrong = [found.text] if found.is_other else []
     if rows is not None and rows.value:
@@ -92,10 +98,11 @@ def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary
     return parity.model_copy(update={"verdict": "fail", "text": " ".join([*wrong, parity.text]).strip()})
 
 
-def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
-    """The first token, the next ones, how the tokens stand to others, and what the trace found of attention and caches.
+def describe(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
+    """Describe in sentences the time of the first and the next tokens, how the tokens compare, and what the trace
+    shows.
 
-    Empty for a cell that generates nothing.
+    Return an empty string for a cell that generates nothing.
     """
     launched = summary.launched if summary is not None else {}
     if not found.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
@@ -119,7 +126,7 @@ def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport |
 
 
 def _traced(trace: TraceReport) -> list[str]:
-    """How many fused attentions a token runs through, and what copying the cache takes of it."""
+    """Say how many fused attentions a token runs through, and what share of its time copies of the cache take."""
     if trace.reason is not None or trace.prompt is None:
         return []
     names = [operator.op_type for operator in trace.operators if operator.op_type.endswith(_FUSED)]

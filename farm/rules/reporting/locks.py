@@ -1,7 +1,7 @@
-"""The lock files of a report: the runtime and numpy of a cell, pinned, as pip takes them. Pure.
+"""Makes the lock files of a report: the runtime and numpy of a cell, pinned, as pip takes them. Pure.
 
-Whoever unpacks a report installs them, so nothing stands here but published builds of ONNX Runtime, by the farm's own
-list, and numpy in a version by PEP 440. What else was installed is in document.json; pip resolves it anew.
+Whoever unpacks a report installs them, so they hold only published builds of ONNX Runtime, by the farm's own list, and
+numpy in a version by PEP 440. What else was installed is in document.json; pip resolves it anew.
 """
 
 from pydantic import ValidationError
@@ -15,8 +15,8 @@ NUMPY = "numpy"
 UNPUBLISHED = "# The runtime of this cell is not a published build of ONNX Runtime: install it yourself."
 
 
-def lock(cell: Cell) -> str:
-    """The pins of a cell, a line each; a runtime that is no published build is named in a comment."""
+def make_lock(cell: Cell) -> str:
+    """Return the text of a cell's lock file, a pin a line; an unpublished runtime is named in a comment instead."""
     runtimes = _runtimes(cell.runtime)
     pins = {**runtimes, NUMPY: cell.packages.get(NUMPY, "")}
     lines = [f"{name}=={version}" for name, version in sorted(pins.items()) if is_pinned(name, version)]
@@ -24,7 +24,7 @@ def lock(cell: Cell) -> str:
 
 
 def _runtimes(runtime: Runtime) -> dict[str, str]:
-    """The runtime, and the ONNX Runtime beside it where it is a plug-in; none where it is not a published one."""
+    """Return the runtime, and the ONNX Runtime beside a plug-in; empty where the runtime is not a published one."""
     try:
         Runtime.model_validate(runtime.model_dump())
     except ValidationError:

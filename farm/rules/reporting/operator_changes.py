@@ -1,4 +1,4 @@
-"""What a comparison comes from, operator by operator: from traces of its rounds, else from those made afterwards."""
+"""Explains a comparison operator by operator, from traces of its rounds, or else from those made afterwards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +21,10 @@ _SHARED = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "c
 
 
 def explain(judge: BlockJudge, judged: Judged) -> Attribution:
-    """The attribution of a comparison: from the rounds that traced both arms, where there are enough of them.
+    """Attribute the change of a comparison to operators.
 
-    Else from the traces that both arms have of the same trace round.
+    The rounds that traced both arms are used where there are enough of them, and otherwise the traces that both arms
+    have of the same trace round.
     """
     old = judge.evidence.traces_of(judged.planned.baseline)
     new = judge.evidence.traces_of(judged.planned.candidate)
@@ -43,7 +44,8 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
 
 
 def _agreeing(found: Attribution, judged: Judged) -> Attribution:
-    """Without shares where the operators together moved against what was timed: they explain nothing of it."""
+    """Remove the shares where the operators together changed in the other direction than the comparison, which they
+    then do not explain."""
     moved_us = sum(node.moved_us for node in found.nodes)
     if not is_change(judged.verdict) or (moved_us > 0) == (judged.verdict == "slower"):
         return found
@@ -60,7 +62,7 @@ def _attribute_shared(old: Mapping[int, TraceReport], new: Mapping[int, TraceRep
     return attribute([old[number] for number in shared], [new[number] for number in shared])
 
 
-def listed(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
+def make_operator_changes(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
     called = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
     return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))]
 

@@ -1,4 +1,4 @@
-"""What a scenario's phases came to over a cell's launches, and what they say together. Pure."""
+"""Summarises a scenario's phases over a cell's launches, and describes its result. Pure."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -10,8 +10,8 @@ from farm.rules.cells.scenario_metrics import DIFFERING
 from farm.rules.judging.summaries import CellSummary
 
 
-def phases_of(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
-    """Each phase that a launch told, in the order of the first that tells it, with the medians of its figures."""
+def summarise_phases(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
+    """Return each phase that a launch reported, in order of first appearance, with the medians of its figures."""
     told = [phase for sample in samples for phase in sample.phases]
     found = []
     for name in dict.fromkeys(phase.name for phase in told):
@@ -22,13 +22,15 @@ def phases_of(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
     return found
 
 
-def text_of(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
-    """What the scenario found, in sentences; empty where it looks for nothing. `told`: its phases."""
+def describe_result(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
     return "" if summary is None else scenario.describe_result(summary.launched, p99_ms=summary.p99_ms, phases=told)
 
 
-def with_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:
-    """Parity that fails where answers were not those of the same inputs alone. `what`: of which there are so many."""
+def fail_on_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:
+    """Return the parity as failed where answers differed from those of the same inputs alone.
+
+    `what` is the noun that the figure counts, such as answers.
+    """
     figure = summary.launched.get(DIFFERING) if summary is not None else None
     if figure is None or not figure.value:
         return parity

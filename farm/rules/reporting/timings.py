@@ -1,4 +1,4 @@
-"""The raw timings behind a cell as a table: every inference that was timed, or evenly spaced ones of very many."""
+"""Writes the raw timings behind a cell as a table: every timed inference, or evenly spaced ones of very many."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from farm.rules.judging.summaries import unpack_timings
 HEAD = "round,inference,ns\n"
 
 
-def csv_lines(evidence: Evidence, arm: int) -> Iterator[str]:
-    """Lines of CSV, a head first: the round (from 0), the number of the inference in its launch, nanoseconds.
+def format_csv_lines(evidence: Evidence, arm: int) -> Iterator[str]:
+    """Yield the text of a CSV file: the round (from 0), the number of the inference in its launch, and nanoseconds.
 
-    Where a node kept every k-th of very many timings, the numbers of the inferences go up in steps of k. Disturbed
-    samples are among them; with several sessions at once the inferences of one session follow those of another.
+    Where a node kept every k-th of very many timings, the numbers of the inferences rise in steps of k. Disturbed
+    samples are included; with several sessions at once the inferences of one session follow those of another.
     """
     yield HEAD
     for number, report in sorted(evidence.rounds.items()):

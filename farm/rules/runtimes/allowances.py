@@ -27,7 +27,10 @@ class RuntimeProblem(ValueError):
 
 
 def read_names(text: str) -> frozenset[str]:
-    """Allowances, separated by commas, in their normal form. Raises RuntimeProblem."""
+    """Return the allowances in a text, which are separated by commas, in their normal form.
+
+    Raises RuntimeProblem where a part is no package name, or its range holds no release of ONNX Runtime.
+    """
     # a range has commas of its own: `>=1.29,<1.31`
     parts = re.split(r",(?!\s*[<>=!~])", text)
     return frozenset(_read(part.strip()) for part in parts if part.strip())
@@ -38,9 +41,9 @@ def package_names(allowed: Collection[str]) -> frozenset[str]:
 
 
 def allowed_range(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
-    """The releases of ONNX Runtime that may stand beside a plug-in of other people; None: not known.
+    """Return the releases of ONNX Runtime that may stand beside a third-party plug-in; None where they are not known.
 
-    The allowance decides, else what the table knows of the plug-in, which says nothing of a `version` after its own.
+    The allowance decides, or else what the table knows of the plug-in, which says nothing of a `version` after its own.
     """
     for allowance in sorted(allowed):
         name, _, text = allowance.partition(_BESIDE)
@@ -58,7 +61,7 @@ def newest_release_in(releases: SpecifierSet) -> str | None:
 
 
 def _is_beyond(releases: SpecifierSet) -> bool:
-    """Whether a range begins after every release that is known here, so that nobody can say that it holds none."""
+    """Whether a range begins after every known release, so that it cannot be said to hold none."""
     last = release_order(ONNXRUNTIME[-1])
     starts = (clause for clause in releases if clause.operator in (">=", ">", "==", "~="))
     return any(release_order(clause.version.removesuffix(".*")) > last for clause in starts)
@@ -83,7 +86,7 @@ def _name_of(text: str) -> str:
 
 
 def _range_of(package: str, text: str) -> SpecifierSet:
-    """The range of an allowance. Raises RuntimeProblem."""
+    """Parse the range of an allowance. Raises RuntimeProblem."""
     if package in _BUILDS:
         raise RuntimeProblem(f"{package} is a build of ONNX Runtime: no other one can stand beside it.")
     name, releases = re.fullmatch(r"\s*([A-Za-z0-9._-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Which releases load a model, for each known one: what a deployment's health check needs.
+"""Finds which releases load a model, for each known release: what a deployment's health check needs.
 
 A row is measured where the model was given to that very release, and derived from the table of operator sets and IR
 versions elsewhere. What was measured counts before what is derived.
@@ -14,15 +14,16 @@ from farm.rules.runtimes.order import release_order
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """What of a model decides where it loads. `unused`: domains of `imports` that no node uses."""
+    """What of a model decides which releases load it. `unused`: domains of `imports` that no node uses."""
 
     imports: Mapping[str, int]
     ir_version: int
     custom_domains: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
-    def tidied(self) -> "Stamps":
-        """The stamps after a variant's tidying: unused operator sets left out, the IR version as low as they need."""
+    def tidy(self) -> "Stamps":
+        """Return the stamps of a tidied variant: without unused operator sets, and with the lowest IR version they
+        need."""
         kept = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
         natural = opsets.ir_of_opset(kept.get("", 0))
         return Stamps(kept or self.imports, min(self.ir_version, natural), self.custom_domains)
@@ -50,7 +51,7 @@ class Row:
         return self.reason is None and not self.is_untried
 
     def sentence(self) -> str:
-        """What stands in the table."""
+        """Say in the table whether the release loads the model, or why it does not."""
         if self.is_untried:
             return "not known: no machine has tried what it loads"
         if self.reason is None:
@@ -71,10 +72,10 @@ def compatibility_rows(
     measured: Mapping[str, Reason | None] | None = None,
     learnt: opsets.Learnt = opsets.NOTHING,
 ) -> list[Row]:
-    """A row for every known release and `more` (learnt from nodes), oldest first.
+    """Return a row for every known release and those in `more` (learnt from nodes), the oldest first.
 
-    `measured`: why a release refused the model when it was given to it, None where it loaded. `executed`: nodes that a
-    trace counted. `learnt`: what releases beyond the table were seen to load.
+    `measured` says why a release refused the model when it was given to it, None where it loaded. `executed` are the
+    nodes that a trace counted. `learnt` is what releases beyond the table were seen to load.
     """
     counted, known = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=release_order)
@@ -88,7 +89,7 @@ def compatibility_rows(
                 reason=reason,
                 is_measured=version in known,
                 is_untried=version not in known and _is_untried(stamps, version, learnt),
-                tidied=reason is not None and _refusal(stamps.tidied(), version, learnt) is None,
+                tidied=reason is not None and _refusal(stamps.tidy(), version, learnt) is None,
                 executed_nodes=counted.get(version),
                 differs=version in counted and counted[version] != newest,
             )
@@ -101,7 +102,7 @@ def find_oldest_loading(rows: Sequence[Row]) -> str | None:
 
 
 def verdict_sentence(rows: Sequence[Row]) -> str:
-    """The table in one sentence."""
+    """Sum up the table in one sentence."""
     oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
@@ -116,8 +117,8 @@ def verdict_sentence(rows: Sequence[Row]) -> str:
     return f"Loads on ONNX Runtime {oldest} and newer{but} ({how})."
 
 
-def as_plain(rows: Sequence[Row]) -> dict[str, object]:
-    """The table as plain values, for programs."""
+def table_as_plain(rows: Sequence[Row]) -> dict[str, object]:
+    """Return the table as plain values, for programs."""
     return {
         "sentence": verdict_sentence(rows),
         "lowest": find_oldest_loading(rows),
@@ -138,7 +139,7 @@ def as_plain(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
-    """Neighbouring releases of which the same is to be said: first, last, and one row that speaks for them."""
+    """Join neighbouring releases with the same answer: the first version, the last, and a row that stands for them."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:
         same = ranges and _says(ranges[-1][2]) == _says(row)
@@ -151,7 +152,7 @@ def _refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | No
 
 
 def _is_untried(stamps: Stamps, version: str, learnt: opsets.Learnt) -> bool:
-    """Whether only an assumption speaks for the release: the newest one that is known would refuse the model."""
+    """Whether the release only loads by assumption: the newest one that is known would refuse the model."""
     limits = opsets.limits_of(version, learnt)
     newest = "{}.{}".format(*opsets.NEWEST)
     return limits is not None and limits.is_assumed and _refusal(stamps, newest, opsets.NOTHING) is not None

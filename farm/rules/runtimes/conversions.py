@@ -1,4 +1,4 @@
-"""How far a model's operator set can be converted, and the words for where it ends."""
+"""How far a model's operator set can be converted, and what stops it there."""
 
 from farm.contract.base import Message
 
@@ -15,8 +15,8 @@ class OpsetReach(Message):
     highest: int | None = None
     above: str = ""
 
-    def stop(self, wanted: int) -> str:
-        """What stops the conversion to this operator set; empty when nothing is known to."""
+    def find_obstacle(self, wanted: int) -> str:
+        """Return what stops the conversion to this operator set; empty where nothing is known to."""
         if self.highest is not None and wanted > self.highest:
             return self.above
         if self.lowest is not None and wanted < self.lowest:
@@ -24,5 +24,5 @@ class OpsetReach(Message):
         return ""
 
 
-def sentence(why: str, *, current: int | None, wanted: int) -> str:
+def explain_stop(why: str, *, current: int | None, wanted: int) -> str:
     return f"Opset {current} cannot be converted to {wanted}: {why}. Export the model with opset {wanted} instead."

@@ -38,11 +38,11 @@ _BESIDE = re.compile(rf"(.*?)\s*\+\s*{PLAIN.package}\s*==\s*(.*)", re.DOTALL)
 
 
 def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
-    """The runtime of `distribution==version`; a bare version is `onnxruntime`'s.
+    """Parse the text of a runtime, `distribution==version`; a bare version is one of `onnxruntime`.
 
-    A plug-in's may name the ONNX Runtime beside it, `NAME==0.2.0+onnxruntime==1.30.0`; one of other people without it
-    gets the newest of its range. `allowed`: packages beyond the list, as `read_names` gives them.
-    Raises RuntimeProblem.
+    A plug-in may name the ONNX Runtime beside it, `NAME==0.2.0+onnxruntime==1.30.0`; a third-party plug-in without it
+    gets the newest of its range. `allowed` are packages beyond the list, as `read_names` returns them. Raises
+    RuntimeProblem where the text is no runtime or it may not be installed.
     """
     named = _BESIDE.fullmatch(text.strip())
     distribution, version = _parts(named[1] if named is not None else text.strip())
@@ -58,7 +58,8 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
 
 
 def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime:
-    """The runtime with the ONNX Runtime beside it in its version, where it is a plug-in that does not pin one."""
+    """Add the ONNX Runtime beside a plug-in to its version, where the plug-in does not pin one. Raises
+    RuntimeProblem."""
     known = plugins.plugin_of(runtime) if runtime.distribution in EVERY_DISTRIBUTION else None
     if known is not None and core in ("", known.core):
         return runtime
@@ -82,7 +83,7 @@ def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime
 
 
 def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
-    """Why this ONNX Runtime does not stand beside this package; None where it may, or none is named."""
+    """Say why this ONNX Runtime may not stand beside this package; None where it may, or none is named."""
     version, core = plugins.split_pair(runtime.version)
     if not core:
         return None
@@ -104,9 +105,9 @@ def unclear_sentence(value: object) -> str:
 
 
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
-    """One sentence when nobody allowed this package, or its version is none; None when it may be installed.
+    """Say why a runtime may not be installed: nobody allowed its package, or its version is none; None where it may.
 
-    For runtimes that come from elsewhere: a stored cell, an order.
+    It checks runtimes that come from elsewhere: a stored cell, an order.
     """
     if (sentence := _unknown(runtime.distribution, allowed)) is not None:
         return sentence
@@ -124,7 +125,7 @@ def build_of(distribution: str) -> Build:
 
 
 def parse_version(text: str) -> str | None:
-    """A version in its normal form, as far as a runtime may have it; None for anything else."""
+    """Return a version in its normal form, or None where the text is no version that a runtime may have."""
     try:
         version = str(Version(text)) if _VERSION.fullmatch(text) else ""
     except InvalidVersion:
@@ -133,7 +134,7 @@ def parse_version(text: str) -> str | None:
 
 
 def normalise_version(distribution: str, text: str) -> str | None:
-    """A version of this distribution in its normal form; dated builds of npm stay as they are. None: no version."""
+    """Return a version of this distribution in its normal form, or None; dated builds of npm stay as they are."""
     if distribution == web.DISTRIBUTION and NPM_BUILD.fullmatch(text):
         return text
     return parse_version(text)
@@ -153,7 +154,7 @@ def not_allowed_sentence(distribution: str) -> str:
 
 
 def _parts(text: str) -> tuple[str | None, str | None]:
-    """Distribution and version, either None where the text does not name exactly one."""
+    """Return distribution and version; either is None where the text does not name exactly one."""
     if not text.isascii():
         return None, None
     if text[:1].isdigit():

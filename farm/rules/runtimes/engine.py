@@ -1,4 +1,4 @@
-"""What an engine is: what runs models in a runtime's environment; every question about it is answered by its entry.
+"""What an engine is: what runs models in a runtime's environment. Every question about it is answered by its entry.
 
 What measures with it is a file of `worker/runner/engines`. Pure.
 """
@@ -14,7 +14,7 @@ from farm.rules.runtimes.models import ModelFacts
 
 
 class Launched(Protocol):
-    """What an engine is asked of a scenario.
+    """What an engine needs to know of a scenario.
 
     `context_tokens`: how many the model holds at once; `drawn_tokens`: how many a launch draws at random.
     """
@@ -58,7 +58,7 @@ class Engine:
 
     @property
     def has_calls(self) -> bool:
-        """Whether an inference is asked for by one of two calls: with what is bound, or by `InferenceSession.run`."""
+        """Whether an inference is made by one of two calls: with bound tensors, or by `InferenceSession.run`."""
         return self.is_session and not self.is_browser
 
     def describe(self, runtime: Runtime) -> str:
@@ -68,26 +68,29 @@ class Engine:
         return runtime
 
     def install_hint(self, core: Runtime) -> str:
-        """What is said besides where it could not be installed. `core`: the ONNX Runtime beside it."""
+        """Return what to add to the message when it could not be installed. `core` is the ONNX Runtime beside it."""
         return ""
 
     def program(self, runtime: Runtime) -> str | None:
-        """What is done with a framework's program, as its runner is told; None for an .onnx."""
+        """Return how a framework's program is run, as its runner is told; None for an engine that runs an .onnx."""
         return None
 
     def starts_processes(self, runtime: Runtime) -> bool:
         return False
 
     def check_s(self, runtime: Runtime) -> float:
-        """What a check takes beyond a launch."""
+        """Return the seconds that a check takes longer than a launch."""
         return 0.0
 
     def scenario_launch_s(self, scenario: Launched) -> float:
-        """What a launch of this scenario takes beyond ONNX Runtime's."""
+        """Return the seconds that a launch of this scenario takes longer than ONNX Runtime's."""
         return self.launch_s
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        """What stands against running the cell on it, each with the way out. `named`: its runtime as it is written."""
+        """Yield the reasons why the cell cannot run on this engine, each with what to do.
+
+        `named` is its runtime as users write it.
+        """
         yield from ()
 
 
@@ -105,7 +108,8 @@ class OnnxRuntime(Engine):
 
 
 def ignored_settings(spec: CellSpec, *, has_streams: bool) -> list[str]:
-    """What of a cell changes an .onnx or a session, which an engine that runs something else passes over."""
+    """Name the settings of a cell that change an .onnx or a session, which an engine that runs something else
+    ignores."""
     session, recipe = spec.session, spec.recipe
     asked = {
         f"precision {recipe.precision}": recipe.precision != "fp32",

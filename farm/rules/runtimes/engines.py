@@ -1,7 +1,7 @@
-"""The table of engines: which runs a runtime's models; ours, and those of other people's packages. Pure.
+"""The table of engines, which says what runs a runtime's models; ours, and those of third-party packages. Pure.
 
-Those are entry points of `onnxfarm.engines`, each an `Engine`. They take no name or package of the table, and let
-nothing onto nodes: their package has to be allowed by name, as every one beyond the list.
+Third-party engines are entry points of `onnxfarm.engines`, each an `Engine`. They may not take a name or package of the
+table, and allow nothing onto nodes: their package has to be allowed by name, as every one beyond the list.
 """
 
 import re
@@ -27,7 +27,7 @@ OWN: tuple[Engine, ...] = (ONNXRUNTIME, PYTORCH, GENAI, WEB)
 
 
 def group(own: Sequence[Engine]) -> Group[Engine]:
-    """What packages may add beside our `own`."""
+    """Return the group of entry points by which packages may add engines to our `own`."""
 
     def checked(entry: Engine, taken: Sequence[Engine]) -> Engine:
         raise_first_problem(_malformed(entry, beside=[*own, *taken]))

@@ -49,7 +49,8 @@ class _PyTorch(Engine):
         return COMPILED_S if is_compiled(runtime) else 0.0
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        """What makes an .onnx another one; a program that is missing, cannot be run or is too new for this release."""
+        """Yield reasons for settings that would make another .onnx, and for a program that is missing, unfit or too
+        new."""
         if unfit := ignored_settings(spec, has_streams=False):
             yield unsupported(
                 f"{named} runs the model's program as it was exported, without {', '.join(unfit)}: leave that out."
@@ -100,7 +101,7 @@ def describe_version(version: str) -> str:
 
 
 def local_problem(runtime: Runtime) -> str | None:
-    """Why the local part of a framework's version cannot be meant; None where it can, or there is none."""
+    """Say why the local part of a framework's version is not valid; None where it is, or there is none."""
     local = runtime.version.partition("+")[2]
     if not is_framework(runtime) or local in ("", COMPILED):
         return None
@@ -112,7 +113,10 @@ def local_problem(runtime: Runtime) -> str | None:
 
 
 def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
-    """Why no such release is known; None where there is one. `more`: releases learnt since; newer ones are believed."""
+    """Say why no such release is known; None where it is known.
+
+    `more` are releases learnt since. A release newer than all known ones is taken to exist.
+    """
     release = installed_as(runtime).version
     there = sorted({*RELEASES, *more}, key=release_order)
     if release in there or release_order(release) > release_order(there[-1]):
@@ -123,7 +127,7 @@ def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
 
 
 def is_newer(saved_by: str, runtime: Runtime) -> bool:
-    """Whether a program was saved by a newer release than the one that is to run it."""
+    """Whether a program was saved by a newer release than the runtime that is to run it."""
     saved, ours = _RELEASE.match(saved_by), _RELEASE.match(runtime.version)
     if saved is None or ours is None:
         return False

@@ -32,7 +32,8 @@ class IndexProblem(ValueError):
 
 
 def split_index(version: str) -> tuple[str, str]:
-    """The version as its index has it, and the index's name; empty where it is the usual one."""
+    """Split a runtime's version into the version on its index and the index's name, which is empty for the usual
+    index."""
     found = _AT.fullmatch(version)
     return (found[1], found[2]) if found is not None else (version, "")
 
@@ -43,14 +44,18 @@ def describe_version(version: str) -> str:
 
 
 def read_name(text: str) -> str:
-    """The name of an index. Raises IndexProblem."""
+    """Return the name of an index as it stands. Raises IndexProblem where the text is no such name."""
     if not re.fullmatch(NAME, text):
         raise IndexProblem("An index's name has 1 to 10 small letters and digits, a letter first, such as nightly.")
     return text
 
 
 def read_address(text: str) -> str:
-    """The address of an index's simple pages, with a slash at its end. Raises IndexProblem, which never repeats it."""
+    """Return the address of an index's simple pages, with a slash at its end.
+
+    Raises IndexProblem, whose message never repeats the address, where it is malformed, holds a password or may not be
+    fetched.
+    """
     text = text.strip()
     if "@" in text.partition("://")[2].partition("/")[0]:
         raise IndexProblem(
@@ -65,7 +70,10 @@ def read_address(text: str) -> str:
 
 
 def read_addresses(text: str) -> dict[str, str]:
-    """Addresses by name, of `NAME=ADDRESS`, separated by commas or spaces. Raises IndexProblem."""
+    """Return addresses by name, from `NAME=ADDRESS` parts separated by commas or spaces.
+
+    Raises IndexProblem where a part is malformed or a name comes twice.
+    """
     found: dict[str, str] = {}
     for part in re.split(r"[,\s]+", text.strip()) if text.strip() else ():
         name, sign, address = part.partition("=")
@@ -82,7 +90,11 @@ def page_address(index: str, distribution: str) -> str:
 def read_page(
     body: bytes, media_type: str, *, address: str, distribution: str, index: str
 ) -> dict[str, tuple[WheelFile, ...]]:
-    """The wheels that a page lists, by the version of their runtime. Raises IndexProblem."""
+    """Return the wheels of a distribution that an index page lists, by the runtime's version.
+
+    Pages are HTML or JSON by `media_type`. Yanked and malformed files are left out. Raises IndexProblem where a JSON
+    page has no list of files.
+    """
     entries = _of_json(body) if "json" in media_type else _of_html(body)
     found: dict[str, list[WheelFile]] = {}
     for entry in entries:
@@ -95,9 +107,9 @@ def read_page(
 
 
 def may_be_fetched(address: str, *, beside: str) -> bool:
-    """Whether a file may lie there, or its address may lead there; `beside`: where it was named.
+    """Whether a file may be fetched from an address that was named at the address `beside`.
 
-    By https; by http on this machine alone, where the index is there too. Never with a password.
+    HTTPS addresses may; HTTP ones only on this machine, where the index is on it too. Never with a user or password.
     """
     try:
         asked, named = urlsplit(address), urlsplit(beside)
@@ -112,7 +124,7 @@ def may_be_fetched(address: str, *, beside: str) -> bool:
 
 
 def _runtime_version(version: str, index: str) -> str:
-    """The version of the runtime; empty where it is none, or longer than one may be."""
+    """Return the version of the runtime; empty where it is invalid or too long."""
     text = f"{version}{'.' if '+' in version else '+'}at.{index}"
     try:
         return Runtime(distribution="onnxruntime", version=text).version

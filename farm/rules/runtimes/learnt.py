@@ -1,4 +1,4 @@
-"""What runtimes were seen to load, where the table of operator sets does not know their release. Pure."""
+"""Collects what runtimes were seen to load, where the table of operator sets does not know their release. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,11 +7,11 @@ from farm.rules.runtimes import opsets, plugins
 from farm.rules.runtimes.provider_table import CPU
 
 
-def learnt_from(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
-    """By the version of ONNX Runtime, from what machines say of their runtimes, `distribution==version`.
+def merge_learnt(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
+    """Merge what machines report of their runtimes (`distribution==version`), by the version of ONNX Runtime.
 
-    Of several answers the highest counts: one that is too low would refuse what loads, one that is too high lets a
-    point be planned, which then fails in words. Packages whose numbers are not ONNX Runtime's teach nothing.
+    Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
+    point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out.
     """
     found: dict[str, Loads] = {}
     for loads in said:

@@ -1,4 +1,4 @@
-"""What pip says of a distribution on the package index: the releases on offer, and those that were taken back. Pure.
+"""Reads what pip lists of a distribution: the releases on offer, and those that were yanked. Pure.
 
 `pip index versions NAME -vv` is asked, so that mirrors, proxies and certificates are those that pip is set up with. A
 yanked release (PEP 592) is left out of its list; the lines about skipped links name its files and the reason.
@@ -29,9 +29,9 @@ class Listing:
 
 
 def read_listing(text: str) -> Listing | None:
-    """What pip printed; None where it lists nothing at all, neither offered nor yanked.
+    """Read what pip printed; returns None where it lists nothing, neither offered nor yanked.
 
-    A release is yanked when files of it are and none of it is on offer.
+    A release is yanked where files of it are and none of it is on offer.
     """
     found = _LIST.search(text)
     parts = found.group(1).split(",") if found is not None else []
@@ -45,7 +45,7 @@ def read_listing(text: str) -> Listing | None:
 
 
 def _version_of(address: str) -> str:
-    """The version in the name of a wheel or source archive; empty where none can be read."""
+    """Return the version in the name of a wheel or source archive; empty where none can be read."""
     name = unquote(urlsplit(address).path.rpartition("/")[2])
     if name.endswith(".whl"):
         version = name.split("-")[1] if name.count("-") >= 4 else ""

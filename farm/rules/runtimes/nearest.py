@@ -1,4 +1,4 @@
-"""The nearest valid word to a wrong one, for sentences that teach."""
+"""Finds the nearest valid word to a wrong one, for messages."""
 
 import difflib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ def nearest_word(word: str, valid: Iterable[str]) -> str | None:
 
 
 def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
-    """One sentence: which word is wrong, the nearest valid one where one is close, and otherwise all valid ones."""
+    """Say which word is wrong, with the nearest valid one where one is close, and otherwise with all valid ones."""
     options = list(valid)
     close = nearest_word(word, options)
     if close is not None:

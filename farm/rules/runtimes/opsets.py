@@ -1,4 +1,4 @@
-"""Which operator sets and IR versions each release of ONNX Runtime loads, and the words for those it does not.
+"""Which operator sets and IR versions each release of ONNX Runtime loads, and the messages for those it does not.
 
 Source: the releases themselves, each tried with a ladder of one-node models until November 2026; docs/variants.md has
 the table. What a newer one loads is learnt where it is installed, and until then assumed to be enough.
@@ -71,9 +71,9 @@ NEWEST = (1, 32)
 
 
 def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
-    """What a release loads; None where it is older than the table, or no version at all.
+    """Return what a release loads; None where it is older than the table, or no version at all.
 
-    A release that is newer than the table loads what the table's newest does at least, whatever was learnt of it.
+    A release newer than the table loads at least what the table's newest does, whatever was learnt of it.
     """
     known = [limits for since, limits in _SINCE if since <= minor_of(runtime_version)]
     if not known or not is_newer_than_table(runtime_version):
@@ -91,13 +91,15 @@ def higher_limits(first: Loads, second: Loads) -> Loads:
 
 
 def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:
-    """The newest default operator set a release loads: what `max-of-runtime` stands for."""
+    """Return the newest default operator set that a release loads, which `max-of-runtime` stands for; None if
+    unknown."""
     limits = limits_of(runtime_version, learnt)
     return None if limits is None else limits.opset
 
 
 def ir_of_opset(opset: int) -> int:
-    """The IR version of the ONNX release that brought this operator set: what loads wherever the operators do."""
+    """Return the IR version of the ONNX release that introduced this operator set, which loads wherever the operators
+    do."""
     return next(ir for since, ir in _IR_OF_OPSET if opset >= since)
 
 
@@ -112,9 +114,9 @@ def refusal(
     runtime_version: str,
     learnt: Learnt = NOTHING,
 ) -> Reason | None:
-    """Why this release cannot load a model of these stamps, with the way out; None when it can, or nobody knows yet.
+    """Return the reason why this release cannot load a model with these stamps; None where it can, or it is unknown.
 
-    `custom_domains`: domains used by nodes that neither the model's own functions nor ONNX Runtime define.
+    `custom_domains` are domains used by nodes that neither the model's own functions nor ONNX Runtime define.
     """
     custom = sorted(custom_domains)
     if custom:
@@ -132,8 +134,9 @@ def refusal(
     return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
 
 
-def lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Learnt = NOTHING) -> str | None:
-    """The first minor release that loads these stamps, like "1.21", or one that was learnt; None: no known one does."""
+def find_lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Learnt = NOTHING) -> str | None:
+    """Return the first minor release that loads these stamps, such as "1.21", or a learnt one; None where none
+    does."""
     table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
     for version, limits in [*table, *sorted(learnt.items(), key=lambda known: release_order(known[0]))]:
         if ir_version <= limits.ir and all(v <= _highest(d, limits) for d, v in opset_imports.items()):
@@ -149,11 +152,11 @@ def _too_new(
         highest = _highest(domain, limits)
         if version > highest:
             what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
-            lowest = lowest_runtime({domain: version}, 0, learnt)
+            lowest = find_lowest_runtime({domain: version}, 0, learnt)
             text = _sentence(what, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version)
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
-        what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version, learnt)
+        what, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, learnt)
         text = _sentence(what, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None

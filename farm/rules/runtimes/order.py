@@ -18,13 +18,14 @@ NPM_BUILD: Final = re.compile(r"([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})-dev\.([0-9]
 
 @cache
 def known_releases(package: str) -> tuple[str, ...]:
-    """Of a package by its name on the index, the oldest first."""
+    """Return the known releases of a package, by its name on the index, the oldest first."""
     return tuple(json.loads(Path(__file__).with_name("releases.json").read_text(encoding="utf-8"))[package])
 
 
 @lru_cache(maxsize=1024)
 def release_order(version: str) -> Version:
-    """A key that sorts versions by release; what comes before a release stands before it."""
+    """Return a key that sorts versions; prereleases stand before their release, and what is no version before all
+    others."""
     build = NPM_BUILD.fullmatch(version)
     try:
         return Version(version if build is None else f"{build[1]}.dev{build[2]}+{build[3]}")
@@ -33,13 +34,14 @@ def release_order(version: str) -> Version:
 
 
 def minor_of(version: str) -> tuple[int, int]:
-    """(1, 31) of 1.31.1: what decides which operators and interpreters a release has."""
+    """Return (1, 31) for 1.31.1: what decides which operators and interpreters a release supports."""
     release = release_order(version)
     return release.major, release.minor
 
 
 def is_prerelease(version: str) -> bool:
-    """Whether a version is a development, alpha, beta or candidate one, or any of an index that an admin added."""
+    """Whether a version is a development, alpha, beta or candidate release, or any from an index that an admin
+    added."""
     order = release_order(version)
     return order is not NO_RELEASE and (order.is_prerelease or bool(indexes.split_index(version)[1]))
 

@@ -1,7 +1,7 @@
-"""Execution providers of other people: entries that installed packages offer as entry points of `onnxfarm.providers`.
+"""Third-party execution providers: entries that installed packages offer as entry points of `onnxfarm.providers`.
 
-Such an entry is a `Provider`, as those of the table are. It takes no name of the table, and lets nothing onto nodes:
-what carries its provider has to be allowed by name, as every package beyond the list.
+Such an entry is a `Provider`, as those of the table are. It may not take a name of the table, and allows nothing onto
+nodes: what carries its provider has to be allowed by name, as every package beyond the list.
 """
 
 import re
@@ -99,7 +99,7 @@ def _malformed_plugin(plugin: Plugin) -> Iterator[str]:
 
 
 def _clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
-    """What another entry has already. Builds may carry several providers, a plug-in's package carries one."""
+    """Say what another entry has already. A build may carry several providers, a plug-in's package carries one."""
     known = {name: entry.name for entry in beside for name in _names(entry)}
     for name in sorted(_names(entry) & known.keys()):
         yield f"{name!r} is the name of {known[name]} already."

@@ -1,7 +1,7 @@
-"""Two packages that make one runtime: one that needs an ONNX Runtime beside it, and that. Which of them moved? Pure.
+"""Compares runtimes of two packages, one of which needs an ONNX Runtime beside it: which of the two changed? Pure.
 
 A pair is a runtime whose version names both, as `plugins` writes it: `0.2.0+onnxruntime.1.30.0`. Watches follow the
-releases of either; between two pairs of which both moved they go one step at a time, ONNX Runtime first.
+releases of either; between two pairs of which both changed they go one step at a time, ONNX Runtime first.
 """
 
 from collections.abc import Collection, Iterable
@@ -24,7 +24,7 @@ def changing_packages(distribution: str, version: str) -> tuple[str, ...]:
     return (distribution, CORE) if is_pair(version) else (distribution,)
 
 
-def cores_within(releases: SpecifierSet | None, cores: Iterable[str]) -> list[str]:
+def select_cores(releases: SpecifierSet | None, cores: Iterable[str]) -> list[str]:
     return [core for core in cores if releases is None or releases.contains(core, prereleases=True)]
 
 
@@ -33,16 +33,16 @@ def newest_pair(reference: str, *, owns: Iterable[str], cores: Iterable[str]) ->
     return join_pair(max([own, *owns], key=release_order), max([core, *cores], key=release_order))
 
 
-def single_steps(old: str, new: str) -> list[str]:
-    """The versions from `old`, left out, to `new`, in each of which one package moved; of no pairs `new` alone."""
+def list_steps(old: str, new: str) -> list[str]:
+    """List the versions after `old` up to `new`, in each of which one package changed; without pairs, only `new`."""
     (old_own, old_core), (new_own, new_core) = split_pair(old), split_pair(new)
     if not (old_core and new_core) or old_own == new_own or old_core == new_core:
         return [new]
     return [join_pair(old_own, new_core), new]
 
 
-def pairs_between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
-    """The pairs from `good` to `bad` over the releases of whichever moved, ONNX Runtime first, both ends among them."""
+def list_pairs_between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
+    """List the pairs from `good` to `bad`, both included, over the releases of what changed, ONNX Runtime first."""
     (own, core), (last_own, last_core) = split_pair(good), split_pair(bad)
     by_core = [join_pair(own, version) for version in _releases_between(core, last_core, cores)]
     by_own = [join_pair(version, last_core) for version in _releases_between(own, last_own, owns)]
@@ -55,7 +55,7 @@ def _releases_between(old: str, new: str, releases: Collection[str]) -> list[str
 
 
 def moved_packages(old: Runtime, new: Runtime) -> tuple[str, ...]:
-    """Which packages differ between two runtimes; empty where they are not such pairs."""
+    """Return which packages differ between two runtimes; empty where they are not such pairs."""
     if old.distribution != new.distribution or not (is_pair(old.version) and is_pair(new.version)):
         return ()
     own, core = (
@@ -65,7 +65,8 @@ def moved_packages(old: Runtime, new: Runtime) -> tuple[str, ...]:
 
 
 def moved_sentence(old: Runtime, new: Runtime) -> str:
-    """Which of the two packages moved, and where the other one stayed; empty where the runtimes are not such pairs."""
+    """Say which of the two packages changed, and where the other stayed; empty where the runtimes are not such
+    pairs."""
     which, package = moved_packages(old, new), old.distribution
     (own, core), (last_own, last_core) = split_pair(old.version), split_pair(new.version)
     if which == (CORE,):

@@ -22,7 +22,8 @@ _LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
 
 
 def split_pair(version: str) -> tuple[str, str]:
-    """The package's own version, and that of the ONNX Runtime beside it; empty where the version names none."""
+    """Split a version into the package's own and that of the ONNX Runtime beside it, which is empty where none is
+    named."""
     found = _LOCAL.fullmatch(version)
     return (found[1], found[2]) if found is not None else (version, "")
 
@@ -41,8 +42,8 @@ def describe_version(version: str) -> str:
     return f"{own} on ONNX Runtime {core}" if core else indexes.describe_version(own)
 
 
-def moved_from(old: str, new: str) -> str:
-    """What the older of two versions of a plug-in's runtime is called beside the newer: by what of the two moved."""
+def describe_older_version(old: str, new: str) -> str:
+    """Name the older of two versions of a plug-in's runtime beside the newer, by which of its two packages changed."""
     (old_own, old_core), (new_own, new_core) = split_pair(old), split_pair(new)
     if old_own == new_own and old_core != new_core and old_core:
         return f"on ONNX Runtime {old_core}"
@@ -55,10 +56,10 @@ def third_party_plugin(distribution: str) -> Plugin | None:
 
 
 def plugin_of(runtime: Runtime) -> Plugin | None:
-    """The plug-in that this runtime is; None for a build of ONNX Runtime itself.
+    """Return the plug-in that this runtime is; None for a build of ONNX Runtime itself.
 
-    A package that the table does not know is a plug-in where an ONNX Runtime is named beside it: its library is asked
-    for as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
+    A package that the table does not know is a plug-in where an ONNX Runtime is named beside it: its library is looked
+    up as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
     """
     version, core = split_pair(runtime.version)
     known, _ = _OF.get(runtime.distribution, (None, ""))
@@ -74,13 +75,13 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
 
 
 def core_of(runtime: Runtime) -> Runtime:
-    """The ONNX Runtime that loads the models: the runtime itself, or what stands beside a plug-in."""
+    """Return the ONNX Runtime that loads the models: the runtime itself, or what stands beside a plug-in."""
     found = plugin_of(runtime)
     return runtime if found is None else Runtime(distribution=PLAIN.package, version=found.core)
 
 
 def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
-    """What is installed of a runtime, as the package index knows it: the package, and the ONNX Runtime beside it."""
+    """Return the packages to install for a runtime, by their own versions: its own, and the ONNX Runtime beside it."""
     if plugin_of(runtime) is None:
         return (runtime,)
     own = Runtime(distribution=runtime.distribution, version=split_pair(runtime.version)[0])
@@ -88,9 +89,9 @@ def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
 
 
 def library_for(runtime: Runtime, provider: str) -> str | None:
-    """The `module:function` that gives the library with this provider; None where the runtime needs none.
+    """Return the `module:function` that gives the library with this provider; None where the runtime needs none.
 
-    A plug-in that the table does not know has one provider, whatever it is called; its function is left open.
+    A plug-in that the table does not know has one provider, whatever its name; its function is left open.
     """
     found = plugin_of(runtime)
     if found is None or provider == CPU.name:

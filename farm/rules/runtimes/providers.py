@@ -1,4 +1,4 @@
-"""Finding an execution provider by any of its names, and what may be asked of it."""
+"""Finds an execution provider by any of its names, and says which options it takes."""
 
 from collections.abc import Mapping
 
@@ -28,19 +28,19 @@ _BY_NAME |= {entry.name.removesuffix("ExecutionProvider").lower(): entry for ent
 
 
 def find(name: str) -> Provider | None:
-    """The entry with this name, short form or alias, whatever its case; None for a provider that has none."""
+    """Return the entry with this name, short form or alias, in any case; None for an unknown provider."""
     return _BY_NAME.get(name.strip().lower())
 
 
 def title(name: str) -> str:
-    """What people call the provider that ONNX Runtime knows by this name; of an unknown one the name's own part."""
+    """Return the name that people use for a provider; for an unknown one, its name without `ExecutionProvider`."""
     entry = find(name)
     known = entry.title if entry is not None and entry.name == name else ""
     return known or name.removesuffix("ExecutionProvider") or name
 
 
 def resolve(name: str) -> Provider:
-    """The entry with this name, short form or alias, whatever its case. Raises UnknownProvider."""
+    """Return the entry with this name, short form or alias, in any case. Raises UnknownProvider."""
     entry = find(name)
     if entry is None:
         raise UnknownProvider(unknown_sentence(name))
@@ -48,7 +48,8 @@ def resolve(name: str) -> Provider:
 
 
 def provider_of(name: str) -> Provider:
-    """The entry of a cell's provider; one that only a plug-in of other people registers has its name and no more."""
+    """Return the entry of a cell's provider; a provider that only a third-party plug-in registers gets a minimal
+    entry."""
     return find(name) or Provider(
         name=name,
         short=name,
@@ -60,7 +61,8 @@ def provider_of(name: str) -> Provider:
 
 
 def unknown_sentence(name: str) -> str:
-    """Which providers are near: by meaning where the word has one, else by spelling; or why its entry was left out."""
+    """Say which providers are near: by meaning where the word has one, or by spelling; or why an entry was left
+    out."""
     if (refused := OUTSIDE.refused.get(name.strip().lower())) is not None:
         return refused
     meant = [entry.short for entry in PROVIDERS if name.strip().lower() in entry.meant_by]
@@ -70,10 +72,10 @@ def unknown_sentence(name: str) -> str:
 
 
 def is_carried_by(provider: Provider, distribution: str) -> bool:
-    """Whether this distribution, a build or a plug-in beside the plain one, has the provider at all.
+    """Whether this distribution, a build or a plug-in beside the plain one, has the provider.
 
-    A provider without any public package (XNNPACK, ACL, an owner's plug-in) is carried where the node says so. What a
-    package beyond the list carries is not known here: its check shows it.
+    A package beyond the list counts as carrying every provider: what it has is not known here, and the check of a cell
+    shows it.
     """
     if distribution == frameworks.DISTRIBUTION:
         return provider is CPU
@@ -83,14 +85,14 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
 
 
 def can_be_probed(provider: Provider) -> bool:
-    """Whether a node can find out by itself whether it has the provider: a public build of ours to try is known."""
+    """Whether a node can find out by itself whether it has the provider, with a known public build of ours."""
     if not provider.probe_with:
         return provider is not CPU and DEFAULT_DISTRIBUTION in provider.distributions
     return plugins.third_party_plugin(Runtime.of(provider.probe_with).distribution) is None
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:
-    """Whether its processes have to reach device files: accelerators, and what the options move to one."""
+    """Whether its processes must reach device files: those of accelerators, and of what the options move to one."""
     return provider.device != "cpu" or tag_for(provider, options) != provider.tag
 
 

@@ -1,4 +1,4 @@
-"""Lists of releases as people write them: `all`, `1.15..1.31`, `1.20.1,1.23.0`, mixed."""
+"""Reads lists of releases as people write them: `all`, `1.15..1.31`, `1.20.1,1.23.0`, mixed."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,11 @@ class RangeProblem(ValueError):
     """What was written names no release. The message is one sentence."""
 
 
-def versions_in(text: str, published: Sequence[str]) -> list[str]:
-    """The published releases that a text names, in release order. Raises RangeProblem.
+def parse_versions(text: str, published: Sequence[str]) -> list[str]:
+    """Return the published releases that a text names, in release order.
 
-    The end of a range stands for all its patch releases: 1.15..1.31 holds 1.31.1.
+    The end of a range stands for all its patch releases: 1.15..1.31 holds 1.31.1. Raises RangeProblem where a part
+    names no release.
     """
     found: set[str] = set()
     for part in [part.strip() for part in text.split(",") if part.strip()]:

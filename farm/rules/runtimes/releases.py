@@ -38,11 +38,11 @@ NOTHING_MORE = Known()
 def unknown_sentence(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Mapping[Runtime, str] = NONE_YANKED
 ) -> str | None:
-    """One sentence when no such release is known, or it was yanked, with the nearest one; None when it can be had.
+    """Say that no such release is known, or that it was yanked, with the nearest one; None where it is available.
 
-    `extra`: further releases; `yanked`: those that the index took back, with the reason.
-    Only `onnxruntime`'s list is complete here; a release of another distribution is believed when `onnxruntime` has one
-    of the same minor version, and the installer decides. Plug-ins number their releases by themselves.
+    `extra` are further known releases; `yanked` those that the index took back, with the reason. Only `onnxruntime`'s
+    list is complete here; a release of another distribution is taken to exist where `onnxruntime` has one of the same
+    minor version, and the installer decides. Plug-ins number their releases by themselves.
     """
     extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
@@ -75,7 +75,7 @@ def unknown_sentence(
 
 
 def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
-    """The farm's list of npm's releases; newer ones than all of them and dated builds are believed: npm decides."""
+    """Say that npm has no such release; releases newer than all known ones and dated builds are taken to exist."""
     there = {*web.RELEASES, *more}
     newest_known = max(there, key=release_order)
     is_newer = web.is_release(runtime.version) and release_order(runtime.version) > release_order(newest_known)
@@ -116,9 +116,9 @@ def _known_elsewhere(runtime: Runtime) -> _Elsewhere | None:
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:
-    """Why a yanked release is not taken, with the nearest one of its distribution that is on offer.
+    """Say why a yanked release is not taken, with the nearest one of its distribution that is on offer.
 
-    `yanked`: reasons by runtime, this release among them; `more`: versions beyond those known here.
+    `yanked` are reasons by runtime, this release among them; `more` are versions beyond those known here.
     """
     there, why = _offered_versions(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
     because = f" ({why.rstrip('.')})" if why else ""
@@ -127,7 +127,7 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Itera
 
 
 def _offered_versions(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
-    """Versions of its distribution that the farm knows, and `more`, without those that the index took back."""
+    """Return the known versions of its distribution, and `more`, without those that the index took back."""
     plugin, elsewhere = plugins.plugin_of(runtime), _ELSEWHERE.get(runtime.distribution)
     known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
     taken_back = {other.version for other in yanked if other.distribution == runtime.distribution}
@@ -137,7 +137,7 @@ def _offered_versions(runtime: Runtime, yanked: Iterable[Runtime], more: Iterabl
 def newest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
-    """The newest release of its distribution that is known; None: none is."""
+    """Return the newest known finished release of the same distribution; None where there is none."""
     there = _offered_versions(
         runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
     )
@@ -149,7 +149,7 @@ def newest_release(
 def nearest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
-    """The release of its distribution that is on offer and closest to one that is not; None: none is."""
+    """Return the release on offer, of the same distribution, that is closest to this one; None where there is none."""
     there = _offered_versions(
         runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
     )
@@ -157,7 +157,7 @@ def nearest_release(
 
 
 def _nearest(runtime: Runtime, there: set[str]) -> str:
-    """The closest release of those that are there; of two as close, the newer one."""
+    """Return the closest of the given releases; of two as close, the newer one."""
     wanted = _version_number(runtime.version)
     ordered = sorted(there, key=release_order, reverse=True)
     return min(ordered, key=lambda version: abs(_version_number(version) - wanted))

@@ -63,7 +63,7 @@ class _InBrowsers(OnnxRuntime):
     """The build that tabs load."""
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        """What ONNX Runtime Web would pass over without a word."""
+        """Yield reasons for settings that ONNX Runtime Web would silently ignore."""
         session = spec.session
         asked = {
             "concurrency": spec.workload.concurrency != 1,
@@ -86,16 +86,16 @@ def is_web(runtime: Runtime) -> bool:
 
 
 def is_release(version: str) -> bool:
-    """Whether this may be on npm: three numbers, or a dated build before such a release, with its commit."""
+    """Whether a version has the form of a release on npm: three numbers, or a dated build with its commit."""
     return _RELEASE.fullmatch(version) is not None or NPM_BUILD.fullmatch(version) is not None
 
 
-def files_of(version: str) -> tuple[str, ...]:
+def list_files(version: str) -> tuple[str, ...]:
     return (*FILES, *WEBGPU_FILES) if has_webgpu(version) else FILES
 
 
 def pins_of(version: str) -> Mapping[str, str]:
-    """The sha256 of each file that browsers load of this release; empty where it is unpinned."""
+    """Return the sha256 of each file that browsers load of this release; empty where it is unpinned."""
     return _pins().get(version, {})
 
 
@@ -104,7 +104,8 @@ def is_unpinned(runtime: Runtime) -> bool:
 
 
 def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
-    """Why these files (the sha256 of each by its name) are not those of a known release; None when nothing says so."""
+    """Say why these files (the sha256 of each by its name) are not those of a known release; None where they may
+    be."""
     for name, pin in pins_of(version).items():
         if (found := files.get(name, "none")) != pin:
             return (
@@ -119,7 +120,7 @@ def has_webgpu(version: str) -> bool:
 
 
 def too_old_sentence(version: str) -> str | None:
-    """Why a release cannot be loaded here; None when it can."""
+    """Say why a release cannot be loaded here; None where it can."""
     if release_order(version) >= release_order(RELEASES[0]):
         return None
     return f"{DISTRIBUTION} {version} is not made of modules: take {RELEASES[0]} or newer."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Found, FoundSetting, Goal, LeftSetting
 from farm.rules.cells.values import to_plain
-from farm.rules.presenting.session_code import javascript_code, session_code
+from farm.rules.presenting.session_code import make_javascript, make_session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
@@ -81,7 +81,7 @@ def make_document(race: Race, asked: Asked) -> Found:
         is_final=outcome.is_final,
         is_stopped=asked.is_stopped,
         python=_python(cells[first.digest], asked) if first is not None else "",
-        javascript=javascript_code(cells[first.digest], asked.saved) if first is not None else "",
+        javascript=make_javascript(cells[first.digest], asked.saved) if first is not None else "",
         gate=_gate(first, cells[first.digest], asked) if first is not None else "",
         minutes=round(asked.minutes, 2),
         launches=sum(len(cell.samples_ms) for block in race.blocks for cell in block.cells.values()),
@@ -161,10 +161,10 @@ def _budgets(limits: Limits) -> dict[str, float]:
 
 def _python(cell: Cell, asked: Asked) -> str:
     if not cell.recipe or asked.saved != asked.path:
-        return session_code(cell, asked.saved)
+        return make_session_code(cell, asked.saved)
     path = f"{asked.path.removesuffix('.onnx')}.{cell.precision}.onnx"
     source = f"{asked.server}/ has for each cell" if asked.server else "--save FOLDER writes"
-    return f"# {path}: the model as {cell.recipe}, which {source}\n{session_code(cell, path)}"
+    return f"# {path}: the model as {cell.recipe}, which {source}\n{make_session_code(cell, path)}"
 
 
 def _gate(contender: Contender, cell: Cell, asked: Asked) -> str:

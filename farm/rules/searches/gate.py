@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.changes import gate_reports, watch_rounds
-from farm.rules.changes.gate import USUAL, GateAnswer, confirmed, judge_gate, noisy_failures
+from farm.rules.changes.gate import USUAL, GateAnswer, confirm_answer, judge_gate, noisy_failures
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import Check
 from farm.rules.matrices.matrix import Matrix
@@ -23,7 +23,7 @@ class GateOutcome:
 
     @property
     def headline(self) -> str:
-        return gate_reports.headline(self.answer)
+        return gate_reports.answer_sentence(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Gate(Confirmation[GateOutcome]):
             shown = {(finding.what, finding.candidate) for finding in fresh.findings}
             again |= _same_points(shown, document, first)
             decided |= _same_points(fresh.decided, document, first)
-        return confirmed(answer, again=again, decided=decided) if rest else answer
+        return confirm_answer(answer, again=again, decided=decided) if rest else answer
 
 
 def _same_points(found: Collection[tuple[str, str]], again: Document, first: Document) -> set[tuple[str, str]]:
@@ -108,7 +108,7 @@ def _same_points(found: Collection[tuple[str, str]], again: Document, first: Doc
 
 
 def _place_of(cell: Cell) -> tuple[tuple[str, str], Runtime]:
-    return cell_pairs.place_of(cell), cell.runtime
+    return cell_pairs.series_and_hardware(cell), cell.runtime
 
 
 def _infra(document: Document) -> tuple[str, ...]:

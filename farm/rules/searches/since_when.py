@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import with_runtimes
+from farm.rules.matrices.points import replace_runtimes
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
 from farm.rules.searches.sought import Sought, Step, make_step
@@ -37,7 +37,7 @@ class SinceWhen(Search[Step, Answer]):
         version = self.bisection.next()
         if version is None:
             return None
-        matrix = with_runtimes(self.point(), [self.good, self._release(version)])
+        matrix = replace_runtimes(self.point(), [self.good, self._release(version)])
         return Experiment(matrix, f"{self.good} beside {version}", asked={"probe": version})
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:

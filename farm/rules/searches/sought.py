@@ -133,7 +133,7 @@ class SoughtMetric:
         if change.verdict == "undecided":
             return make_step(probe, Outcome.SKIPPED, f"{metric_changes.title(change)} is undecided", change)
         if change.verdict == self.change.verdict and _size(change) >= PART * _size(self.change):
-            return make_step(probe, Outcome.BAD, metric_changes.words(change), change)
+            return make_step(probe, Outcome.BAD, metric_changes.describe(change), change)
         return make_step(probe, Outcome.GOOD, "", change)
 
 
@@ -142,7 +142,7 @@ def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runt
     it could not be measured."""
     judgement = watch_rounds.judge(document, rule, old=good, new=bad)
     if judgement.findings:
-        finding = watch_rounds.worst(judgement.findings)
+        finding = watch_rounds.find_worst(judgement.findings)
         comparison = find_comparison(document, finding.baseline, finding.candidate)
         size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
         return SoughtKind(rule, finding.kind, finding.series, *size)

@@ -55,7 +55,7 @@ def read_cost(pair: Comparison, goal: Goal) -> Cost | None:
     compared, or where the comparison has no interval."""
     found: tuple[float | None, float | None, float | None, int, str] | None
     if goal in OF_METRICS:
-        change = metric_changes.of(OF_METRICS[goal], pair)
+        change = metric_changes.find(OF_METRICS[goal], pair)
         found = None if change is None else (change.ratio, change.ci_low, change.ci_high, change.rounds, change.verdict)
     elif goal == "throughput" and pair.items_verdict is not None:
         ends = (pair.items_ratio, pair.items_ci_high, pair.items_ci_low)

@@ -19,7 +19,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.comparing.sides import BySides, comparison_between, index_by_sides
-from farm.rules.findings.cell_pairs import place_of, series_label, series_of
+from farm.rules.findings.cell_pairs import series_and_hardware, series_digest, series_label
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting.sentences import explanation
@@ -166,7 +166,9 @@ def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
     """Make a line for each series and hardware in the documents. `reference`: a version that is in every block."""
     found = list(documents)
     numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
-    by_place = group_by((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
+    by_place = group_by(
+        (pair for pair in numbered if pair[1].twin_of is None), lambda pair: series_and_hardware(pair[1])
+    )
     pairs = [index_by_sides(document.comparisons) for document in found]
     several = len({hardware for _, hardware in by_place}) > 1
     return [
@@ -187,7 +189,7 @@ def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, refere
     ]
     first = cells[0][1]
     return Line(
-        series=series_of(first),
+        series=series_digest(first),
         label=series_label(first) + where,
         provider=first.provider,
         distribution=first.runtime.distribution,

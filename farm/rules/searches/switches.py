@@ -28,7 +28,7 @@ from farm.rules.cells.values import ProviderChoice, Value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.product import Selector
-from farm.rules.presenting.session_code import LEVELS, OFF, level_line
+from farm.rules.presenting.session_code import LEVELS, OFF, make_level_line
 from farm.rules.wording.numbers import counted, share
 
 # with the old and the new runtime, and an A/A twin, a block of 16
@@ -357,6 +357,6 @@ def python_code_for(trial: Trial) -> str:
         line = OFF.get("".join(candidate.names), f"options.intra_op_num_threads = {candidate.threads}")
         return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"
     return (
-        f"options = onnxruntime.SessionOptions()\n{level_line(candidate.level)}\n"
+        f"options = onnxruntime.SessionOptions()\n{make_level_line(candidate.level)}\n"
         "onnxruntime.InferenceSession(path, options)"
     )

@@ -47,12 +47,12 @@ class RoundAnswer:
         judgement, parts = self.judgement, []
         if self.findings:
             others = f" {counted(len(self.findings) - 1, 'more finding')}." if len(self.findings) > 1 else ""
-            parts.append(watch_rounds.worst(self.findings).text + others)
+            parts.append(watch_rounds.find_worst(self.findings).text + others)
         parts += judgement.infra[:1]
         if self.left_open:
-            parts.append(watch_rounds.worst(self.left_open).text)
+            parts.append(watch_rounds.find_worst(self.left_open).text)
         elif self.unconfirmed:
-            parts.append(f"Not confirmed by a fresh block: {watch_rounds.worst(self.unconfirmed).text}")
+            parts.append(f"Not confirmed by a fresh block: {watch_rounds.find_worst(self.unconfirmed).text}")
         if not parts:
             parts += (*judgement.undecided, *judgement.passed)[:1] or judgement.news[:1]
         return " ".join(parts) or f"{counted(judgement.compared, 'pair')} compared, no changes to report."
@@ -90,7 +90,7 @@ class Watching(Confirmation[RoundAnswer]):
         """Whether the block measured last leaves something undecided that more rounds may decide."""
         if len(self.judgements) == 1:
             return bool(self.judgements[0].undecided)
-        return bool(watch_rounds.confirmed(self.found or (), self.judgements[1])[-1])
+        return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1])[-1])
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
         """Return the matrix of the noisy findings' cells, on the nodes they were found on."""
@@ -111,7 +111,7 @@ class Watching(Confirmation[RoundAnswer]):
         if len(self.judgements) == 1:
             return RoundAnswer(judgement, found, document=document)
         again = self.judgements[1]
-        holds, gone, unsure = watch_rounds.confirmed(found, again)
+        holds, gone, unsure = watch_rounds.sort_by_confirmation(found, again)
         if again.infra and unsure:
             judgement = _with_infra(judgement, *again.infra)
         left_open = [replace(each, text=f"Undecided: {each.text} {self._explain_open(each)}") for each in unsure]

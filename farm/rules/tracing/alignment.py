@@ -1,7 +1,7 @@
-"""Which nodes of an earlier graph each node of a later one stands for. Pure, and blind to operators' names.
+"""Finds which nodes of an earlier graph each node of a later one stands for. Pure; operators' names are not used.
 
-The later graph is the earlier one after somebody rewrote it: ONNX Runtime's optimiser, a quantiser, an opset converter.
-Rewriters keep the names of the tensors at the seams and derive new names from old ones; this is all that is used.
+The later graph is the earlier one after something rewrote it: ONNX Runtime's optimiser, a quantiser, an opset
+converter. Rewriters keep the names of the tensors at the seams and derive new names from old ones; only this is used.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Origin:
 
 @dataclass
 class _State:
-    """Who claims which earlier node. Positions are those in the later graph's order."""
+    """Which later node owns which earlier node."""
 
     later: Graph
     earlier: Graph
@@ -37,11 +37,11 @@ class _State:
 
 
 def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
-    """The origin of every node of `later`, by label.
+    """Return the origin in `earlier` of every node of `later`, by label.
 
-    1. a node of the same name, 2. the maker of a tensor of the same name, 3. the longest beginning of the name that
-    names a node or tensor; then what lies between these is given to the node that computes it, and nodes that were
-    inserted count for the one node they serve.
+    Nodes are matched by 1. the same name, 2. an output tensor of the same name, 3. the longest beginning of the name
+    that names a node or tensor. Then what lies between these is given to the node that computes it, and inserted nodes
+    count for the one node they serve.
     """
     state = _State(later=later, earlier=earlier)
     for node in later.top:
@@ -74,7 +74,7 @@ def _claim_by_prefix(state: _State) -> None:
     for node in state.later.top:
         if node.label in state.primary or node.label in state.hint:
             continue
-        found = state.earlier.named_by_prefix(node.name)
+        found = state.earlier.find_by_prefix(node.name)
         if found is None:
             continue
         if found.label in state.owner:
@@ -85,7 +85,7 @@ def _claim_by_prefix(state: _State) -> None:
 
 
 def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> None:
-    """A node named after what was fused behind it (an activation's output): its own kind lies just before."""
+    """Handle a node named after what was fused behind it (an activation's output): its own kind lies just before."""
     at, between = seed, []
     while at.op_type != node.op_type:
         makers = [state.earlier.producer[name] for name in at.inputs if name in state.earlier.producer]
@@ -100,7 +100,8 @@ def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> 
 
 
 def _absorb_after_lost_ends(state: _State) -> None:
-    """What follows a node with a lost end was fused into it (an activation, a sum), up to the next known tensor."""
+    """Give what follows a node with a lost end, up to the next known tensor, to that node: it was fused (an
+    activation, a sum)."""
     position = {node.label: index for index, node in enumerate(state.later.top)}
     open_ends = {label for label, owner in state.owner.items() if owner in state.lost}
     for node in state.earlier.top:
@@ -123,14 +124,14 @@ def _absorb_after_lost_ends(state: _State) -> None:
 
 
 def _is_weak(state: _State, node: GraphNode, owner: str) -> bool:
-    """Claimed by a tensor's name alone, by a node of another kind that stands for nothing else."""
+    """Whether a node was claimed only by a tensor's name, by a node of another kind that stands for nothing else."""
     claimer = state.later.by_label[owner]
     is_only_this = state.primary.get(owner) == node.label and owner not in state.lost
     return is_only_this and claimer.name != node.name and claimer.op_type != node.op_type
 
 
 def _absorb_before_seeds(state: _State) -> None:
-    """What lies before a claimed node, back to tensors that still exist, was fused into its owner."""
+    """Give what lies before a claimed node, back to tensors that still exist, to its owner: it was fused."""
     claimed_by = group_by(state.owner, state.owner.__getitem__)
     for node in state.later.top:
         todo = list(claimed_by.get(node.label, ()))
@@ -155,7 +156,7 @@ def _origins(state: _State) -> dict[str, Origin]:
 
 
 def _main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | None:
-    """The one part of the executed kind where there is exactly one, else the node first found."""
+    """Return the one part of the executed kind where there is exactly one, or else the node found first."""
     primary = state.primary.get(node.label)
     of_its_kind = [part.label for part in parts if part.op_type == node.op_type]
     if primary is None or len(of_its_kind) != 1:
@@ -164,7 +165,8 @@ def _main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | 
 
 
 def _serve(state: _State, origins: dict[str, Origin]) -> None:
-    """An inserted node counts for the one node it serves, else for the one it reminds of, else for its source."""
+    """Make an inserted node count for the one node it serves, or else for the one its name points to, or for its
+    source."""
     for node in reversed(state.later.top):
         if origins[node.label].node is not None:
             continue
@@ -182,7 +184,7 @@ def _serve(state: _State, origins: dict[str, Origin]) -> None:
 
 
 def _nested(state: _State, origins: dict[str, Origin]) -> None:
-    """Nodes inside control flow keep their label, or count for the node around them."""
+    """Make nodes inside control flow keep their label, or count for the node around them."""
     for node in state.later.nodes:
         if not node.path:
             continue

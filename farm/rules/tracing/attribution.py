@@ -1,4 +1,4 @@
-"""Which operators explain a change: two arms' traces, joined by the model's own nodes.
+"""Finds which operators explain a change: the traces of two arms, joined by the model's own nodes.
 
 Runtimes fuse differently, so that one executes as one operator what the other executes as three. Executed operators are
 therefore joined into the smallest groups of the model's own nodes that both sides execute completely, and the time of a
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from farm.base.grouping import group_by
 from farm.contract.reports import Operator, TraceReport
-from farm.rules.tracing.executions import MIN_TRACES, joint_groups
+from farm.rules.tracing.executions import MIN_TRACES, join_groups
 
 if TYPE_CHECKING:
     # what is told of operators needs no numpy
@@ -106,21 +106,25 @@ class Attribution:
 
 
 def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
-    """The change of every group of own nodes between two arms, from their traces in order of trace round."""
+    """Return the change of every group of own nodes between two arms, from their traces in order of trace round."""
     traces = min(len(baseline), len(candidate))
     if traces == 0:
         return Attribution(traces=0)
     olds, news = baseline[:traces], candidate[:traces]
     # nodes executed together on either side belong together
-    group_of = joint_groups(*(trace.operators for trace in (*olds, *news)))
-    sides = ([group_times(trace.operators, group_of) for trace in side] for side in (olds, news))
-    return attribute_times(group_heads([*olds, *news], group_of), *sides)
+    group_of = join_groups(*(trace.operators for trace in (*olds, *news)))
+    sides = ([sum_group_times(trace.operators, group_of) for trace in side] for side in (olds, news))
+    return attribute_times(find_group_heads([*olds, *news], group_of), *sides)
 
 
 def attribute_times(
     heads: Mapping[str, Head], olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]
 ) -> Attribution:
-    """The same from the times of groups, in µs: a mapping each process, as many of either arm."""
+    """Return the change of every group from its times in µs.
+
+    `olds` and `news` have one mapping for each process, equally many of either arm; `heads` are as find_group_heads
+    returns them.
+    """
     changes = [
         _node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
         for key, (members, head) in heads.items()
@@ -134,8 +138,8 @@ def attribute_times(
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.moved_us), c.node))))
 
 
-def group_times(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
-    """The time of each group in one process, in µs."""
+def sum_group_times(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
+    """Return the time of each group in one process, in µs. `group_of` gives the group of a node."""
     times: dict[str, float] = {}
     for operator in operators:
         group = group_of[operator.node]
@@ -143,8 +147,11 @@ def group_times(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict
     return times
 
 
-def group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
-    """For each group its own nodes, and the operator it is named after: the one with the most time in any trace."""
+def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
+    """Return for each group its other own nodes, and the operator it is named after.
+
+    That operator is the one with the most time in any trace.
+    """
     members: dict[str, set[str]] = {}
     for node, group in group_of.items():
         members.setdefault(group, set()).add(node)
@@ -174,7 +181,7 @@ def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], new
 
 
 def _interval(differences: list[float]) -> tuple[float | None, float | None]:
-    """The order statistics that hold the median difference at 90 % or more (the sign test, inverted)."""
+    """Return the order statistics that contain the median difference at 90 % or more (the sign test, inverted)."""
     count = len(differences)
     if count < MIN_TRACES:
         return None, None
@@ -186,13 +193,13 @@ def _interval(differences: list[float]) -> tuple[float | None, float | None]:
 
 
 def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
-    """Changes of own nodes grouped by executed operator type, the largest first."""
+    """Sum changes of own nodes by executed operator type, the largest change first."""
     groups = group_by(changes, lambda change: change.op_type)
     found = [_type_change(op_type, members) for op_type, members in groups.items()]
     return sorted(found, key=lambda change: (-abs(change.moved_us), change.op_type))
 
 
-def largest_share(changes: Iterable[Change]) -> TypeChange | None:
+def find_largest_share(changes: Iterable[Change]) -> TypeChange | None:
     shared = [change for change in group_by_type(changes) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)
 

@@ -1,7 +1,7 @@
-"""What a trace executed: how often which operator on which provider, and who executes a node of the model. Pure.
+"""What a trace executed: how often each operator ran on each provider, and what executes a node of the model. Pure.
 
 Copies are left out. A copy between layouts (ReorderInput, ReorderOutput, a Transpose beside the operator that it
-serves) is how a kernel wants its tensors, no work of the model's and no fusion. A copy between host and device is
+serves) is how a kernel wants its tensors, neither work of the model nor a fusion. A copy between host and device is
 evidence of fallback, and is counted apart.
 """
 
@@ -44,23 +44,26 @@ Histogram = Counter[Kernel]
 
 
 def count_kernels(executed: Iterable[Executed]) -> Histogram:
-    return Counter(Kernel(execution.provider, execution.op_type) for execution in computing_nodes(executed))
+    return Counter(Kernel(execution.provider, execution.op_type) for execution in select_computing(executed))
 
 
-def counts_of_histogram(counted: Histogram) -> dict[str, dict[str, int]]:
-    """A histogram as documents have it: provider → operator → how many."""
+def histogram_to_counts(counted: Histogram) -> dict[str, dict[str, int]]:
+    """Convert a histogram to the form of documents: provider → operator → count."""
     counts: dict[str, dict[str, int]] = {}
     for kernel in sorted(counted):
         counts.setdefault(kernel.provider, {})[kernel.op_type] = counted[kernel]
     return counts
 
 
-def histogram_of_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
+def counts_to_histogram(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
     return Counter({Kernel(provider, op): n for provider, own in counts.items() for op, n in own.items()})
 
 
-def computing_nodes(executed: Iterable[Executed]) -> list[Executed]:
-    """Executed nodes that compute. A row of no operator is the sum of further nodes, of which nothing is known."""
+def select_computing(executed: Iterable[Executed]) -> list[Executed]:
+    """Return the executed nodes that compute.
+
+    Rows without an operator are left out: they sum further nodes, of which nothing is known.
+    """
     rows = [execution for execution in executed if execution.op_type and execution.op_type not in COPIES]
     worked = {row.node for row in rows if row.op_type != TRANSPOSE}
     return [row for row in rows if row.op_type != TRANSPOSE or row.node not in worked]
@@ -68,18 +71,20 @@ def computing_nodes(executed: Iterable[Executed]) -> list[Executed]:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Who executes each of the model's own nodes. `fused`: nodes that run together with others, and as what."""
+    """Which kernels execute each of the model's own nodes. `fused`: nodes that run together with others, and as
+    what."""
 
     by_node: Mapping[str, frozenset[Kernel]]
     fused: Mapping[str, Kernel]
 
     @classmethod
     def of(cls, executed: Sequence[Executed]) -> Self:
-        """A node that several executed nodes stand for has them all: the order of the rows, by time, says nothing."""
+        """Collect the kernels of each own node; a node has the kernels of all rows that stand for it, as row order
+        means nothing."""
         by_node: dict[str, set[Kernel]] = {}
         fused: dict[str, set[Kernel]] = {}
         around = _covered_with(executed)
-        for row in computing_nodes(executed):
+        for row in select_computing(executed):
             kernel = Kernel(row.provider, row.op_type)
             covers = around[row.node]
             for own in (row.node, *covers):
@@ -92,8 +97,8 @@ class Execution:
         )
 
 
-def joint_groups(*sides: Sequence[Executed]) -> dict[str, str]:
-    """Own node → the name of its group: what one executed node joins on any side belongs together."""
+def join_groups(*sides: Sequence[Executed]) -> dict[str, str]:
+    """Map each own node to its group's name; nodes that one executed node joins on any side share a group."""
     parent: dict[str, str] = {}
 
     def root(node: str) -> str:
@@ -111,7 +116,8 @@ def joint_groups(*sides: Sequence[Executed]) -> dict[str, str]:
 
 
 def _covered_with(executed: Iterable[Executed]) -> dict[str, frozenset[str]]:
-    """Nodes covered by the rows of each node together: the copy that ends a fused kernel has its last tensor's name."""
+    """Return the nodes covered by all rows of each node: the copy that ends a fused kernel has its last tensor's
+    name."""
     around: dict[str, frozenset[str]] = {}
     for row in executed:
         around[row.node] = around.get(row.node, frozenset()) | frozenset(row.covers)

@@ -57,8 +57,12 @@ class Graph:
     def producer(self) -> dict[str, GraphNode]:
         return {output: node for node in self.top for output in node.outputs if output}
 
-    def maker(self, tensor: str) -> GraphNode | None:
-        """Which node of the main graph computes a tensor, however many of IDLE hand it on."""
+    def find_maker(self, tensor: str) -> GraphNode | None:
+        """Return the node of the main graph that computes a tensor, passing over operators that only hand it on
+        (IDLE).
+
+        Return None for a tensor that no node makes.
+        """
         node = self.producer.get(tensor)
         while node is not None and node.op_type in IDLE:
             before = self.producer.get(next(iter(node.inputs), ""))
@@ -68,7 +72,7 @@ class Graph:
 
     @cached_property
     def consumers(self) -> dict[str, list[GraphNode]]:
-        """Which nodes of the main graph read a tensor."""
+        """The nodes of the main graph that read each tensor."""
         found: dict[str, list[GraphNode]] = {}
         for node in self.top:
             for name in node.inputs:
@@ -81,16 +85,17 @@ class Graph:
 
     @cached_property
     def nested(self) -> dict[tuple[str, ...], list[GraphNode]]:
-        """Nodes inside control flow, by the labels around them."""
+        """Nodes inside control flow, by the labels of the nodes around them."""
         return group_by((node for node in self.nodes if node.path), lambda node: node.path)
 
-    def named_by_prefix(self, name: str) -> GraphNode | None:
-        """The node, or the maker of the tensor, whose name is the longest beginning of `name`.
+    def find_by_prefix(self, name: str) -> GraphNode | None:
+        """Return the node, or the maker of the tensor, whose name is the longest beginning of `name`; None where there
+        is none.
 
         ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
         `…_quant`), sometimes to a node's name and sometimes to its output's.
         """
-        for part in beginnings(name):
+        for part in list_beginnings(name):
             if part in self.by_name:
                 return self.by_name[part]
             if part in self.producer:
@@ -98,8 +103,9 @@ class Graph:
         return None
 
 
-def beginnings(name: str) -> Iterator[str]:
-    """The name itself, then what it may have been made of by adding to the end, the longest first."""
+def list_beginnings(name: str) -> Iterator[str]:
+    """Yield the name itself, then each shorter name from which it may be derived by adding to the end, the longest
+    first."""
     while name:
         yield name
         name = name[: max(0, *(name.rfind(mark) for mark in "_/.:"))]

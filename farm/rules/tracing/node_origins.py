@@ -1,4 +1,4 @@
-"""From what ONNX Runtime executed back to the model's own nodes. Pure.
+"""Maps what ONNX Runtime executed back to the model's own nodes. Pure.
 
 MEASURING.md, "What really ran": `node_index` below the number of the graph's own non-Constant nodes is that node;
 otherwise names and tensors of the saved optimised graph lead back. A variant's nodes lead on to the uploaded model's.
@@ -40,10 +40,11 @@ def map_executed(
     optimized: Graph | None = None,
     assigned: Sequence[Assigned] = (),
 ) -> list[Origin]:
-    """The origin of each executed node in `source`, in the same order; `UNMAPPED` where nothing leads back.
+    """Return the origin of each executed node in `source`, in the same order; `UNMAPPED` where none is found.
 
-    `model` is the graph that was loaded (equal to `source` unless it is a variant), `optimized` the one ONNX Runtime
-    saved, None when it could not be saved. A node that only hands on what it is given is fused into nothing.
+    `model` is the graph that was loaded (equal to `source` unless it is a variant), `optimized` the one that ONNX
+    Runtime saved, None when it could not be saved. `assigned` are the subgraphs that providers compiled. Nodes that
+    only hand a tensor on are never listed as fused into another.
     """
     finder = _Finder(model=model, optimized=optimized, alignment=align(optimized, model) if optimized else {})
     order = sorted(range(len(executed)), key=lambda at: len(executed[at].path))
@@ -87,7 +88,7 @@ class _Finder:
             return Origin(node=own.label, covers=covers)
         if own is not None:
             return Origin(node=own.label)
-        found = self._model.named_by_prefix(node.name)
+        found = self._model.find_by_prefix(node.name)
         return Origin(node=found.label) if found else UNMAPPED
 
     def _by_index(self, node: Executed) -> GraphNode | None:
@@ -124,7 +125,7 @@ class _Finder:
 def _compiled(
     executed: Sequence[Executed], *, found: Mapping[int, Origin], assigned: Sequence[Assigned]
 ) -> dict[int, Origin]:
-    """Compiled subgraphs, by order: a provider's executed nodes that lead nowhere are its assigned groups."""
+    """Map compiled subgraphs by order: executed nodes of a provider without an origin are its assigned groups."""
     result: dict[int, Origin] = {}
     for provider in {group.provider for group in assigned}:
         groups = [group.labels for group in assigned if group.provider == provider and group.labels]

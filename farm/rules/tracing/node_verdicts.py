@@ -1,8 +1,8 @@
-"""Which of a model's own nodes changed: the pair rule of cells at each of them, over all of them together.
+"""Judges which of a model's own nodes changed, by the pair rule of cells for each node, corrected for their number.
 
 A round that traces a few inferences of both arms gives every group of own nodes a pair of times. Each is judged as a
 cell is, by what all rounds say at once, for it was the cells' verdicts that ended the rounds. Then three things are
-asked of what looks slower or faster:
+checked of each change:
 
 many nodes    Benjamini-Hochberg over all that were judged, at a level under which hardly a block names a wrong one;
 the clock     the profiler counts whole microseconds: a change has to be one at least;
@@ -33,11 +33,11 @@ LEVEL = 0.005
 
 
 def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, margin: float) -> dict[str, Comparison]:
-    """The verdict on every group of own nodes that can be judged, by its name.
+    """Return the verdict on each group of own nodes that can be judged, by the group's name.
 
-    `pairs`: (baseline, candidate) µs of an inference of the same rounds, in their order; `neighbours`: groups that one
-    reads from, or that read from it. Not judged: fewer than eight pairs, a group that is too short for the clock, and
-    all but those with the most time.
+    `pairs` are (baseline, candidate) µs per inference of the same rounds, in their order; `neighbours` are the groups
+    that a group reads from, or that read from it. Not judged are groups with fewer than eight pairs, groups too short
+    for the clock, and all but the MAX_JUDGED groups with the most time.
     """
     enough = {node: some for node, some in pairs.items() if len(some) >= PLANNED_LOOKS[0]}
     judgeable = {node: some for node, some in enough.items() if _longer_us(some) >= MIN_US}
@@ -70,7 +70,8 @@ def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparis
 
 
 def _corrected(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
-    """The figures with the verdict that is left when there are many nodes, and whole microseconds."""
+    """Return the figures with the verdict that remains after correcting for the number of nodes and the clock's whole
+    microseconds."""
     old_us, new_us = _medians_us(pairs)
     if figures.verdict == "equal":
         is_seen = figures.margin * old_us >= TICK_US
@@ -96,7 +97,7 @@ def _unless_moved(
     neighbours: frozenset[str],
     margin: float,
 ) -> Comparison:
-    """The verdict on a node, taken back where its neighbours make up for its change."""
+    """Make the verdict on a node undecided where its neighbours make up for its change."""
     figures = judged[node]
     if not is_change(figures.verdict):
         return figures

@@ -1,4 +1,4 @@
-"""A model's graph without its weights, which is all that a picture of it needs. Pure.
+"""Removes the weights of a model, which a picture of its graph does not need. Pure.
 
 Works on protobuf's wire format (https://protobuf.dev/programming-guides/encoding/) with onnx.proto's field numbers, so
 that a model of gigabytes costs no more memory than its graph. Of a tensor, name, type and shape stay; its values only
@@ -34,10 +34,10 @@ LARGE: Final = {"attribute": frozenset({4, 8, 9})}
 NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 
-def outline_of(model: memoryview) -> bytes:
-    """The bytes of the ONNX model `model` without its weights.
+def remove_weights(model: memoryview) -> bytes:
+    """Return the bytes of an ONNX model without its weights.
 
-    Raises ValueError when it is not protobuf, or nested deeper than protobuf itself allows.
+    Raises ValueError where `model` is not protobuf, or is nested deeper than protobuf itself allows.
     """
     return _message(model, kind="model", depth=0)
 
@@ -60,7 +60,7 @@ def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
 
 
 def _dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
-    """The fields of a message that its outline has not."""
+    """Return the field numbers of a message that are removed."""
     gone = NEVER.get(kind, frozenset())
     if kind == "tensor" and not (len(view) <= KEPT_BYTES and _is_int64(view)):
         return gone | VALUES
@@ -72,7 +72,8 @@ def _is_int64(tensor: memoryview) -> bool:
 
 
 def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
-    """Number, wire type, the whole field and its content, one after another. Raises ValueError."""
+    """Yield the number, the wire type, the whole field and its content of each field. Raises ValueError where the view
+    is malformed."""
     at, end = 0, len(view)
     while at < end:
         start = at
@@ -93,7 +94,7 @@ def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview
 
 
 def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
-    """The number and the place after it. Raises ValueError."""
+    """Return the number and the index after it. Raises ValueError where the number has no end."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(view):

@@ -1,8 +1,8 @@
-"""What changed in placement between two cells: deterministic, so no statistics.
+"""Finds what changed in placement between two cells: deterministic, so no statistics.
 
-Compared by what ran: without a difference in the counts of executed operators per provider there is no change, however
-the model's own nodes were found in the two traces. Said by those nodes: one that another provider executes, a fusion
-that is gone or new, copies between host and device that were added.
+The counts of executed operators per provider decide: where they are equal there is no change, however the model's own
+nodes were found in the two traces. A change is described by those nodes: another provider executes one, a fusion is
+gone or new, copies between host and device were added.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from farm.rules.tracing.executions import (
     Execution,
     Histogram,
     Kernel,
-    computing_nodes,
     count_kernels,
-    histogram_of_counts,
-    joint_groups,
+    counts_to_histogram,
+    join_groups,
+    select_computing,
 )
 
 Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
@@ -52,9 +52,9 @@ CPU = "CPUExecutionProvider"
 
 
 def cell_changes(old: Cell, new: Cell) -> list[PlacementChange]:
-    """Differences between two traced cells of a document, which holds the slowest operators and the counts of all."""
+    """Return the placement changes between two traced cells of a document."""
     counted = (
-        (histogram_of_counts(old.executed), histogram_of_counts(new.executed))
+        (counts_to_histogram(old.executed), counts_to_histogram(new.executed))
         if old.executed and new.executed
         else None
     )
@@ -69,9 +69,10 @@ def placement_changes(
     copies: tuple[int, int] = (0, 0),
     histograms: tuple[Histogram, Histogram] | None = None,
 ) -> list[PlacementChange]:
-    """Differences from `old` to `new`; `copies` are those of old and new. Nodes that change alike are one entry.
+    """Return the placement changes from `old` to `new`; nodes that change alike are one entry.
 
-    `histograms`: those of the whole traces, where `old` and `new` hold their slowest rows alone.
+    `copies` are the numbers of copies of old and new. `histograms` are those of the whole traces, where `old` and `new`
+    hold only their slowest rows.
     """
     before, after = Execution.of(old), Execution.of(new)
     shown = _shown(old, new, histograms or (count_kernels(old), count_kernels(new)))
@@ -91,12 +92,13 @@ def placement_changes(
 def _shown(
     old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
 ) -> dict[str, dict[Kernel, int]]:
-    """Kernels whose count changed among those that execute a node's group, and in the whole trace the same way."""
+    """Return for each node the kernels whose count changed among those of its group, and in the whole trace in the
+    same direction."""
     whole = _difference(*histograms)
     if not whole:
         return {}
-    group_of = joint_groups(old, new)
-    sides = [group_by(computing_nodes(rows), lambda row: group_of[row.node]) for rows in (old, new)]
+    group_of = join_groups(old, new)
+    sides = [group_by(select_computing(rows), lambda row: group_of[row.node]) for rows in (old, new)]
     shown = {}
     for group in sides[0].keys() | sides[1].keys():
         own = _difference(*(count_kernels(side.get(group, ())) for side in sides))

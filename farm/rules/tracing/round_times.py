@@ -1,7 +1,7 @@
-"""What the launches of a comparison's rounds tell of the model's own nodes: times, shares and verdicts.
+"""Works out times, shares and verdicts of the model's own nodes from the launches of a comparison's rounds.
 
-A launch that also traces a few inferences sends one time an own node, in the order of their names in the arm's first
-trace, which says what was executed for them.
+A launch that also traces a few inferences sends one time for each own node, in the order of their names in the arm's
+first trace, which says what was executed for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from farm.contract.reports import TraceReport
 from farm.rules.comparing.pooled import pool_rounds
-from farm.rules.tracing.attribution import Attribution, attribute_times, group_heads, group_times
-from farm.rules.tracing.executions import joint_groups
+from farm.rules.tracing.attribution import Attribution, attribute_times, find_group_heads, sum_group_times
+from farm.rules.tracing.executions import join_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
 
-# µs by own node, in the order of `own_node_names`
+# µs by own node, in the order of `list_own_nodes`
 Times = Sequence[float]
 
 
@@ -32,26 +32,26 @@ class Traced:
     first: TraceReport
     rounds: Sequence[Times]
 
-    def by_group(self, group_of: Mapping[str, str]) -> list[dict[str, float]]:
-        """Of each round the times of groups, in µs."""
-        names = own_node_names(self.first)
-        return [group_times(map(NodeTime, names, times), group_of) for times in self.rounds]
+    def sum_by_group(self, group_of: Mapping[str, str]) -> list[dict[str, float]]:
+        """Return the time of each group in each round, in µs."""
+        names = list_own_nodes(self.first)
+        return [sum_group_times(map(NodeTime, names, times), group_of) for times in self.rounds]
 
 
-def own_node_names(trace: TraceReport) -> list[str]:
-    """What a trace has times of: each own node once, by name. Another trace of the same arm has the same."""
+def list_own_nodes(trace: TraceReport) -> list[str]:
+    """Return the names of a trace's own nodes, sorted; another trace of the same arm has the same."""
     return sorted({operator.node for operator in trace.operators})
 
 
 def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, is_judged: bool = True) -> Attribution:
-    """The change of every group of own nodes between two arms, with the verdicts of those that can be judged.
+    """Return the change of every group of own nodes between two arms, with verdicts on those that can be judged.
 
     `per_pair` rounds make one pair, as for the cells. Without `is_judged` nothing gets a verdict.
     """
     firsts = [old.first, new.first]
-    group_of, neighbours = groups_of(firsts)
-    heads = group_heads(firsts, group_of)
-    olds, news = old.by_group(group_of), new.by_group(group_of)
+    group_of, neighbours = group_own_nodes(firsts)
+    heads = find_group_heads(firsts, group_of)
+    olds, news = old.sum_by_group(group_of), new.sum_by_group(group_of)
     found = attribute_times(heads, olds, news)
     if not is_judged:
         return found
@@ -67,14 +67,15 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
 
 
 def _pairs(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
-    """None where a launch of either arm has no time for the group: a ratio to nothing is none."""
+    """Return no pairs where a launch of either arm has no time for the group, since a ratio to nothing means
+    nothing."""
     pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
     return pairs if all(old > 0.0 and new > 0.0 for old, new in pairs) else []
 
 
-def groups_of(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
-    """The group of each own node, and the groups that each group reads from or is read by."""
-    group_of = joint_groups(*(trace.operators for trace in traces))
+def group_own_nodes(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
+    """Return the group of each own node, and for each group the groups it reads from or is read by."""
+    group_of = join_groups(*(trace.operators for trace in traces))
     reads = {
         (group_of[operator.node], group_of[node])
         for trace in traces

@@ -1,4 +1,4 @@
-"""One inference of a trace as a timeline: what ran when, and what ran inside what. Pure.
+"""Reads one inference of a trace as a timeline: what ran when, and what ran inside what. Pure.
 
 The trace is ONNX Runtime's profile, Chrome trace JSON (1.15–1.31): `model_run` events are inferences, events of the
 category `Node` whose names end in `_kernel_time` are nodes, and those of control flow hold their children. A node sends
@@ -71,8 +71,11 @@ class _Event(TypedDict):
     args: NotRequired[object]
 
 
-def timeline_of(trace: object) -> Timeline | None:
-    """The timeline of a parsed trace, a list of events or a mapping with `traceEvents`; None where no run is whole."""
+def parse_timeline(trace: object) -> Timeline | None:
+    """Return the timeline of the inference of median length in a parsed trace.
+
+    `trace` is a list of events or a mapping with `traceEvents`. Return None where the trace has no whole run.
+    """
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
     if not isinstance(events, Sequence):
         return None
@@ -104,7 +107,7 @@ def _is_event(event: object) -> TypeGuard[_Event]:
 
 
 def _nested(events: Iterable[_Event]) -> list[_Open]:
-    """Events in order of their start, parents first; each knows how deep it lies and how long its children took."""
+    """Return events in order of their start, parents first, each with its depth and the time of its children."""
     done: list[_Open] = []
     stacks: dict[str, list[_Open]] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Numbers as everybody reads them: with units, with no more digits than the interval allows, one form everywhere."""
+"""Formats numbers for people: with units, with no more digits than the interval allows, in one form everywhere."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -31,7 +31,7 @@ def is_number(value: object) -> bool:
 
 
 def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatenate[float | None, P], str]:
-    """Says so where there is no number to be written."""
+    """Say so where there is no number to be written."""
 
     @wraps(write)
     def written(value: float | None, /, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -41,12 +41,14 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
 
 
 def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
-    """How many decimals a number has whose interval is so wide: until the first digit of that."""
+    """Return how many decimals a number has whose interval has this half width: up to the first digit of the half
+    width."""
     return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
 
 def decimals_of(value: float, *, half_width: float | None = None, most: int = MAX_DECIMALS) -> int:
-    """The same of a value, but two significant digits at least; without an interval three."""
+    """Return how many decimals a value gets: by its interval, but at least two significant digits; three without an
+    interval."""
     if half_width is not None and half_width > 0:
         return max(decimals_within(half_width, most=most), _decimals(value, MIN_SIGNIFICANT, most))
     return _decimals(value, SIGNIFICANT, most)
@@ -57,7 +59,7 @@ def _decimals(value: float, digits: int, most: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals, a real minus sign and thin spaces between thousands."""
+    """Format a number with so many decimals, a real minus sign and thin spaces between thousands."""
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
     return f"{MINUS}{text}" if value < 0 and _has_digits(text) else text
 
@@ -72,13 +74,16 @@ def half_width(interval: Interval | None) -> float | None:
 
 @_measured
 def milliseconds(value: float, interval: Interval | None = None) -> str:
-    """A latency without its unit, which stands in the table's head: `0.228`."""
+    """Format a latency without its unit, which stands in the table's head: `0.228`."""
     return fixed(value, decimals_of(value, half_width=half_width(interval)))
 
 
 def plus_minus(value: float | None, interval: Interval | None) -> str:
-    """The half width of an interval: `± 0.002`; its ends, `(0.9–7.9)`, where less that would be nothing or below; empty
-    where there is none."""
+    """Format the half width of an interval: `± 0.002`.
+
+    Where value minus half width would be 0 or less, it gives the ends instead: `(0.9–7.9)`. Empty where there is no
+    interval.
+    """
     half = half_width(interval)
     if value is None or half is None or not is_number(half) or half <= 0:
         return ""
@@ -90,19 +95,20 @@ def plus_minus(value: float | None, interval: Interval | None) -> str:
 
 @_measured
 def latency(value: float, interval: Interval | None = None) -> str:
-    """A latency in words: `0.228 ms ± 0.002`."""
+    """Format a latency with its unit and interval: `0.228 ms ± 0.002`."""
     return f"{milliseconds(value, interval)} ms {plus_minus(value, interval)}".rstrip()
 
 
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
-    """A ratio in words: 1.19 is `19 % slower`, 0.308 is `3.25× faster`; what rounds to nothing is `0 %`."""
+    """Say how much a ratio changes: 1.19 is `19 % slower`, 0.308 is `3.25× faster`; a change that rounds to nothing is
+    `0 %`."""
     size = change_size(ratio, low, high)
     return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """How large a change is, for a word that says its direction: `19 %`, `3.25×`."""
+    """Format the size of a change, for a word that says its direction: `19 %`, `3.25×`."""
     return _sized(ratio, low, high, as_factor=is_factor(ratio))
 
 
@@ -130,8 +136,11 @@ MAX_INTERVAL, TOO_WIDE = 10.0, "too wide to say"
 def change_interval(
     low: float | None, high: float | None, *, ratio: float | None, words: Words = TIMES, is_directed: bool = True
 ) -> str:
-    """The interval of a change: `4 % faster to 8 % slower`; `21–26 %` beside a word that says the direction, which
-    without one (`is_directed`) it says itself; `too wide to say` where that is of no use."""
+    """Format the interval of a change: `4 % faster to 8 % slower`, or `21–26 %` beside a word that says the direction.
+
+    Without such a word (`is_directed` false) it says the direction itself. It is `too wide to say` where the interval
+    is of no use.
+    """
     if low is None or high is None or not ratio:
         return NOT_MEASURED
     near, far = (low, high) if ratio > 1 else (high, low)
@@ -148,7 +157,7 @@ def change_interval(
 
 
 def signed_percent(fraction: float, decimals: int) -> str:
-    """0.24 is `+24 %`, -0.04 is `−4 %`; what rounds to nothing has no sign."""
+    """Format a fraction with its sign: 0.24 is `+24 %`, -0.04 is `−4 %`; what rounds to nothing has no sign."""
     text = fixed(100 * fraction, decimals)
     return f"{'+' if fraction > 0 and _has_digits(text) else ''}{text} %"
 
@@ -159,7 +168,7 @@ def is_factor(ratio: float) -> bool:
 
 @_measured
 def share(fraction: float) -> str:
-    """A part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`; may be negative or above 100 %."""
+    """Format a part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`. It may be negative or above 100 %."""
     percentage = 100 * fraction
     if 0 < abs(percentage) < 0.1:
         return "< 0.1 %"
@@ -167,19 +176,19 @@ def share(fraction: float) -> str:
 
 
 def accuracy(share: float) -> str:
-    """`98.1 %`, and 100 % only where nothing is missing."""
+    """Format a share as `98.1 %`; it shows 0 or 100 % only where the share is exactly that."""
     text = f"{100 * share:.1f}"
     return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
 
 
 def format_cosine(value: float) -> str:
-    """A cosine: `0.910`, with as many nines as it has, and 1 only where it is: `0.99998`."""
+    """Format a cosine: `0.910`, with as many nines as it has: `0.99998`; it shows 1 only where it is exactly 1."""
     text = plain(value)
     return text if value == 1 or float(text.replace(MINUS, "-")) != 1 else fixed(value, _decimals(1 - value, 1, 12))
 
 
 def format_explained_part(part: float) -> str:
-    """The part of a change that something explains; above 1 others took less time than before, and it is all of it."""
+    """Format the part of a change that something explains; above 1 it is `all`, since other parts became faster."""
     return share(part) if part <= 1 else "all"
 
 
@@ -189,13 +198,13 @@ def percent(fraction: float) -> str:
 
 @_measured
 def plain(value: float, *, unit: str = "") -> str:
-    """A number with three significant digits and its unit."""
+    """Format a number with three significant digits and its unit."""
     return f"{fixed(value, decimals_of(value, most=12))}{' ' + unit if unit else ''}"
 
 
 @_measured
 def rate(value: float, interval: Interval | None = None, *, time: float | None = None) -> str:
-    """How many a second, with no more digits than the interval of the time that it was worked out from allows."""
+    """Format a rate, with no more digits than `interval`, that of the time it is computed from, allows."""
     half = half_width(interval)
     if not half or not time or value <= 0 or half <= 0:
         return plain(value)
@@ -206,8 +215,11 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
 def format_divisible_pair(
     old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
 ) -> tuple[str, str] | None:
-    """Two values with as many digits as it takes that a reader's division of them lies within an interval, and their
-    difference within `apart`, three at least; None where they never do."""
+    """Format two values with enough digits that their ratio lies between `low` and `high`.
+
+    The difference then also lies within `apart`. There are three digits at least. Return None where no number of
+    digits is enough.
+    """
     for digits in PAIR_DIGITS:
         texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
         first, second = (float(text.replace(THIN, "").replace(MINUS, "-")) for text in texts)
@@ -219,13 +231,13 @@ def format_divisible_pair(
 
 @_measured
 def signed(value: float) -> str:
-    """A difference with its sign and three significant digits: `+34.2`."""
+    """Format a difference with its sign and three significant digits: `+34.2`."""
     return f"{'+' if value > 0 else ''}{fixed(value, decimals_of(value))}"
 
 
 @_measured
 def size(value: float) -> str:
-    """Bytes in decimal units: `313 kB`, `1.24 MB`."""
+    """Format bytes in decimal units: `313 kB`, `1.24 MB`."""
     if value < 1000:
         return f"{value:.0f} B"
     value, unit = value / 1000, "kB"
@@ -238,13 +250,13 @@ def size(value: float) -> str:
 
 @_measured
 def memory(value: float) -> str:
-    """Bytes of memory as whole MiB, as operating systems count them; files are in decimal MB."""
+    """Format bytes of memory as whole MiB, as operating systems count them; files are in decimal MB."""
     return f"{fixed(value / MIB, 0)} MiB"
 
 
 @_measured
 def small_memory(value: float) -> str:
-    """Bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`."""
+    """Format bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`."""
     if value < 1024:
         return f"{value:.0f} B"
     unit, size = ("KiB", value / 1024) if value < MIB else ("MiB", value / MIB)
@@ -253,7 +265,7 @@ def small_memory(value: float) -> str:
 
 @_measured
 def duration(seconds: float) -> str:
-    """A length of time in the two largest units: `1 min 20 s`."""
+    """Format seconds in the two largest units: `1 min 20 s`."""
     if seconds < 10:
         return f"{fixed(seconds, 1)} s"
     whole = ceil(seconds)
@@ -266,7 +278,8 @@ def duration(seconds: float) -> str:
 
 @_measured
 def scientific(value: float) -> str:
-    """A difference or a p: `2.4e-07` with two digits; plain when it is not small."""
+    """Format a difference or a p with two digits, `2.4e-07`, where it is small or very large, and plainly
+    otherwise."""
     if value == 0 or 0.001 <= abs(value) < 10000:
         return fixed(value, decimals_of(value)) if value else "0"
     return f"{value:.1e}".replace("-", MINUS)
@@ -277,13 +290,13 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def unbroken(text: str) -> str:
-    """The text with numbers and their units kept on one line."""
+    """Return the text with each number and its unit kept on one line."""
     for unit in (" %", " ms", " µs", " MB", " MiB"):
         text = text.replace(unit, f"\N{NO-BREAK SPACE}{unit[1:]}")
     return text
 
 
 def listed(words: Sequence[str], *, most: int = 3) -> str:
-    """`a, b and c`; `a, b and 4 more`."""
+    """Join words as `a, b and c`, or `a, b and 4 more` where there are more than `most`."""
     shown = list(words) if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""

@@ -1,4 +1,4 @@
-"""What runtimes, providers and settings are called."""
+"""Names of runtimes, providers and settings, as people call them."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -14,10 +14,10 @@ provider = providers.title
 
 
 def runtime(runtime: Runtime) -> str:
-    """A short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
+    """Return a short name: `1.31.1` for `onnxruntime==1.31.1`; another distribution keeps its own part of the name.
 
-    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`; a build of another index names
-    that: `1.33.0.dev1 from nightly`.
+    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`; a build of another index names the
+    index: `1.33.0.dev1 from nightly`.
     """
     own = runtime.distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
     release, core = plugins.split_pair(runtime.version)
@@ -27,14 +27,15 @@ def runtime(runtime: Runtime) -> str:
 
 
 def format_since(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
-    """Since when, no more than was measured: `since 1.30.0` once a bisection names it, until then `between 1.29.0 and
+    """Say since which release something is bad: `since 1.30.0` where a bisection found it, or else `between 1.29.0 and
     1.32.0`."""
     before, after, first = (runtime(Runtime.of(f"{distribution}=={version}")) for version in (good, bad, first_bad))
     return f"since {first}" if first_bad else f"between {before} and {after}"
 
 
 def runtime_in_words(runtime: Runtime) -> str:
-    """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0 (eager)`."""
+    """Return the full name: `ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0
+    (eager)`."""
     distribution, version = runtime.distribution, runtime.version
     if not version:
         return distribution
@@ -44,14 +45,14 @@ def runtime_in_words(runtime: Runtime) -> str:
 
 
 def runtime_before(old: Runtime, new: Runtime) -> str:
-    """The older one beside the newer: a release of the same distribution by its version alone."""
+    """Name the older of two runtimes beside the newer; a release of the same distribution by its version alone."""
     if old.distribution == new.distribution != frameworks.DISTRIBUTION:
-        return plugins.moved_from(old.version, new.version)
+        return plugins.describe_older_version(old.version, new.version)
     return runtime_in_words(old)
 
 
 class Setting(Protocol):
-    """What tells one measured setting of a model from another."""
+    """What distinguishes one measured setting of a model from another."""
 
     @property
     def runtime(self) -> str: ...
@@ -66,7 +67,7 @@ class Setting(Protocol):
 
 
 def setting(setting: Setting) -> str:
-    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    """Return a setting in words: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     batch = [f"batch {setting.batch}"] if setting.batch is not None else []
     threads = [counted(setting.threads, "thread")] if setting.threads is not None else []
     return ", ".join(

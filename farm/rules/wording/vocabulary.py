@@ -1,4 +1,4 @@
-"""The one vocabulary: every verdict and state with its sign and tone, in the order in which they are listed."""
+"""Every verdict and state with its sign and tone, in the order in which they are listed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ NONE = -1
 
 
 class Attempt(models.Model):
-    """One try of a block on a node: its timed, exclusive, fenced claim. `token_digest`: of the lease's token."""
+    """A try to measure a block on a node. `token_digest` is the sha256 of the lease's token."""
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -40,13 +40,13 @@ class Attempt(models.Model):
         return f"attempt {self.number} of {self.block}"
 
     def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
-        """leased → reported, failed, lost or cancelled. False: it had ended."""
+        """End a leased attempt with this state and reason; return False where it had ended already."""
         mine = Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED)
         return bool(mine.update(state=state, reason_code=code, reason_text=text, ended_at=timezone.now()))
 
 
 class Report(models.Model):
-    """One report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing.
+    """A report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing.
 
     `body` and `reply` are JSON texts.
     """
@@ -62,9 +62,7 @@ class Report(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [
-            models.UniqueConstraint(fields=["attempt", "kind", "arm", "round"], name="one_report_per_place"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["attempt", "kind", "arm", "round"], name="one_report_per_place")]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.attempt}"
@@ -84,9 +82,7 @@ class Trace(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [
-            models.UniqueConstraint(fields=["attempt", "arm", "trace_round"], name="one_trace_per_place"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["attempt", "arm", "trace_round"], name="one_trace_per_place")]
 
     def __str__(self) -> str:
         return f"trace {self.trace_round} of arm {self.arm}, {self.attempt}"
@@ -124,9 +120,9 @@ class CompiledModel(models.Model):
 
 
 class TraceReading(models.Model):
-    """One inference of a raw trace, read in the workshop once somebody looks; asked → read | failed.
+    """A timeline of an inference in a raw trace, read in the workshop once somebody looks; asked → read | failed.
 
-    `body`: a farm.rules.tracing.timeline.Timeline as JSON text; `problem`: why there is none.
+    `body` is a farm.rules.tracing.timeline.Timeline as JSON text; `problem` says why there is none.
     """
 
     trace = models.OneToOneField(Trace, models.CASCADE, related_name="reading")

@@ -1,4 +1,4 @@
-"""Blocks: the unit of lease and dispatch, and the farm's outbox."""
+"""Blocks: the unit in which work is given to nodes; their rows are the queue of work."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,9 @@ MAX_FAILURES = 3
 class Block(models.Model):
     """Cells measured together on one node.
 
-    `hardware`: what its cells ask for, in words; `queues`: where it is rung, unless pinned to a node.
-
-    `attempt` is the fencing number: it grows each time the block is queued, and whoever holds an older one is refused.
-    `only_node` pins a block to a node, because the matrix says so or because its earlier rounds were measured there.
+    `hardware` says in words what its cells ask for; `queues` are those that get its messages, unless `only_node` pins
+    it to a node, as the matrix says so or its earlier rounds were measured there. `attempt` is the fencing number: it
+    grows each time the block is queued, and whoever holds an older one is refused.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
@@ -86,13 +85,13 @@ class Block(models.Model):
 
     @property
     def versions(self) -> "list[Version]":
-        """Those that it measures side by side; its run is asked where its plan has an axis of models alone."""
+        """The versions that the block measures side by side, the run's own last; mostly only that one."""
         is_of_several = any("model" in arm.positions for arm in self.plan.arms)
         return self.run.versions if is_of_several else [self.run.version]
 
     @property
     def reason(self) -> Reason | None:
-        """Why it failed, or ended before its end."""
+        """Why the block failed or was stopped early; None where neither happened."""
         if not self.reason_code:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
@@ -103,9 +102,9 @@ class Block(models.Model):
     def queue(
         self, kind: EventKind = EventKind.BLOCK_QUEUED, *, came_from: BlockState, text: str = "", **changes: Any
     ) -> bool:
-        """`came_from` → queued under the next attempt number. Whoever held the block is fenced off by it.
+        """Queue the block under the next attempt number, which fences off whoever held it; log an event of this kind.
 
-        Another process may have queued it since it was read, and a node taken it: that attempt stands.
+        `changes` are further columns. Returns False, with nothing changed, where the block is no longer `came_from`.
         """
         moved = self._move(
             BlockState.QUEUED,
@@ -124,7 +123,10 @@ class Block(models.Model):
         return moved
 
     def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
-        """queued → leased: one conditional UPDATE on state, attempt and eligible node. IntegrityError: device busy."""
+        """Lease a queued block to a node by one conditional UPDATE; return False where it is not to be had any more.
+
+        Raises django.db.IntegrityError where the node's machine measures another block.
+        """
         # without a node and with earlier rounds: the one that has them was deleted
         mine = Q(only_node=None, first_round=0) | Q(only_node=node)
         moved = self._move(
@@ -143,14 +145,17 @@ class Block(models.Model):
         return moved
 
     def extend(self, *, node: Node, attempt: int, lease_s: float, doing: str = "") -> bool:
-        """A heartbeat: the lease starts anew, and what its node does is kept. False: it is no longer this node's."""
+        """Extend the lease at a heartbeat and store what the node does; return False where it has lost the block."""
         leased = Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node)
         expiry = Now() + timedelta(seconds=lease_s)
         return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None, doing=doing))
 
     def report(self, reason: Reason | None = None) -> bool:
-        """leased → reported: its node has said all, and it has to be settled. `reason`: why it ends before its end."""
-        # that of an earlier end before its end is over
+        """Mark a leased block as reported, to be settled; return False where it is not leased under this attempt.
+
+        `reason` says why it was stopped early; None is a block measured to its end.
+        """
+        # overwrites the reason of an earlier stop
         why = {"reason_code": reason.code if reason else "", "reason_text": reason.text if reason else ""}
         where = Q(attempt=self.attempt)
         moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None, **why)
@@ -161,7 +166,7 @@ class Block(models.Model):
         return moved
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
-        """reported → done."""
+        """Mark a reported block as done after so many rounds; return False where it is not reported."""
         where = Q(attempt=attempt, state=BlockState.REPORTED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds)
         if moved:
@@ -170,7 +175,10 @@ class Block(models.Model):
         return moved
 
     def keep_rounds(self, text: str) -> bool:
-        """queued or leased → done with the rounds it had before it was to go on; whoever holds it is fenced off."""
+        """Mark an open block, which was to go on, as done with the rounds it had before; return False for another.
+
+        `text` is written to the run's log.
+        """
         where = Q(first_round__gt=0, state__in=OPEN_BLOCKS)
         moved = self._move(
             BlockState.DONE, where=where, rounds=self.first_round, ended_at=timezone.now(), lease_expires_at=None
@@ -187,18 +195,14 @@ class Block(models.Model):
 
     def _end(self, state: BlockState, kind: EventKind, reason: Reason) -> bool:
         moved = self._move(
-            state,
-            reason_code=reason.code,
-            reason_text=reason.text,
-            ended_at=timezone.now(),
-            lease_expires_at=None,
+            state, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now(), lease_expires_at=None
         )
         if moved:
             self.log(kind, f"Block {self.number}: {reason.text}", code=reason.code, attempt=self.attempt)
         return moved
 
     def _move(self, state: BlockState, *, where: Q | None = None, **changes: object) -> bool:
-        """Follows an arrow of BLOCK_ARROWS in one conditional UPDATE. False: somebody else was first."""
+        """Change the state as BLOCK_ARROWS allows, in one conditional UPDATE; return False where it does not."""
         rows = Block.objects.filter(where or Q(), pk=self.pk, state__in=BLOCK_ARROWS[state])
         if not rows.update(state=state, **changes):
             return False

@@ -11,15 +11,15 @@ from farm.runs.models.run import Beside, Run
 STATUSES = [(status.value, status.value) for status in CellStatus]
 
 
-# what the name of a twin that the farm added has behind its cell's
+# what the name of a twin, which the farm added, has after its cell's name
 TWIN_SUFFIX = f".{TWIN}"
 
 
-def named(run: "Run | int", *names: str, of: str = "") -> models.Q:
-    """The arms of a run by their names; `of`: the way to the arm, such as `arm__`.
+def match_arms(run: "Run | int", *names: str, of: str = "") -> models.Q:
+    """Make the filter for the arms of a run with these names; `of` is the lookup path to the arm, such as `arm__`.
 
-    They are found by their cells, of whose names a run has an index. Many runs have a cell `c1`: asked for the names of
-    arms alone, PostgreSQL reads all arms that there are once they are a few million.
+    It names their cells too, since the index is on run and cell name. Many runs have a cell `c1`: asked for the names
+    of arms alone, PostgreSQL would read millions of arms.
     """
     cells = {name.removesuffix(TWIN_SUFFIX) for name in names}
     return models.Q(
@@ -28,7 +28,7 @@ def named(run: "Run | int", *names: str, of: str = "") -> models.Q:
 
 
 class Ending(models.Model):
-    """How a cell or arm ended; an empty status: it has not."""
+    """How a cell or arm ended; it has not while `status` is empty."""
 
     status = models.CharField(max_length=10, choices=STATUSES, blank=True, default="")
     reason_code = models.CharField(max_length=40, blank=True, default="")
@@ -39,18 +39,18 @@ class Ending(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it did not finish; None while it is open and when it is done."""
+        """Why it did not finish; None while it is open or where it is done."""
         if not self.reason_code:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
 
 
 class Cell(Ending):
-    """One point of the matrix, measured or refused. `name` is its id in the run, `spec` a CellSpec.
+    """A point of the matrix, measured or refused. `name` is its id in the run, `spec` a CellSpec.
 
-    `positions`: where its values stand on the axes of the matrix; `labels`: those values in words. The other columns
-    repeat parts of the spec, so that pages group and filter without parsing it. `beside`: the version that it measures
-    where that is not the run's own; of such a cell only the run itself tells.
+    `positions` says where its values stand on the axes of the matrix, `labels` names those values in words. The other
+    columns repeat parts of the spec, so that pages group and filter without parsing it. `beside` is the version that it
+    measures where that is not the run's own; only pages of the run itself show such a cell.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
@@ -91,9 +91,9 @@ class Cell(Ending):
 
 
 class Arm(Ending):
-    """A place in a block: a cell, or its A/A twin (`twin_of`: the arm it repeats). `name` is unique in the run.
+    """A place in a block: a cell, or its A/A twin (`twin_of` is the arm it repeats). `name` is unique in the run.
 
-    What it measured stands in its CellDocument alone. `is_evaluated`: an accuracy on labelled data is there.
+    What it measured is only in its CellDocument. `is_evaluated` says that an accuracy on labelled data is there.
     """
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="arms")

@@ -1,4 +1,4 @@
-"""Questions about measured cells: where their outputs part from the reference, or from another cell's."""
+"""Questions about measured cells: where in the model their outputs begin to differ from another cell's."""
 
 from django.conf import settings
 from django.db import models
@@ -11,10 +11,10 @@ from farm.runs.states import OPEN_BLOCKS, DivergenceState
 
 
 class Divergence(models.Model):
-    """One question: `arm` against `against`, or against the CPU without optimisations.
+    """A question: where `arm` begins to differ from `against`, or with None from the CPU without optimisations.
 
-    `body`: the answer, a farm.contract.divergence.DivergenceDocument as JSON text; `problem`: why there is none.
-    `part`: a zip with the part of the model that shows the difference.
+    `body` is the answer, a farm.contract.divergence.DivergenceDocument as JSON text; `problem` says why there is none.
+    `part` is a zip with the part of the model that shows the difference.
     """
 
     arm = models.ForeignKey(Arm, models.CASCADE, related_name="divergences")

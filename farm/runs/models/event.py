@@ -7,7 +7,7 @@ from farm.runs.states import EventKind
 
 
 class Event(models.Model):
-    """One line of a run's log; every arrow of a run or block writes one."""
+    """A line of a run's log; every change of state of a run or block writes one."""
 
     run = models.ForeignKey("runs.Run", models.CASCADE, related_name="events")
     block = models.ForeignKey("runs.Block", models.CASCADE, null=True, blank=True, related_name="events")

@@ -1,4 +1,4 @@
-"""What a block's reports come to: cells and comparisons as documents have them. Each figure stands here once."""
+"""What is concluded from a block's reports: cells and comparisons as documents have them. Each figure is here once."""
 
 from django.db import models
 
@@ -8,10 +8,10 @@ from farm.runs.models.run import Run
 
 
 class CellDocument(models.Model):
-    """An arm as the bench document has it, so that a document is put together without judging again.
+    """An arm as the bench document has it, so that a document is made without judging the reports again.
 
-    The one place of an arm's figures (farm.rules.cells.metrics), samples and parity. JSON texts, which are only ever
-    parsed as a whole: `body` is all but its operators, which take most of the room and which few pages show.
+    It is the only place of an arm's figures (farm.rules.cells.metrics), samples and parity. Both columns are JSON
+    texts: `operators` take most of the space and are shown by few pages, `body` is all the rest.
     """
 
     arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
@@ -26,10 +26,10 @@ class CellDocument(models.Model):
 
 
 class Comparison(models.Model):
-    """Two arms of one block, paired by round.
+    """A comparison of two arms of one block, paired by round.
 
-    `body` is the comparison as its own block says it, all but its operators, both JSON texts; `verdict` is what holds
-    across the run once that is concluded. `is_tested`: it is one of the hypotheses that the run's verdicts allow for.
+    `body` and `operators` are JSON texts of the comparison as its own block judged it; `verdict` is what holds across
+    the whole run once that is concluded. `is_tested` says that it counts among the hypotheses that the run tests.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")

@@ -1,4 +1,4 @@
-"""How long a team keeps what its documents and verdicts do not need."""
+"""The retention rule of a team: how long it keeps files that its documents and verdicts do not need."""
 
 from django.conf import settings
 from django.db import models
@@ -6,15 +6,15 @@ from django.utils import timezone
 
 from farm.accounts.models import Team
 
-# what gates upload for branches goes without anybody's rule too
+# days after which branches' versions are removed where a team has no rule
 BRANCHES_DAYS = 30
 
 
 class RetentionRule(models.Model):
-    """Days after which raw timings, raw traces and models without a run are removed; None: always kept.
+    """Days after which raw timings, raw traces, models without a run and branches are removed; None keeps them.
 
-    What providers compiled goes with the traces. Nothing is removed before `acts_from`: until then the rule can be
-    changed. `acted_at`: when all that was due had been removed last.
+    Compiled models are removed with the traces. Nothing is removed before `acts_from`: until then the rule can be
+    changed. At `acted_at` all that was due had been removed last.
     """
 
     team = models.OneToOneField(Team, models.CASCADE, related_name="retention")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Which runs a person may see."""
+    """Queries for runs: those a person may see, and those a person may change."""
 
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
@@ -89,7 +89,7 @@ class Run(models.Model):
 
     @cached_property
     def versions(self) -> "list[Version]":
-        """Those that are measured side by side, as the axis of models has them: its own last."""
+        """The versions that are measured side by side, in the order of the matrix, the run's own last."""
         related = ("version__model__team", "version__artifact__prompts", "version__evaluation")
         rows = self.beside.select_related(*related).order_by("number")
         return [*(row.version for row in rows), self.version]
@@ -105,7 +105,7 @@ class Run(models.Model):
         return self._move(RunState.RUNNING)
 
     def resume(self) -> bool:
-        """finished → running, because more rounds were asked for."""
+        """Make a finished run run again, without its outcome; return False where it is not finished."""
         return self._move(
             RunState.RUNNING, resumed_at=timezone.now(), finished_at=None, outcome=RunOutcome.OPEN, sentence="",
             headline="", lead=None, is_concluded=False,
@@ -124,7 +124,7 @@ class Run(models.Model):
 
 
 class Beside(models.Model):
-    """Another version that a run measures in the same blocks; `number`: its place among them."""
+    """Another version that a run measures in the same blocks; `number` is its place among them."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="beside")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="beside")
@@ -139,7 +139,7 @@ class Beside(models.Model):
 
 
 class FinishedDocument(models.Model):
-    """The bench document of a finished run at one revision, so that reading it again costs one row."""
+    """The bench document of a finished run at a revision, as gzipped JSON, so that it is not made anew each time."""
 
     run = models.OneToOneField(Run, models.CASCADE, related_name="finished_document")
     revision = models.PositiveBigIntegerField()

@@ -1,21 +1,21 @@
-from farm.runs.selectors.backlog import why_not
+from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.documents import (
     Before,
     block_document,
     cell_document,
-    cell_of,
     comparisons_of,
     document,
     document_json,
-    last_blocks_of,
     measured_cells,
+    parse_cell,
+    recent_node_states,
 )
 from farm.runs.selectors.files import (
     compiled_model,
-    compiled_name,
-    gone_compiled,
-    leased_file,
-    team_that_asks_for,
+    explain_removed_compiled,
+    find_leased_file,
+    find_team_asking_for,
+    name_compiled_model,
     timing_lines,
     trace,
     traces_of,
@@ -27,10 +27,10 @@ from farm.runs.selectors.runs import (
     can_write_run,
     can_write_runs,
     events,
+    make_etag,
     progress,
-    revision,
     run,
     runs_listed,
     runs_visible_to,
 )
-from farm.runs.selectors.sides import compared_with_before, previous_of
+from farm.runs.selectors.sides import compared_with_before, previous_version

@@ -1,4 +1,4 @@
-"""Queued blocks: how long the queues are, which node may have which block now, and counts over the whole farm."""
+"""Which node may claim which queued block now, and counts over the whole farm for its metrics."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, cast
@@ -14,12 +14,12 @@ from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Vers
 from farm.rules.planning.resolution import can_measure
 from farm.runs.models import Attempt, Beside, Block, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
-from farm.runs.selectors.minutes import why_no_minutes
+from farm.runs.selectors.minutes import explain_no_minutes
 from farm.runs.states import BlockState
 
 
-def why_not(node: Node, block: Block, attempt: int) -> str:
-    """Why the node may not claim the block now, in one sentence; empty when it may."""
+def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
+    """Say why the node may not claim this attempt of the block now, in one sentence; empty where it may."""
     if block.state != BlockState.QUEUED or block.attempt != attempt:
         return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not available."
     if not node.may_take_blocks:
@@ -35,27 +35,28 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
     if serving is None:
         exception = ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
         return f"{node.name} does not measure for team “{block.run.team.name}”{exception}."
-    if not can_take(node, _left_of(block)):
+    if not can_take(node, _list_wanted_specs(block)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
     busy = f"{node.name} is measuring another block, or another node of its machine is; it takes one at a time."
-    return busy if serving.is_busy else why_no_minutes(block.run.team)
+    return busy if serving.is_busy else explain_no_minutes(block.run.team)
 
 
-def _left_of(block: Block) -> list[CellSpec]:
-    """What is asked for in a block, without the providers whose trial failed."""
+def _list_wanted_specs(block: Block) -> list[CellSpec]:
+    """The cells that a block still asks for, without those that cannot be made or whose trial failed."""
     arms = block.plan.arms
     is_tried = any(arm.trial is not None for arm in arms)
     gone = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()
     return [arm.spec for arm in arms if arm.arm not in gone]
 
 
-def serves(node: Node, block: Block) -> bool:
-    """Whether the block's model may be given to the node: both teams agree, and its owner's word or its walls allow."""
+def may_have_model(node: Node, block: Block) -> bool:
+    """Say whether the node may get the block's model: its own team's or one that it is lent to, and in a sandbox or
+    uploaded by its owner."""
     return _serving(node, block) is not None
 
 
 class _Serving(Protocol):
-    """A node that may have a block's model, and whether it measures another one now."""
+    """A node that may have a block's model, and whether it measures another block now."""
 
     is_busy: bool
 
@@ -63,10 +64,10 @@ class _Serving(Protocol):
 def _serving(node: Node, block: Block) -> "_Serving | None":
     measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     if node.team_id == block.run.team_id and node.sandbox != "none":
-        # it may have all of its team's, so that a claim, which mostly is its own team's, asks no more
+        # the common case, a block of its own team, needs no look at uploaders
         serving = Node.objects.with_writing_owner()
     else:
-        # a node without walls takes its owner's models alone, each of them
+        # a node without a sandbox takes only its owner's models, and each of several has to be one
         of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))
         serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id)
         serving = serving.exclude(Q(sandbox="none") & Exists(of_others))
@@ -79,8 +80,8 @@ def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
     return all(can_measure(offer, spec) for spec in specs)
 
 
-class Family(NamedTuple):
-    """Counts of one kind of row by the values of some columns."""
+class RowCounts(NamedTuple):
+    """Counts of a kind of row by the values of some columns, for the metrics of the farm."""
 
     name: str
     words: str
@@ -99,14 +100,14 @@ COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]]
 )
 
 
-def counts() -> list[Family]:
-    """Every counted family."""
+def count_rows() -> list[RowCounts]:
+    """Count every kind of row in COUNTED, and unfinished uploads."""
     found = []
     for name, words, model, labels in COUNTED:
         rows = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
-        found.append(Family(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
+        found.append(RowCounts(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
     waiting = PartialUpload.objects.filter(version=None).count()
-    return [*found, Family("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
+    return [*found, RowCounts("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
 
 
 def oldest_queued_s() -> float:

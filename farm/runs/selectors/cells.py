@@ -1,4 +1,4 @@
-"""Measured cells of every run that somebody may see: by words, by model, those with a trace, and their launches."""
+"""Finds measured cells in runs that somebody may see: by words, by model, those with a trace; and their launches."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from farm.rules.presenting.hardware import Measured, with_comparable_times, with
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
 from farm.rules.wording.vocabulary import CHANGES
-from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, named
+from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, match_arms
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import FARM_MADE
 
 MAX_HITS: Final = 50
 MAX_WORDS: Final = 8
-# what a number is of, where the word before it says so
+# the columns that a typed number may stand for; the word before it may name one
 NUMBERS: Final = {
     "run": "block__run",
     "version": "block__run__version__number",
@@ -57,7 +57,7 @@ READ = {field for axis in AXES for field in axis.fields} | {
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell by its run and the name it has there, with what tells it from others."""
+    """A measured cell: its run, its id there, and what tells it from others."""
 
     run_id: int
     name: str
@@ -72,9 +72,11 @@ class MeasuredCell:
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
-    """Cells that have all of the words in model, runtime, provider, precision, hardware or node, or as a number of
-    their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MAX_HITS where
-    there are more."""
+    """Find cells that match all of the words: in model, runtime, provider, precision, hardware or node, or as a number
+    of run, version, batch or threads (`batch 8` only as the batch). The newest run comes first.
+
+    At most MAX_HITS + 1 are returned, so that the caller knows whether there are more.
+    """
     rows = _measured().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
     for before, word in zip(["", *typed], typed, strict=False):
@@ -83,8 +85,8 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     return _list_measured(rows, most=MAX_HITS + 1)
 
 
-def cells_of(runs: Sequence[Run]) -> list[MeasuredCell]:
-    """The measured cells of runs that the reader may see, those of the newest run first."""
+def list_measured_cells(runs: Sequence[Run]) -> list[MeasuredCell]:
+    """List the measured cells of these runs, those of the newest run first, MAX_MEASURED at most."""
     return _list_measured(_measured().filter(block__run__in=[run.pk for run in runs]), most=MAX_MEASURED)
 
 
@@ -112,7 +114,7 @@ def _precision(
 
 
 def _says(word: str, field: str | None) -> Q:
-    """`field`: what the word is a number of; None where nothing before it says so."""
+    """Make the filter for a typed word; `field` is the column that a number is for, None where no word names one."""
     if is_row_number(word):
         fields = [field] if field else NUMBERS.values()
         return reduce(or_, (Q(**{field: int(word)}) for field in fields))
@@ -120,9 +122,9 @@ def _says(word: str, field: str | None) -> Q:
     return found | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
 
 
-def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
-    """Round (from 0) and timings in ms of each launch of the cell, disturbed ones too, as they were taken."""
-    arm = Arm.objects.filter(named(run, name)).first()
+def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
+    """List the launches of a cell, disturbed ones too, each as its round (from 0) and its timings in ms."""
+    arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return []
     rows = Report.objects.filter(attempt__block=arm.block_id, attempt__state__in=COUNTED, kind="round")
@@ -140,7 +142,7 @@ def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
 
 @dataclass(frozen=True)
 class TracedCell:
-    """A cell by its run and the name it has there, and what tells it from others."""
+    """A cell with a trace: its run, its id there, and what tells it from others."""
 
     run_id: int
     name: str
@@ -152,7 +154,7 @@ class TracedCell:
 
 
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
-    """Traced cells of the version's runs that the user may see, A/A twins left out: newest run first, 200 at most."""
+    """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most."""
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
     types = [(version.inspection or {}).get(fact) for fact in recipes.UPLOADED]
@@ -167,8 +169,10 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
 
 
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Measured]]:
-    """The number of the model's newest version that was measured, and its cells: no A/A twins, and nothing that the
-    farm made for its own searches."""
+    """Return the number of the model's newest measured version, and its cells; (None, []) where none was measured.
+
+    A/A twins, and runs that the farm made for its own searches, are left out.
+    """
     number, runs = _newest_runs(user, model)
     if number is None:
         return None, []
@@ -183,14 +187,14 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
             body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})
             at = row.arm.block.ended_at
             found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
-    own = accuracies.paired_across([measured.cell for measured in found.values()])
-    held = held_against_earlier(user, model, number, own)
+    own = accuracies.compare_across_runs([measured.cell for measured in found.values()])
+    held = with_lost_accuracy(user, model, number, own)
     settings = [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
     return number, with_compared_figures(settings)
 
 
 def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Cells with the figures that their verdicts rest on, of one quantity on each node, and with those verdicts."""
+    """Give cells the figures that their verdicts rest on, of one quantity on each node, and those verdicts."""
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
     disturbed = {own.run for own in measured if own.cell.disturbed_samples}
@@ -206,10 +210,10 @@ def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
     return with_comparable_times(with_verdicts(measured, compared), places)
 
 
-def held_against_earlier(
+def with_lost_accuracy(
     user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]
 ) -> list[doc_cells.Cell]:
-    """The cells of a version with what they lost against earlier ones of the model on the same labelled data."""
+    """Give the cells of version `number` the accuracy that they lost against earlier versions on the same data."""
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)
     rows = CellDocument.objects.filter(arm__is_evaluated=True, arm__twin_of=None, arm__cell__precision="fp32")
@@ -225,7 +229,7 @@ def held_against_earlier(
     chosen = list(newest.values())[:MAX_EARLIER]
     bodies = rows.filter(pk__in=chosen).order_by("arm__cell__run__version__number").values_list("body", flat=True)
     scores = [doc_cells.Accuracy.model_validate(json.loads(body)["accuracy"]) for body in bodies]
-    return accuracies.held_against(cells, accuracies.drop_lossy(scores))
+    return accuracies.compare_versions(cells, accuracies.drop_lossy(scores))
 
 
 def _shown(user: Anyone, model: Model) -> QuerySet[Run]:
@@ -234,7 +238,7 @@ def _shown(user: Anyone, model: Model) -> QuerySet[Run]:
 
 
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
-    """The newest version that a cell was measured of, and its newest runs with about as many cells as are shown."""
+    """The newest version with a measured cell, and its newest runs with about MAX_MEASURED cells; None without one."""
     visible = _shown(user, model)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()

@@ -1,4 +1,4 @@
-"""Which releases of ONNX Runtime load a version: what runs have shown, and what its stamps say of the others."""
+"""Which releases of ONNX Runtime load a version: as runs have shown, or as its opsets and IR version say."""
 
 import json
 from collections import defaultdict
@@ -22,14 +22,15 @@ from farm.runs.states import RunState
 CPU = "CPUExecutionProvider"
 # what a runner says of a model that its release does not load
 NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
-# newest finished runs that are looked through
+# at most so many of the newest finished runs are read
 RUNS = 200
 
 
 def compatibility_of(version: Version) -> list[Row]:
-    """A row for every known release, newer ones learnt from nodes among them. Raises Conflict before inspection.
+    """Make a row for every known release, also those learnt from nodes: whether it loads the version.
 
-    Measured by cells of the model as it was uploaded, on the CPU provider of the default distribution.
+    What was measured is taken from cells of the model as uploaded, on the CPU provider of the default distribution.
+    Raises Conflict until inspection has accepted the version.
     """
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
@@ -41,7 +42,7 @@ def compatibility_of(version: Version) -> list[Row]:
 
 
 def _measured(version: Version) -> dict[str, Reason | None]:
-    """What each release did when it was given the model: a refusal by one of its cells yields to one that ran."""
+    """Why each release did not load the model, None where a cell of it ran; releases without a cell are left out."""
     rows = Cell.objects.filter(
         run__version__artifact=version.artifact_id, beside=None, provider=CPU, precision="fp32", opset="as-is"
     ).filter(arms__isnull=False)
@@ -56,9 +57,9 @@ def _measured(version: Version) -> dict[str, Reason | None]:
 
 
 def _executed(version: Version) -> dict[str, int]:
-    """Nodes that the newest cell of each release counted in its trace, with all optimisations.
+    """The number of graph nodes in the trace of the newest cell of each release, with all optimisations.
 
-    Without copies between layouts, which are no fusions; with them where a cell is older than the telling apart.
+    Copies between layouts are left out, unless a cell is so old that its trace does not tell them apart.
     """
     rows = CellDocument.objects.filter(
         arm__status=CellStatus.DONE,
@@ -87,7 +88,7 @@ def _release(runtime: str) -> str | None:
 
 @dataclass
 class Measured:
-    """What the newest runs measured with one release."""
+    """What the newest runs measured with a release: numbers of runs and models, the last time, names of nodes."""
 
     runs: int
     models: int
@@ -95,8 +96,8 @@ class Measured:
     nodes: list[str] = field(default_factory=list)
 
 
-def measured_with(user: Anyone, distribution: str) -> dict[str, Measured]:
-    """By version, over the newest finished runs that the user may see."""
+def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measured]:
+    """Sum up, by version of the distribution, what the newest finished runs that the user may see have measured."""
     finished = Run.objects.visible_to(user).filter(state=RunState.FINISHED).order_by("-pk")
     newest = list(finished.values_list("pk", flat=True)[:RUNS])
     prefix = f"{distribution}=="

@@ -1,20 +1,20 @@
-"""Questions about cells and their answers."""
+"""Reads questions where cells' outputs begin to differ, and their answers."""
 
 from django.db.models import QuerySet
 
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceOrder
-from farm.runs.models import Arm, Block, Divergence, Run, named
+from farm.runs.models import Arm, Block, Divergence, Run, match_arms
 from farm.runs.states import DivergenceState
 
 RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
 
 
-def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
-    """What a node is asked about a block that was measured; empty where nothing is."""
+def open_questions(block: Block) -> tuple[DivergenceOrder, ...]:
+    """List what the node is to be asked about a measured block; empty where no question waits."""
     if not block.first_round:
-        # a question makes a block go on after the rounds that it has
+        # a block is only asked about once it has rounds
         return ()
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED).select_related("arm", "against")
     return tuple(
@@ -23,11 +23,11 @@ def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
 
 
 def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
-    return Divergence.objects.filter(named(run, name, of="arm__")).select_related(*RELATED)
+    return Divergence.objects.filter(match_arms(run, name, of="arm__")).select_related(*RELATED)
 
 
 def divergence(user: Anyone, divergence_id: int) -> Divergence:
-    """One question. Raises Missing when there is none that the user may see."""
+    """Return a question by its id. Raises Missing where there is none that the user may see."""
     visible = Divergence.objects.filter(arm__block__run__in=Run.objects.visible_to(user), pk=divergence_id)
     found = visible.select_related(*RELATED).first()
     if found is None:
@@ -36,8 +36,8 @@ def divergence(user: Anyone, divergence_id: int) -> Divergence:
 
 
 def measured_arm(run: Run, name: str) -> Arm:
-    """An arm by the id its cell has in the document. Raises Missing."""
-    arm = Arm.objects.filter(named(run, name)).select_related("block__node", "cell").first()
+    """Find the arm of a cell by its id in the run. Raises Missing where there is none in a block."""
+    arm = Arm.objects.filter(match_arms(run, name)).select_related("block__node", "cell").first()
     if arm is None:
         raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
     return arm

@@ -1,4 +1,4 @@
-"""Bench documents of runs: what was settled when each block ended, and live blocks judged as they are now."""
+"""Makes the bench documents of runs, from what was settled when blocks ended and from live blocks judged now."""
 
 import gzip
 from collections.abc import Iterable, Sequence
@@ -23,17 +23,28 @@ from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.stability import measured_on
 from farm.rules.reporting import accuracies
-from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, with_sentence
-from farm.rules.reporting.families import fallen, hold_across
+from farm.rules.reporting.document_cells import make_refused_cell
+from farm.rules.reporting.documents import BlockRecord, RunRecord, add_sentence, assemble, make_facts
+from farm.rules.reporting.families import correct_verdicts, make_undecided
 from farm.rules.wording import numbers
-from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, FinishedDocument, Report, Run, named
+from farm.runs.models import (
+    Arm,
+    Attempt,
+    Block,
+    Cell,
+    CellDocument,
+    Comparison,
+    FinishedDocument,
+    Report,
+    Run,
+    match_arms,
+)
 from farm.runs.selectors.evidence import COUNTED, judged_reports
 from farm.runs.selectors.runs import address_of
-from farm.runs.selectors.sides import facts_of
+from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import ENDED_BLOCKS, UNSETTLED_BLOCKS, BlockState, RunState
 
-# long, and not said of a cell
+# long columns that no cell of a document needs
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 _CELLS = TypeAdapter(list[doc_cells.Cell])
 _COMPARISONS = TypeAdapter(list[doc_comparisons.Comparison])
@@ -41,26 +52,26 @@ _COMPARISONS = TypeAdapter(list[doc_comparisons.Comparison])
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """A node's state before one of its blocks, and which block that was."""
+    """The state of a node before a block: the block's run, when the state was reported, and the facts."""
 
     run: int
     at: datetime
     facts: doc.BlockFacts
 
 
-def last_blocks_of(node: Node, *, limit: int) -> list[Before]:
-    """The state of a node before its newest blocks, the newest first. Two queries."""
+def recent_node_states(node: Node, *, limit: int) -> list[Before]:
+    """List the state of a node before its newest blocks, the newest first."""
     attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:limit])
     rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
     return [Before(row.attempt.block.run_id, row.received_at, _read(row, node.name)) for row in rows]
 
 
 def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
-    """The state of the nodes before each block of a run, by its number. One query."""
+    """List the state of the nodes before each block of a run, in the order of the blocks."""
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
     # plans are long, and nothing of them is shown here
     light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
-    # a block that went on has facts of each attempt: the newest stand for it
+    # a block that went on has facts of each attempt: the newest are used
     newest = {row.attempt.block_id: row for row in light.order_by("pk")}
     found = [_read(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
     return sorted(found, key=lambda before: (len(before.block), before.block))
@@ -68,13 +79,13 @@ def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
 
 def _read(row: Report, node: str | None) -> doc.BlockFacts:
     facts = FactsReport.model_validate_json(row.body).facts
-    return block_facts(facts, block=f"b{row.attempt.block.number}", node=node)
+    return make_facts(facts, block=f"b{row.attempt.block.number}", node=node)
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """The bench document of a run, partial while it runs. Without operators it is a tenth of the size.
+    """Return the bench document of a run, partial while it runs. Without operators it is a tenth of the size.
 
-    Treat it as read-only: without operators, that of a concluded run is kept for whoever asks next.
+    Do not change it: without operators, that of a concluded run is cached in this process.
     """
     if not with_operators and run.is_concluded:
         return _cached_document(run.pk, run.revision, run.finished_at)
@@ -85,31 +96,31 @@ def document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 @lru_cache(maxsize=4)
 def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
-    """The light document of a concluded run, in this process; revision and moment tell it from any other."""
+    """The document of a concluded run without operators; revision and time only tell cache entries apart."""
     run = Run.objects.select_related("version__model").get(pk=run_id)
     return whole_document(run, with_operators=False)
 
 
 def document_json(run: Run) -> str:
-    """The document as it is downloaded; of a run that is concluded, as it was kept then."""
+    """Return the document as JSON text for download; that of a concluded run as it was stored then."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """One cell with its operators, as the document has it, by the id it has there. Raises Missing."""
+    """Return a cell of the document, with its operators, by its id. Raises Missing where none has ended."""
     cell = _cell_alone(run, name)
     if cell.accuracy is None:
         return cell
-    # what it lost is known from cells of every block
+    # the accuracy that it lost is known only beside the cells of all blocks
     whole = {other.id: other.accuracy for other in document(run, with_operators=False).cells}
     return cell.model_copy(update={"accuracy": whole.get(name, cell.accuracy)})
 
 
 def _cell_alone(run: Run, name: str) -> doc_cells.Cell:
     # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
-    found = CellDocument.objects.filter(named(run, name, of="arm__")).order_by("arm__number").first()
+    found = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:
         return doc_cells.Cell.model_validate_json(_joined(found.body, found.operators))
     measured = (cell for block in _live_blocks(run) for cell in _live_document(block).cells)
@@ -122,10 +133,10 @@ def _cell_alone(run: Run, name: str) -> doc_cells.Cell:
 def comparisons_of(
     run: Run, *, name: str | None = None, with_operators: bool = True
 ) -> list[doc_comparisons.Comparison]:
-    """The settled comparisons of a run as they hold across it; only those of one cell when `name` is given."""
+    """List the settled comparisons of a run, or with `name` of a cell, with the verdicts that hold across the run."""
     if name is not None and run.is_concluded:
         return _concluded_comparisons(run, name, with_operators=with_operators)
-    held = hold_across(_raw_comparisons(run, with_operators))
+    held = correct_verdicts(_raw_comparisons(run, with_operators))
     return [comparison for comparison in held if name is None or name in (comparison.baseline, comparison.candidate)]
 
 
@@ -134,12 +145,12 @@ def measured_cells(run: Run) -> QuerySet[CellDocument]:
     return rows.defer("operators").order_by("arm__block__number", "arm__number")
 
 
-def cell_of(row: CellDocument) -> doc_cells.Cell:
+def parse_cell(row: CellDocument) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate_json(row.body)
 
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """The document from its parts: settled cells, live blocks judged as they are now, refused points."""
+    """Make the document anew: settled cells, live blocks judged as they are now, refused points."""
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
     settled = _CELLS.validate_json(_list_of(rows, with_operators))
     is_over = run.state == RunState.FINISHED
@@ -153,24 +164,24 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         created_at=run.created_at.isoformat(),
         run=str(run.pk),
         url=address_of(run),
-        cells=accuracies.paired(cells),
-        comparisons=hold_across(comparisons),
+        cells=accuracies.compare_with_fp32(cells),
+        comparisons=correct_verdicts(comparisons),
         blocks=facts_of_blocks(run),
     )
-    return with_sentence(document) if is_over else document.model_copy(update={"sentence": _so_far(document)})
+    return add_sentence(document) if is_over else document.model_copy(update={"sentence": _so_far(document)})
 
 
 def _so_far(document: doc.Document) -> str:
-    """What an open run opens with: that it is not over, and what its cells say by now."""
+    """The first sentence on an open run: that it is not over, and what its cells say so far."""
     measured = sum(cell.status == CellStatus.DONE and cell.twin_of is None for cell in document.cells)
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
-    sentence = with_sentence(document).sentence
+    sentence = add_sentence(document).sentence
     return f"This run is not over: {numbers.counted(measured, 'cell')} measured so far. {sentence}"
 
 
 def _machine_of(run: Run) -> dict[str, object]:
-    """Facts of the nodes that measured, by name; of a single one, its facts alone."""
+    """The facts of the node that measured; of several nodes, their facts by name."""
     measured = Node.objects.filter(pk__in=run.blocks.order_by().values("node"))
     nodes = {node.name: node.facts_json for node in measured.order_by("pk")}
     return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
@@ -202,27 +213,27 @@ def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Com
 
 
 def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
-    """Those of one cell, as they hold across the run: which ones do was written when it was concluded."""
-    arms = list(Arm.objects.filter(named(run, name)).order_by().values_list("pk", flat=True))
+    """The comparisons of a cell, with the verdicts that were written when the run was concluded."""
+    arms = list(Arm.objects.filter(match_arms(run, name)).order_by().values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
     bodies = (_joined(row.body, row.operators) if with_operators else _joined(row.body) for row in found)
     comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
-    if any(change.p is not None for comparison in comparisons for change in metric_changes.changed(comparison)):
-        # whether those hold is told by all of the run
-        held = hold_across(_raw_comparisons(run, with_operators))
+    if any(change.p is not None for comparison in comparisons for change in metric_changes.list_changed(comparison)):
+        # whether those hold depends on all comparisons of the run
+        held = correct_verdicts(_raw_comparisons(run, with_operators))
         return [comparison for comparison in held if name in (comparison.baseline, comparison.candidate)]
     if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, found, strict=True)):
         return comparisons
     count = Comparison.objects.filter(run=run, is_tested=True).count()
     return [
-        comparison if comparison.verdict == row.verdict else fallen(comparison, among=count)
+        comparison if comparison.verdict == row.verdict else make_undecided(comparison, among=count)
         for comparison, row in zip(comparisons, found, strict=True)
     ]
 
 
 def _live_blocks(run: Run) -> Iterable[Block]:
-    """Blocks measured for the first time and not settled; one that goes on shows what it had until it ends again."""
+    """Blocks that are measured for the first time and not settled; one that goes on shows its settled cells."""
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED), first_round=0)
     live = measured.select_related("node", "run__version__model")
     return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))
@@ -239,8 +250,11 @@ def block_document(
     reports: Sequence[NodeReport] | None = None,
     arms: Sequence[Arm] | None = None,
 ) -> doc.Document:
-    """The document of one block alone, judged from its reports. `reports` and `arms`: where they were read already."""
-    cells = [arm.cell for arm in (arms_of(block) if arms is None else arms)]
+    """Make the document of one block alone, by judging its reports.
+
+    With `is_over` False the block is still measured. `reports` and `arms` are passed where they were read already.
+    """
+    cells = [arm.cell for arm in (load_arms(block) if arms is None else arms)]
     references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
     bundles = {cell.digest: cell.variant.bundle for cell in cells if cell.variant}
     sizes = {digest: bundle.measured_bytes for digest, bundle in bundles.items() if bundle is not None}
@@ -251,14 +265,14 @@ def block_document(
         reason=block.reason,
         is_over=is_over,
     )
-    facts, *others = facts_of(block.versions)
+    facts, *others = collect_model_facts(block.versions)
     budget = Budget(block.run.budget)
     whole = RunRecord(model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget)
     return assemble(whole, is_part=True)
 
 
-def arms_of(block: Block) -> list[Arm]:
-    """The block's arms with all that a document says of their cells but the figures."""
+def load_arms(block: Block) -> list[Arm]:
+    """Read the block's arms with all rows that a document needs of their cells, in few queries."""
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
     found = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
@@ -269,14 +283,14 @@ def arms_of(block: Block) -> list[Arm]:
 
 
 def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:
-    """Arms of blocks that failed or were cancelled without ever being settled."""
+    """The cells of blocks that failed or were cancelled without ever being settled."""
     blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
     ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
     return [_as_ended(cell, run) for document in ended for cell in document.cells]
 
 
 def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
-    """With the status that the arm got when its block ended, which is what pages and counts show."""
+    """Give the cell the status that its arm got when the block ended, which is what pages and counts show."""
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
         return cell
@@ -284,13 +298,13 @@ def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
 
 
 def _refused(run: Run) -> list[doc_cells.Cell]:
-    """Points that the plan refused."""
+    """The cells that the plan refused."""
     rows = list(run.cells.filter(arms=None).order_by("number"))
     if not rows:
         return []
-    facts, *others = facts_of(run.versions)
+    facts, *others = collect_model_facts(run.versions)
     record = RunRecord(model=facts, beside=others)
-    return [refused_cell(_as_planned(row, row.reason), record) for row in rows if row.reason is not None]
+    return [make_refused_cell(_as_planned(row, row.reason), record) for row in rows if row.reason is not None]
 
 
 def _as_planned(row: Cell, reason: Reason) -> RefusedPoint:

@@ -1,4 +1,4 @@
-"""The reports that count, and the judge that reads them."""
+"""Reads the reports of a block that count for its verdicts."""
 
 from django.db.models import Q
 from pydantic import TypeAdapter
@@ -11,7 +11,7 @@ from farm.runs.models import Block, Report
 from farm.runs.states import AttemptState
 
 _REPORT: TypeAdapter[reports.Report] = TypeAdapter(reports.Report)
-# arms that a node is not asked for
+# the filter for arms that cannot be measured, so that no node is asked for them
 UNMAKEABLE = (
     Q(cell__variant__state=MakingState.FAILED)
     | Q(cell__preparation__state=MakingState.FAILED)
@@ -21,16 +21,16 @@ COUNTED = (AttemptState.DONE, AttemptState.REPORTED, AttemptState.LEASED)
 
 
 def counted_reports(block: Block) -> list[reports.Report]:
-    """Reports of the attempts that were done, and of the current one, in the order in which they came.
+    """Read the reports of the block's done attempts and of the current one, in the order in which they came.
 
-    What a lost attempt had reported is kept for people and does not count: its rounds are measured again.
+    Those of a lost attempt do not count: its rounds are measured again.
     """
     rows = Report.objects.filter(attempt__block=block, attempt__state__in=COUNTED).order_by("attempt__number", "pk")
     return [_REPORT.validate_json(body) for body in rows.values_list("body", flat=True)]
 
 
 def refused_reports(block: Block) -> list[CheckReport]:
-    """Arms whose variant or inputs could not be made, or whose provider did not run, as checks that failed."""
+    """Make a failed check for each arm whose variant or inputs could not be made, or whose trial failed."""
     refused = block.arms.filter(UNMAKEABLE).exclude(reason_code="").order_by("number")
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 

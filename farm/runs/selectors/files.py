@@ -1,4 +1,4 @@
-"""Files as people and nodes find them: what a leased block needs, raw traces and timings, compiled models, Parquet."""
+"""Finds files for people and nodes: what a leased block needs, raw traces and timings, compiled models; Parquet."""
 
 import io
 import re
@@ -21,17 +21,17 @@ from farm.registry.states import BUNDLE_ROLES
 from farm.rules.judging.evidence import Evidence
 from farm.rules.reporting import timings
 from farm.rules.runtimes import providers
-from farm.runs.models import Arm, Attempt, Block, Cell, CompiledModel, Run, Trace, named
+from farm.runs.models import Arm, Attempt, Block, Cell, CompiledModel, Run, Trace, match_arms
 from farm.runs.selectors.evidence import COUNTED, counted_reports
-from farm.runs.selectors.retention import removed_compiled, removed_timings
+from farm.runs.selectors.retention import explain_removed_compiled_models, explain_removed_timings
 from farm.runs.states import AttemptState
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
-def leased_file(block: Block, sha256: str) -> Path:
-    """Where the file with this digest lies, if the block needs it. Raises Missing."""
+def find_leased_file(block: Block, sha256: str) -> Path:
+    """Return the path of a stored file that the block needs. Raises Missing where it needs none with this sha256."""
     team = block.run.team_id
     if Blob.objects.filter(team=team, sha256=sha256).filter(_needed(block)).exists():
         path = storage.fetch_blob(team_id=team, sha256=sha256)
@@ -40,15 +40,18 @@ def leased_file(block: Block, sha256: str) -> Path:
     raise Missing(f"Block {block.pk} needs no file {sha256[:12]}….")
 
 
-def team_that_asks_for(runtime: str, *, node: Node) -> Team | None:
-    """The team of a block that this node holds now and that names the runtime, as `distribution==version`."""
+def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
+    """Find the team of a block that this node holds now and that names the runtime, as `distribution==version`.
+
+    None where the node holds no such block.
+    """
     held = Attempt.objects.filter(node=node, state=AttemptState.LEASED, block__arms__cell__runtime=runtime)
     first = held.select_related("block__run__team").defer("block__run__matrix").first()
     return None if first is None else first.block.run.team
 
 
 def _needed(block: Block) -> Q:
-    """Bundles of the variants and of the uploaded artifact, inputs and references, prompts, labelled data."""
+    """The filter for the blobs that a block needs: bundles of models, inputs, references, prompts, labelled data."""
     cells = Cell.objects.filter(arms__block=block)
     versions = block.run.versions
     uploads = [version.artifact for version in versions]
@@ -66,8 +69,8 @@ def _needed(block: Block) -> Q:
 
 
 def traces_of(run: Run, name: str) -> QuerySet[Trace]:
-    """Raw traces of one cell of the run, of the attempts that count, by trace round."""
-    arm = Arm.objects.filter(named(run, name)).first()
+    """The raw traces of a cell of the run, from attempts that count, in the order of trace rounds."""
+    arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return Trace.objects.none()
     rows = Trace.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)
@@ -75,7 +78,7 @@ def traces_of(run: Run, name: str) -> QuerySet[Trace]:
 
 
 def trace(user: Anyone, trace_id: int) -> Trace:
-    """One trace. Raises Missing when there is none that the user may see."""
+    """Return a trace by its id. Raises Missing where there is none that the user may see."""
     visible = Trace.objects.filter(attempt__block__run__in=Run.objects.visible_to(user), pk=trace_id)
     found = visible.select_related("attempt__block__run").first()
     if found is None:
@@ -84,21 +87,21 @@ def trace(user: Anyone, trace_id: int) -> Trace:
 
 
 def compiled_model(run: Run, name: str) -> CompiledModel | None:
-    """The newest one of this cell of the run, of the attempts that count."""
-    arm = Arm.objects.filter(named(run, name)).first()
+    """Find the newest model that a provider compiled for this cell; None where there is none."""
+    arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return None
     rows = CompiledModel.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)
     return rows.select_related("blob").order_by("-pk").first()
 
 
-def gone_compiled(run: Run, name: str) -> str:
-    """What is said in place of one that retention removed; empty for a cell of which nothing was compiled."""
-    gone = removed_compiled(run)
+def explain_removed_compiled(run: Run, name: str) -> str:
+    """Say that retention removed the cell's compiled model; empty where it did not, or nothing was compiled."""
+    gone = explain_removed_compiled_models(run)
     if not gone or compiled_model(run, name) is not None:
         return ""
-    # nodes compile a model once for a cell and its twin, and no program
-    arm = Arm.objects.select_related("cell").filter(named(run, name), twin_of=None).first()
+    # nodes compile a model once for a cell and its twin, and they compile no program
+    arm = Arm.objects.select_related("cell").filter(match_arms(run, name), twin_of=None).first()
     entry = providers.find(arm.cell.spec.provider) if arm is not None else None
     if arm is None or entry is None or not entry.leaves_context or arm.cell.spec.recipe.is_program:
         return ""
@@ -106,13 +109,16 @@ def gone_compiled(run: Run, name: str) -> str:
     return "" if model_facts(run.version).compiled else gone
 
 
-def compiled_name(cell: doc_cells.Cell) -> str:
+def name_compiled_model(cell: doc_cells.Cell) -> str:
     parts = [cell.model or "model", cell.uploaded or cell.precision, providers.provider_of(cell.provider).short, "ctx"]
     return _UNSAFE.sub("-", "-".join(part for part in parts if part))[:120] + ".onnx"
 
 
-def parquet_of(rows: Sequence[Mapping[str, object]]) -> bytes:
-    """The rows as one file, a column a name, empty texts as nulls. Raises Unprocessable without pyarrow."""
+def make_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
+    """Write rows as a Parquet file with a column for each name; empty texts become nulls.
+
+    Raises Unprocessable where pyarrow is not installed.
+    """
     try:
         import pyarrow
         import pyarrow.parquet
@@ -129,7 +135,7 @@ def parquet_of(rows: Sequence[Mapping[str, object]]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Numbers and moments as they are, anything else as text."""
+    """Return numbers and times as they are, an empty text as None, anything else as text."""
     if value is None or value == "":
         return None
     if isinstance(value, Enum):
@@ -138,13 +144,13 @@ def _plain(value: object) -> object:
 
 
 def timing_lines(run: Run, name: str) -> Iterator[str]:
-    """Every timing of one cell as lines of CSV.
+    """Yield every timing of a cell as lines of CSV.
 
-    Raises Missing for a cell that was never in a block, Gone where retention removed them.
+    Raises Missing for a cell that was never in a block, and Gone where retention removed the timings.
     """
-    if gone := removed_timings(run):
+    if gone := explain_removed_timings(run):
         raise Gone(gone, code="retention")
-    arm = Arm.objects.filter(named(run, name)).select_related("block").first()
+    arm = Arm.objects.filter(match_arms(run, name)).select_related("block").first()
     if arm is None:
         raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
-    return timings.csv_lines(Evidence.of(counted_reports(arm.block)), arm.number)
+    return timings.format_csv_lines(Evidence.of(counted_reports(arm.block)), arm.number)

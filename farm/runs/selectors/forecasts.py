@@ -1,6 +1,6 @@
-"""When open blocks will probably be measured: what is ahead of each on the machines that take it, at their pace.
+"""Forecasts when open blocks will be measured, from what is ahead of each on the machines that take it.
 
-Everything that says when something begins, ends or is left reads one `Forecast`, so that no two of them contradict.
+Everything that says when something begins or ends, or what is left, reads one `Forecast`, so that no two contradict.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,16 +26,16 @@ from farm.rules.planning.schedule import Machine, Queued, Span, forecast_spans
 from farm.rules.planning.time_left import BlockProgress, block_seconds_left, list_decision_rounds
 from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
-from farm.runs.selectors.queue_order import in_turn
+from farm.runs.selectors.queue_order import order_by_turn
 from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
 
-# nobody is told by what stands behind so many blocks, or what more nodes than these would take
+# blocks behind so many others, and nodes beyond so many, are left out of a forecast
 MAX_BLOCKS = 1000
 MAX_NODES = 500
-# blocks whose plan is compared with what they took, and how many of one machine tell its pace
+# so many newest blocks are compared with their plans; so many of a machine are needed to know its pace
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
-# a block that should have ended by now still takes so long, or so large a share of what it has had
+# a block that should have ended by now is expected to take so long still, or so large a share of its time so far
 MIN_LEFT_S = 5.0
 OVERDUE_SHARE = 0.1
 
@@ -82,9 +82,12 @@ _PLANNED = {
 
 
 class Expected(NamedTuple):
-    """Seconds until a run's first block begins, 0 where one has, and until its last one ends, None where nobody can
-    tell; how many its blocks are measured, at their machines' pace; and whether other programs lengthen that now.
-    `least_s`: where nobody can tell, because another program has the machine, it does not begin before so many."""
+    """What is expected of an open run, in seconds from now.
+
+    `begins_s` is when its first block begins, 0 where one has, and `ends_s` when its last one ends; both are None where
+    that cannot be known. `measured_s` is how long its blocks are measured; `is_slowed` says that other programs slow
+    them now. Where another program holds the machine, the run does not begin before `least_s`.
+    """
 
     begins_s: float | None
     ends_s: float | None
@@ -94,7 +97,7 @@ class Expected(NamedTuple):
 
 
 class Forecast:
-    """The queue as it is at one moment, played through to its end. A few queries, made when they are needed."""
+    """The queue as it is at one moment, simulated to its end. It makes a few queries, each when it is first needed."""
 
     @cached_property
     def now(self) -> datetime:
@@ -102,7 +105,7 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """Nodes that are there and take blocks, also those that say what keeps them."""
+        """The nodes that are online and take blocks, by id, those that wait for something included."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         there = (
             Node.objects.with_writing_owner()
@@ -114,16 +117,19 @@ class Forecast:
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
+        """When each open block is measured, by block id; blocks without a forecast are left out."""
         return {**forecast_spans(self._waiting, self._free), **self._held}
 
     @cached_property
     def _earliest(self) -> Mapping[int, Span]:
-        """The same, as if other programs let go of their machines now."""
+        # the same as `spans`, if other programs released their machines now
         return {**forecast_spans(self._waiting, self._machines), **self._held} if self._taken else {}
 
-    def of_run(self, run_id: int) -> Expected | None:
-        """None where nothing of it is open. Nobody can tell where somebody has to come for a block of it first, nor
-        how long what a run needs is still being made."""
+    def forecast_run(self, run_id: int) -> Expected | None:
+        """Say what is expected of a run; None where no block of it is open.
+
+        Begin and end are None where a block has no forecast, or while all its blocks wait for what is being made.
+        """
         rows = [row for row in self._rows if row.run == run_id]
         known = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
         begins_s = min((span.begins_s for span in known), default=0.0)
@@ -135,20 +141,23 @@ class Forecast:
         least_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
         return Expected(None, None, measured_s, least_s=least_s) if rows else None
 
-    def nodes_ahead_of(self, run_id: int) -> list[str]:
-        """The names of the nodes that may take a block of it that waits."""
+    def nodes_for_waiting_blocks(self, run_id: int) -> list[str]:
+        """List the names of the nodes that may take a waiting block of the run."""
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
         return [node.name for node in self.nodes.values() if any(self._is_for(node, row) for row in rows)]
 
-    def next_on(self, node: Node) -> list[tuple[int, Span]]:
-        """The blocks that a node may take next, by number, in the order of its machine."""
+    def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
+        """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""
         waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._is_for(node, row)}
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]
         return sorted(mine, key=lambda found: found[1].begins_s)
 
-    def starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
-        """Seconds until a block that a person queues now begins, behind all that waits where open blocks like it may
-        be measured; their numbers by whatever names them. Without those that no node here takes."""
+    def forecast_starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
+        """Forecast in how many seconds a block would begin that a person queues now, behind all that waits.
+
+        `like` maps names to ids of open blocks that the same machines take; the result has the same names, without
+        those that no node here takes.
+        """
         devices = {row.pk: self._devices(row) for row in self._rows}
         asked = {
             -place: Queued(-place, False, 0.0, frozenset().union(*(devices.get(block, ()) for block in blocks)))
@@ -157,16 +166,18 @@ class Forecast:
         spans = forecast_spans([*self._waiting, *asked.values()], self._free)
         return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
-    def unforeseen(self, node: Node) -> list[int]:
-        """The blocks that wait for a node and nobody can tell how long, by number, as they came: another program has
-        its machine, it is not here, or their team has no minutes left."""
+    def blocks_without_forecast(self, node: Node) -> list[int]:
+        """List the ids of blocks that wait for a node without a forecast, in the order of the queue.
+
+        Another program has its machine, it is offline, or their team has no minutes left.
+        """
         open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
         return [row.pk for row in open_rows if self._is_for(node, row)]
 
     @cached_property
     def _rows(self) -> list[_Row]:
         blocks = Block.objects.filter(state__in=OPEN_BLOCKS, run__state=RunState.RUNNING)
-        rows = in_turn(blocks.annotate(**_PLANNED), people_first=False).values_list(*_COLUMNS, *_PLANNED)
+        rows = order_by_turn(blocks.annotate(**_PLANNED), people_first=False).values_list(*_COLUMNS, *_PLANNED)
         return [_Row(*row) for row in rows[:MAX_BLOCKS]]
 
     @cached_property
@@ -175,7 +186,7 @@ class Forecast:
 
     @cached_property
     def _waiting(self) -> list[Queued]:
-        """What a node may come for, by arrival."""
+        """The blocks that wait for a node, in the order of arrival, without those of teams without minutes left."""
         queued = [row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._stopped]
         return [
             Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row), self._run_paces.get(row.run))
@@ -184,7 +195,7 @@ class Forecast:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """Machines that another program has, which nodes say, that wait: when it lets go nobody can tell."""
+        # a node that waits says that another program holds its machine, and nobody knows until when
         waiting = {node.device for node in self.nodes.values() if node.doing}
         return waiting - {span.device for span in self._held.values()}
 
@@ -228,7 +239,7 @@ class Forecast:
 
     @cached_property
     def _held(self) -> dict[int, Span]:
-        """What is measured now by nodes that are here."""
+        """The forecasts of the blocks that online nodes measure now."""
         held = ((row, self.nodes.get(row.node or 0)) for row in self._leased)
         return {
             row.pk: Span(0.0, self._left_s(row, node.device), node.device) for row, node in held if node is not None
@@ -239,7 +250,7 @@ class Forecast:
         return begun is not None and span is not None and begun.is_slowed(usual=self._paces.get(span.device, 1.0))
 
     def _left_s(self, row: _Row, device: str) -> float:
-        """Seconds until a block ends that is measured: by the pace of its rounds, before them by its plan."""
+        """Seconds until a leased block ends, from the pace of its rounds, or before its first from its plan."""
         held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
         pace, begun = self._pace_of(row, device), self._begun.get(row.pk)
         if begun is None:
@@ -250,7 +261,7 @@ class Forecast:
 
     @cached_property
     def _begun(self) -> dict[int, BlockProgress]:
-        """The blocks whose first check has come, as far as they are."""
+        """The progress of leased blocks whose first check was reported."""
         reports = Report.objects.filter(
             attempt__block__in=[row.pk for row in self._leased],
             attempt__state=AttemptState.LEASED,
@@ -264,7 +275,7 @@ class Forecast:
         }
 
     def _ahead(self, row: _Row, seen: Sequence[tuple[str, datetime]]) -> BlockProgress:
-        """Rounds that an earlier order measured are no part of this one, nor those of an attempt that was lost."""
+        """The progress of a leased block, without rounds of an earlier order or of a lost attempt."""
         rounds_at = [received_at for kind, received_at in seen if kind == "round"]
         begun_at, last_at = seen[0][1], rounds_at[-1] if rounds_at else seen[-1][1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
@@ -303,7 +314,7 @@ class Forecast:
 
     @cached_property
     def _paces(self) -> dict[str, float]:
-        """How many times longer than planned the newest blocks of each machine took, and those of all of them ("")."""
+        """How many times longer than planned the newest blocks took, by machine, and for all machines under ""."""
         whole = Attempt.objects.filter(state=AttemptState.DONE, first_round=0, reason_code="")
         ended = whole.filter(node__in=self.nodes).order_by("-pk")
         planned = ended.annotate(minutes=Cast(KeyTextTransform("minutes", "block__plan_json"), FloatField()))

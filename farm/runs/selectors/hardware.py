@@ -1,4 +1,4 @@
-"""What was measured of a model on all hardware: the newest measurement of each cell on each node."""
+"""Collects what was measured of a model on all hardware: the newest measurement of each cell on each node."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,13 +19,13 @@ from farm.runs.models import Arm, CellDocument, Run
 from farm.runs.selectors.cells import with_compared_figures
 from farm.runs.states import FARM_MADE
 
-# cells of so many arms are looked at, the newest first, and so many different ones are read
+# so many of the newest arms are considered, and the documents of so many different ones are read
 MAX_ARMS = 20_000
 MAX_PLACES = 1_000
 
 
 class _Place(NamedTuple):
-    """One arm that was measured, before its document is read."""
+    """A measured arm, before its document is read."""
 
     arm: int
     name: str
@@ -37,10 +37,10 @@ class _Place(NamedTuple):
 
 
 def measured_across(user: Anyone, model: Model) -> list[Measured]:
-    """The newest measurement of each cell on each node, of all versions; A/A twins and branches left out. Newest first.
+    """Collect the newest measurement of each cell on each node, over all versions but those of branches.
 
-    Losses of accuracy are against the FP32 cell of the same version and runtime, wherever that was judged: samples are
-    the same on every machine. What a version lost against one before it outranks that.
+    The newest come first. A cell's lost accuracy is that against an earlier version where there is one, else against
+    the FP32 cell of its own version and runtime on any node, since all nodes judge the same samples.
     """
     places = _newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
@@ -70,7 +70,7 @@ def _newest(user: Anyone, model: Model) -> list[_Place]:
 
 
 def _fairly(places: Iterable[_Place]) -> list[_Place]:
-    """At most MAX_PLACES, in turns from every version on every node, so that none hides the others."""
+    """Choose MAX_PLACES at most, in turns from every version on every node, so that none hides the others."""
     taken: dict[tuple[int, int | None], int] = {}
     ranked = []
     for place in places:
@@ -80,8 +80,8 @@ def _fairly(places: Iterable[_Place]) -> list[_Place]:
 
 
 def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPart]:
-    """Each with what it lost against its FP32 cell, or against an earlier version on the same labelled data."""
-    found = accuracies.paired_across(cells)
+    """Give each cell the accuracy that it lost against its FP32 cell, or an earlier version on the same data."""
+    found = accuracies.compare_across_runs(cells)
     versions = group_by(range(len(places)), lambda at: places[at].version)
     plain: dict[int, Accuracy] = {}
     for at, cell in enumerate(found):
@@ -89,7 +89,7 @@ def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPar
             plain.setdefault(places[at].version, cell.accuracy)
     for version, own in versions.items():
         before = accuracies.drop_lossy(plain[earlier] for earlier in sorted(plain) if earlier < version)
-        for at, cell in zip(own, accuracies.held_against([found[at] for at in own], before), strict=True):
+        for at, cell in zip(own, accuracies.compare_versions([found[at] for at in own], before), strict=True):
             found[at] = cell
     return found
 
@@ -107,7 +107,7 @@ def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
 
 
 def _machine(cell: CellPart, facts: Facts | None) -> str:
-    """What computes it: the accelerator where the provider has one, else the processor; empty where nobody said."""
+    """Name the accelerator that computed the cell, or the processor where its provider has none; empty if unknown."""
     entry = providers.find(cell.provider)
     device = cell.provider_facts.get("device", "")
     if device or facts is None:

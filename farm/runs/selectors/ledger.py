@@ -1,4 +1,4 @@
-"""What a node did, for whom and for how many minutes."""
+"""The ledger of a node: what it measured, for whom and for how many minutes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ MAX_INSTALLED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Blocks that were measured for a person of a team, or for the farm's own reasons on their behalf."""
+    """What a node did for a person of a team, for one reason: numbers of runs and blocks, and minutes."""
 
     team: str
     person: str
@@ -35,7 +35,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """`installed`: what was installed and evicted there."""
+    """What a node did since a time; `installed` are the log lines about runtimes installed and removed there."""
 
     since: datetime
     work: list[Work]
@@ -55,7 +55,10 @@ class Ledger:
 
 
 def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
-    """What the node did in so many days; None for those who do not manage it. Raises Invalid."""
+    """Sum up what the node did in the last days; None for a user who does not manage it.
+
+    Raises Invalid for a number of days out of range.
+    """
     if not 1 <= days <= MAX_DAYS:
         raise Invalid(f"A ledger covers 1 to {MAX_DAYS} days, not {days}.", code="days")
     if not can_manage_node(user, node):

@@ -1,4 +1,4 @@
-"""Minutes that nodes measure, by the team they are measured for."""
+"""Counts the minutes that nodes measure for teams, and finds teams that have used up their limit."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ from farm.runs.states import AttemptState
 
 
 def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
-    """Minutes that nodes have measured for each of these teams today, those of attempts in progress included."""
+    """Count the minutes that nodes have measured for each of these teams today (UTC), attempts in progress included."""
     now = timezone.now()
     since = now.replace(hour=0, minute=0, second=0, microsecond=0)
     recent = Run.objects.filter(Q(finished_at=None) | Q(finished_at__gte=since), team__in=teams)
@@ -23,7 +23,7 @@ def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
 
 
 def minutes_of_run(run: Run) -> float:
-    """Minutes that nodes have measured for a run, every try counted."""
+    """Count the minutes that nodes have measured for a run, every attempt included."""
     now = timezone.now()
     times = Attempt.objects.filter(block__run=run).values_list("claimed_at", "ended_at")
     return sum(((ended_at or now) - claimed_at).total_seconds() for claimed_at, ended_at in times) / 60.0
@@ -38,8 +38,8 @@ def teams_without_minutes() -> list[int]:
     return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)] if limits else []
 
 
-def why_no_minutes(team: Team) -> str:
-    """In one sentence for a team that has had its minutes of today; empty for any other."""
+def explain_no_minutes(team: Team) -> str:
+    """Say that the team has used up its minutes of today, and what to do; empty where it has not."""
     if team.daily_minutes is None or (spent := minutes_today(team)) < team.daily_minutes:
         return ""
     return (

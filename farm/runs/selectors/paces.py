@@ -1,4 +1,4 @@
-"""What was measured before, as plans read it."""
+"""Reads what was measured before, for plans: a version's latency and nodes' A/A pairs."""
 
 import json
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ from farm.rules.planning.plans import NodeOffer
 from farm.runs.models import Block, CellDocument
 from farm.runs.states import BlockState
 
-# whose latency a plan goes by
+# the latency of a plan is taken from so many of the newest cells
 LATEST_CELLS = 8
 # so long every block of a new node carries a pair
 FIRST_DAY = timedelta(days=1)
 
 
 class Latencies(NamedTuple):
-    """What an inference took in the cells that were measured last: on average, and in the quickest of them."""
+    """The p50 latency of an inference in the newest cells: their mean, and that of the quickest."""
 
     latency_ms: float
     quickest_ms: float
 
 
 def latencies(version: Version) -> Latencies | None:
-    """Those of a version; None where nothing of it was measured yet."""
+    """Read the latencies of a version's newest cells; None where none was measured yet."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
     figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
     found = [figure for figure in figures if figure]
@@ -38,7 +38,7 @@ def latencies(version: Version) -> Latencies | None:
 
 
 def _p50_ms(body: str) -> float | None:
-    """None too where the document cannot be read: that keeps no new run from being planned."""
+    """The p50 of a cell's document; None too where it cannot be read, as a new run is planned all the same."""
     try:
         found = json.loads(body)["p50_ms"]
     except (ValueError, KeyError, TypeError):
@@ -47,16 +47,16 @@ def _p50_ms(body: str) -> float | None:
 
 
 class _RowsOf(Subquery):
-    """How many rows a query has that may end early."""
+    """Counts the rows of a query that has a LIMIT."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) AS few)"
     output_field = IntegerField()
 
 
 def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
-    """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new.
+    """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
 
-    Counted no further than a pair is due, so that a node with a long history costs no more than another. Two queries.
+    It counts only until a pair is due, so that a node with a long history costs no more than another.
     """
     later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
     first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]
@@ -65,11 +65,6 @@ def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     new_from = timezone.now() - FIRST_DAY
     new = set(Node.objects.filter(created_at__gt=new_from).values_list("pk", flat=True))
     return [
-        offer.model_copy(
-            update={
-                "blocks_since_pair": since.get(int(offer.id)),
-                "is_first_day": int(offer.id) in new,
-            }
-        )
+        offer.model_copy(update={"blocks_since_pair": since.get(int(offer.id)), "is_first_day": int(offer.id) in new})
         for offer in offers
     ]

@@ -1,4 +1,4 @@
-"""What only pages ask of runs: open blocks as they were planned, one comparison with its operators, a cell's log."""
+"""Reads what only pages need of runs: open blocks and runs, the newest run of each model, a cell's log."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ from farm.contract.reasons import CellStatus
 from farm.contract.reports import RoundReport, Sample
 from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
+from farm.runs.models import Arm, Cell, Comparison, Report, Run, match_arms
 from farm.runs.selectors.evidence import COUNTED
-from farm.runs.selectors.runs import missing_run, runs_listed
+from farm.runs.selectors.runs import make_missing_run_error, runs_listed
 from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 
 # what has to be asked for as a list of states, so that an index answers it
@@ -38,7 +38,7 @@ _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[d
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A run as a reader sees it now."""
+    """Where a run is now, and whether the reader may change it."""
 
     run_id: int
     team_id: int
@@ -49,19 +49,19 @@ class Revision:
 
 
 def revision_of(user: Anyone, run_id: int) -> Revision:
-    """Which revision a run is at and what the user may do with it, in one small query. Raises Missing as `run` does."""
+    """Read a run's revision and state in one small query. Raises Missing where the user may not see the run."""
     rows = Run.objects.filter(pk=run_id).order_by()
     # one join in place of two subqueries: this is asked every few seconds by everybody who looks
     own = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
     role = Value(Role.ADMIN.value) if user.is_superuser else F("team__memberships__role")
     row = own.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()
     if row is None:
-        raise missing_run(run_id)
+        raise make_missing_run_error(run_id)
     team_id, revision, state, created_at, held = row
     return Revision(run_id, team_id, revision, state, created_at, held in WRITING_ROLES)
 
 
-def is_same(run: Run) -> bool:
+def is_unchanged(run: Run) -> bool:
     return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
 
 
@@ -71,12 +71,12 @@ def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
 
 
 def unended_cells(run: Run) -> set[str]:
-    """The ids of the cells that have not ended, those included of which the document tells what is known so far."""
+    """Return the ids of the cells that have not ended, those with figures so far included."""
     return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
 def launches_so_far(run: Run) -> dict[str, list[Sample]]:
-    """Each launch that unsettled blocks have reported, by the arm's name, a round after another."""
+    """Collect the launches that unsettled blocks have reported, by the arm's name, in the order of rounds."""
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED))
     names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=measured)}
     reports = Report.objects.filter(attempt__block__in=measured, attempt__state__in=COUNTED, kind="round")
@@ -90,8 +90,10 @@ def launches_so_far(run: Run) -> dict[str, list[Sample]]:
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
-    """The newest runs that are not finished and no searches of the farm's own, each with how many of its cells have
-    ended, of how many that were not refused."""
+    """List the newest unfinished runs that people and watches asked for.
+
+    Each comes with the number of its cells that have ended, and of those that were not refused.
+    """
     found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
@@ -100,7 +102,7 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
 
 class Ended(NamedTuple):
-    """A run that has ended, of a model by its number and name, with what it leads with."""
+    """A finished run: the model's id and name, the run's id, the figures of its headline, and when it ended."""
 
     model: int
     name: str
@@ -110,7 +112,7 @@ class Ended(NamedTuple):
 
 
 def newest_ended(user: Anyone) -> list[Ended]:
-    """The newest runs that people and watches asked for and that have ended."""
+    """List the newest finished runs that people and watches asked for."""
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
     asked = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
@@ -118,7 +120,7 @@ def newest_ended(user: Anyone) -> list[Ended]:
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
-    """How many runs of the user's teams are not finished, and how many more of the farm's own searches."""
+    """Count the unfinished runs of the user's teams: those that were asked for, and those of the farm's searches."""
     rows = Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).order_by()
     counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FARM_MADE)))
     return counts["every"] - counts["searches"], counts["searches"]
@@ -132,7 +134,7 @@ class Last(NamedTuple):
 
 
 def last_runs(models: Iterable[Model]) -> dict[int, Last]:
-    """The newest runs of each of these models that a person or a watch asked for, by the model's number."""
+    """Find the newest runs of each of these models that a person or a watch asked for, by the model's id."""
     # the end of an index for each version: a model may have tens of thousands of runs
     asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
     own = Version.objects.on_main_line().filter(model__in=list(models))
@@ -148,8 +150,8 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
 
 
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
-    """The models with what sorts them by their newest run, `last_run`, and by the newest that is finished: `ended_run`,
-    and `last_lead`, which that leads with."""
+    """Annotate models with the ids of their newest run, `last_run`, and newest finished run, `ended_run`, and with the
+    figures of the latter's headline, `last_lead`."""
     own = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
     newest = own.exclude(reason__in=FARM_MADE).order_by("-pk")
     ended = newest.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
@@ -162,7 +164,7 @@ def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:
-    """The newest finished run of a model whose cells were judged on labelled data; one of several variants first."""
+    """Find the newest finished run of a model with cells judged on labelled data, if possible of several precisions."""
     judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
     runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model, version__branch="")
     found = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
@@ -172,20 +174,20 @@ def judged_run(user: Anyone, model: Model) -> Run | None:
 
 
 def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
-    """A comparison of the run with the operators that its row keeps; as it is while its block is still measured."""
+    """Add to a comparison of the run the operators that its row stores; it has none while its block is measured."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     found = rows.values_list("operators", flat=True).first()
     operators = _CHANGES.validate_json(found or "[]")
     return comparison.model_copy(update={"operators": operators}) if operators else comparison
 
 
-def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
-    """What cells measure, by their runs and the ids they have there, each with the name of its session set.
+def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
+    """Read the specs of cells, given as run id and cell id, each with the name of its session set ("" without one).
 
-    Raises Missing where there is none.
+    Raises Missing where there is no such cell.
     """
     cells = Q(pk=None)
-    asked = reduce(or_, (named(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
+    asked = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
     arms = Arm.objects.filter(asked).select_related("cell").order_by()
     known = {(arm.cell.run_id, arm.name): arm.cell for arm in arms}
     # what the plan refused has no arm
@@ -199,9 +201,9 @@ def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]
     return [(row.spec, str(row.labels.get("session", ""))) for row in rows]
 
 
-def log_of(run: Run, name: str) -> str:
-    """The last lines that the check pass of a cell wrote; empty where there are none."""
-    arm = Arm.objects.filter(named(run, name)).first()
+def check_log_of(run: Run, name: str) -> str:
+    """Return the last log lines of a cell's check pass; empty where there are none."""
+    arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return ""
     checks = Report.objects.filter(

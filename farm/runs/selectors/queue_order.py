@@ -1,4 +1,4 @@
-"""Whose turn it is: which queued block goes next on a node.
+"""Decides which queued block is next on a node.
 
 Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals the run
 that came first. Nodes that share a machine measure one after the other, in the same order.
@@ -18,29 +18,26 @@ from django.utils import timezone
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeState
 from farm.runs.models import Attempt, Block
-from farm.runs.selectors.backlog import why_not
+from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.states import OF_THE_FARM, BlockState
 
-# a machine that has just become free is left to its other nodes for so long, where one of their blocks goes first
+# a machine that has just become free is kept so long for its other nodes, where one of their blocks comes first
 HOST_TURN = timedelta(seconds=20)
-# so many of the blocks before the one that a message names are looked at
+# so many of the blocks before the one that a message names are considered
 MAX_LOOKED_THROUGH = 16
 RELATED = ("run__team", "run__version")
 NONE: Mapping[int, str] = MappingProxyType({})
-_RANK = {
-    True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)),
-    False: Value(0),
-}
+_RANK = {True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)), False: Value(0)}
 
 
-def in_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
+def order_by_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
     ranked = blocks.annotate(rank=_RANK[people_first], came_at=Coalesce("run__resumed_at", "run__created_at"))
     return ranked.order_by("rank", "came_at", "run_id", "number")
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
-    """Queued blocks that are rung for any of these nodes, of teams that it measures for and that have minutes left."""
+    """Queued blocks for any of these nodes, of teams that it measures for and that have minutes left."""
     asked = reduce(or_, map(_asked_of, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
     return named.filter(asked, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())
@@ -54,26 +51,26 @@ def _asked_of(node: Node) -> Q:
 
 
 def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NONE) -> Block | None:
-    """The block that the node takes in place of this one, which it may claim: the same where none goes before it.
+    """Return the block that the node takes in place of this one, which it may claim: mostly the same.
 
-    None while a block of another node on its machine does. `passed_over`: blocks that others were just told
-    of, with their machine; whichever node has the machine first takes the first block there.
+    None while a block of another node on its machine comes first. `passed_over` maps blocks that other nodes were just
+    told of to their machines; on other machines they do not count.
     """
     told = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
     rows = queued_for([node, *neighbours]).exclude(pk__in=told).select_related(*RELATED)
-    for ahead in in_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
+    for ahead in order_by_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
         if ahead.pk == block.pk:
             break
-        if not why_not(node, ahead, ahead.attempt):
+        if not explain_refused_claim(node, ahead, ahead.attempt):
             return ahead
-        if any(not why_not(neighbour, ahead, ahead.attempt) for neighbour in neighbours):
+        if any(not explain_refused_claim(neighbour, ahead, ahead.attempt) for neighbour in neighbours):
             return None
     return block
 
 
 class Taker(NamedTuple):
-    """A node that may claim a block now, and which one: the one that a message named, or one that goes before it."""
+    """A node that may claim a block now, and the block: the one that a message named, or one that comes before it."""
 
     node_id: int
     block: int
@@ -83,14 +80,17 @@ class Taker(NamedTuple):
 def first_taker(
     block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NONE
 ) -> tuple[Taker | None, bool]:
-    """The first of these nodes that may claim the block now, with what it takes in its place where that goes before it;
-    and whether the block is to be had at all. `passed_over`: blocks that others were just told of, by machine."""
+    """Find the first of these nodes that may claim the block, or another that comes before it, now.
+
+    Returns it, or None, and whether the block is still queued under this attempt. `passed_over` maps blocks that other
+    nodes were just told of to their machines.
+    """
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
         return None, False
     nodes = Node.objects.select_related("team", "owner").defer("log_tail").in_bulk(list(node_ids))
     for node in (nodes[pk] for pk in node_ids if pk in nodes):
-        if why_not(node, block, attempt):
+        if explain_refused_claim(node, block, attempt):
             continue
         first = first_in_turn(node, block, passed_over=passed_over)
         if first is not None:
@@ -98,10 +98,10 @@ def first_taker(
     return None, True
 
 
-def out_of_turn(node: Node, block: Block) -> str:
-    """Why a block that the node may claim is not the next one there, in one sentence; empty when it is.
+def explain_out_of_turn(node: Node, block: Block) -> str:
+    """Say why a block that the node may claim is not the next one there, in one sentence; empty where it is.
 
-    Blocks of the same kind may be claimed in another order than they came: a message may be late.
+    Blocks of equal rank may be claimed in another order than they came, since a message may be late.
     """
     is_of_farm = block.run.reason in OF_THE_FARM and node.team.puts_people_first
     if not is_of_farm and not node.host:
@@ -115,7 +115,7 @@ def out_of_turn(node: Node, block: Block) -> str:
 
 
 def _is_left_to_others(node: Node) -> bool:
-    """Whether its machine became free just now. A node that does not come for its turn keeps the others no longer."""
+    """Say whether the node's machine became free within HOST_TURN, so that its other nodes may come first."""
     if not node.host:
         return False
     device = Node.objects.filter(owner=node.owner_id, host=node.host)

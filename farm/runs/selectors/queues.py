@@ -1,4 +1,4 @@
-"""What waits for which hardware, and for which node."""
+"""Lists what waits for which hardware and for which node, and what nodes do now."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Open blocks of one hardware. `minutes`: what the plans expect of them, less the rounds that are measured.
+    """The open blocks for one hardware: how many wait and are measured, and the planned minutes that are left.
 
-    `nodes`: how many are online and take such blocks now, however busy they are. `start_s`: until a block that a
-    person queues now may start, behind all that waits for these machines; None while nobody can tell.
+    `nodes` counts the online nodes that take such blocks, busy or not. `start_s` is in how many seconds a block would
+    begin that a person queues now; None where that cannot be known.
     """
 
     hardware: str
@@ -40,8 +40,8 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A block that waits for the node's machine. `run` is None where the reader may not see it; the minutes are, where
-    nobody can tell."""
+    """A block that waits for a node. `run` is None where the reader may not see it; the minutes until it begins and
+    that it takes are None where they cannot be known."""
 
     run: int | None
     team: str
@@ -51,9 +51,9 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What a node does, by its lease; without one, what it waits for or tries in its own words.
+    """What a node does now: the run it measures and for which team; or what it waits for, in its own words.
 
-    `run` is None where the reader may not see the one that it measures for `team`.
+    `run` is None where the reader may not see it; `team` is empty while the node measures nothing.
     """
 
     run: int | None = None
@@ -87,20 +87,22 @@ class _Open(NamedTuple):
         return (self.planned or 0.0) * max(0.0, 1.0 - self.rounds / self.max_rounds if self.max_rounds else 0.0)
 
 
-def takers(user: Anyone) -> list[Node]:
+def online_nodes(user: Anyone) -> list[Node]:
     columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
     return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
 
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
-    """The user's open blocks by hardware, the longest queue first; `nodes`: those of takers(). One query."""
+    """List the user's open blocks by hardware, the longest queue first; `nodes` are those of `online_nodes`."""
     planned = Cast(KT("plan_json__minutes"), FloatField())
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("pk", "hardware", "state", "queues", "only_node_id", "rounds", "max_rounds", "planned")
     every = (_Open(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
     alike = group_by(every, lambda block: block.hardware)
-    starts_s = forecast.starts_s({hardware: [block.pk for block in blocks] for hardware, blocks in alike.items()})
-    made = [_queue(hardware, blocks, nodes, starts_s.get(hardware)) for hardware, blocks in alike.items()]
+    forecast_starts_s = forecast.forecast_starts_s(
+        {hardware: [block.pk for block in blocks] for hardware, blocks in alike.items()}
+    )
+    made = [_queue(hardware, blocks, nodes, forecast_starts_s.get(hardware)) for hardware, blocks in alike.items()]
     return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))
 
 
@@ -117,8 +119,8 @@ def _queue(hardware: str, blocks: Sequence[_Open], nodes: Sequence[Node], start_
     )
 
 
-def now_of(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
-    """What each node does, by the node's number. One query."""
+def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
+    """Say what each node does now, by node id."""
     found = {node.pk: Now(waits_for=node.doing if node.state == NodeState.ONLINE else "") for node in nodes}
     leased = Block.objects.filter(state=BlockState.LEASED, node__in=found)
     leased = leased.annotate(is_seen=Exists(Run.objects.visible_to(user).filter(pk=OuterRef("run"))))
@@ -128,11 +130,14 @@ def now_of(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
     return found
 
 
-def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """What waits for each node, in its machine's order, by the node's number; last what nobody can tell when."""
+def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
+    """List what waits for each node, by node id, in the order of its machine; blocks without a forecast come last."""
     forecast = forecast or Forecast()
     spans: dict[int, list[tuple[int, Span | None]]] = {
-        node.pk: [*forecast.next_on(node), *((block, None) for block in forecast.unforeseen(node))][:MAX_NEXT]
+        node.pk: [
+            *forecast.list_next_blocks(node),
+            *((block, None) for block in forecast.blocks_without_forecast(node)),
+        ][:MAX_NEXT]
         for node in nodes
     }
     numbers = {block for found in spans.values() for block, _ in found}

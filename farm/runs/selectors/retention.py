@@ -1,8 +1,7 @@
-"""What retention would remove, before it does; and the sentence for what it has removed.
+"""Finds what retention would remove, and explains what it has removed.
 
 Documents, verdicts, comparisons and series stay whatever the rule says: they are rows of their own, settled when a
-block ended. Raw timings are the reports of rounds; those of blocks that never ended well are the only evidence of them
-and stay.
+block ended. Raw timings are the reports of rounds; those of blocks that failed stay, since they are the only evidence.
 """
 
 from dataclasses import dataclass
@@ -27,11 +26,10 @@ BRANCHES: Final = "versions of branches"
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
-    """One kind that a rule would remove: of what is older than `days` days at the moment `at`, how much there is.
+class DueForRemoval:
+    """What a rule would remove of one kind, older than `days` days: how many and how many bytes.
 
-    `count`: runs, traces, compiled models or models. `bytes`: of timings what the nodes reported in all, of which they
-    are the most.
+    Raw timings are counted by runs, and their bytes are those of all reports of these.
     """
 
     kind: str
@@ -40,15 +38,15 @@ class Doomed:
     bytes: int
 
 
-def retention_of(user: User, team_id: int) -> RetentionRule:
-    """The team's rule; one that keeps everything where there is none. Raises Missing for others' teams."""
+def find_retention_rule(user: User, team_id: int) -> RetentionRule:
+    """Return the team's rule; without one, an unsaved default. Raises Missing for a team that the user may not see."""
     team = team_of(user, team_id)
     found = RetentionRule.objects.select_related("team", "changed_by").filter(team=team).first()
     return found or RetentionRule(team=team, acts_from=timezone.now())
 
 
-def next_act(rule: RetentionRule) -> datetime | None:
-    """When the rule acts next; None where it keeps everything that there is."""
+def find_next_act(rule: RetentionRule) -> datetime | None:
+    """Return when the rule acts next; None where it removes nothing."""
     has_branches = rule.branches_days is not None and _of_branches(rule.team).exists()
     if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None
@@ -56,32 +54,32 @@ def next_act(rule: RetentionRule) -> datetime | None:
     return max(rule.acts_from, daily, timezone.now())
 
 
-def doomed(rule: RetentionRule) -> list[Doomed]:
-    """What the rule would remove when it acts next, of each kind that it has days for."""
-    at = next_act(rule) or timezone.now()
+def list_due_removals(rule: RetentionRule) -> list[DueForRemoval]:
+    """List what the rule would remove when it acts next, for each kind that it has days for."""
+    at = find_next_act(rule) or timezone.now()
     found = []
     if rule.timings_days is not None:
         runs = runs_due(rule.team, days=rule.timings_days, at=at)
         attempts = Attempt.objects.filter(block__run__in=runs, block__state=BlockState.DONE)
         size = attempts.aggregate(total=Sum("reported_bytes"))["total"] or 0
-        found.append(Doomed(TIMINGS, rule.timings_days, runs.count(), size))
+        found.append(DueForRemoval(TIMINGS, rule.timings_days, runs.count(), size))
     if rule.traces_days is not None:
         facts = traces_due(rule.team, days=rule.traces_days, at=at).aggregate(count=Count("pk"), total=Sum("bytes"))
-        found.append(Doomed(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
+        found.append(DueForRemoval(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
         compiled = compiled_due(rule.team, days=rule.traces_days, at=at)
         # two cells that compiled the same share one file
         files = Blob.objects.filter(pk__in=compiled.values("blob")).aggregate(total=Sum("bytes"))
-        found.append(Doomed(COMPILED, rule.traces_days, compiled.count(), files["total"] or 0))
+        found.append(DueForRemoval(COMPILED, rule.traces_days, compiled.count(), files["total"] or 0))
     if rule.models_days is not None:
         models = models_due(rule.team, days=rule.models_days, at=at)
         used = Blob.objects.filter(uses__artifact__versions__model__in=models).distinct()
         size = used.aggregate(total=Sum("bytes"))["total"] or 0
-        found.append(Doomed(MODELS, rule.models_days, models.count(), size))
+        found.append(DueForRemoval(MODELS, rule.models_days, models.count(), size))
     if rule.branches_days is not None and _of_branches(rule.team).exists():
         versions = branches_due(rule.team, days=rule.branches_days, at=at)
         stored = Blob.objects.filter(uses__artifact__versions__in=versions, swept_at=None).distinct()
         size = stored.aggregate(total=Sum("bytes"))["total"] or 0
-        found.append(Doomed(BRANCHES, rule.branches_days, versions.count(), size))
+        found.append(DueForRemoval(BRANCHES, rule.branches_days, versions.count(), size))
     return found
 
 
@@ -90,14 +88,14 @@ def _of_branches(team: Team) -> QuerySet[Version]:
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
-    """What gates uploaded last so long ago, and nothing measures now."""
+    """Versions that gates last uploaded more than `days` days before `at`, and that no open run measures."""
     going_on = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
     due = _of_branches(team).filter(sent_at__lt=at - timedelta(days=days))
     return due.exclude(runs__in=going_on).exclude(beside__run__in=going_on)
 
 
 def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
-    """Those that never said how long they keep what gates upload, and have some that is due."""
+    """Teams without a rule that have versions of branches which are due by the default."""
     sent = Version.objects.not_removed().filter(sent_at__lt=at - timedelta(days=BRANCHES_DAYS), is_kept=False)
     return Team.objects.filter(retention=None, pk__in=sent.exclude(branch="").values("model__team"))
 
@@ -125,7 +123,7 @@ def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledMod
 
 
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
-    """Models of which no version was ever measured, watched or alerted about, with no upload since."""
+    """Models that were never measured, watched or alerted about, with no upload for `days` days before `at`."""
     used = Version.objects.filter(model=OuterRef("pk")).filter(
         Q(runs__isnull=False) | Q(beside__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
     )
@@ -133,15 +131,15 @@ def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
     return models.annotate(last=Max("versions__created_at")).filter(last__lt=at - timedelta(days=days))
 
 
-def removed_timings(run: Run) -> str:
+def explain_removed_timings(run: Run) -> str:
     return _removed(run, "raw timings", run.timings_removed_at)
 
 
-def removed_traces(run: Run) -> str:
+def explain_removed_traces(run: Run) -> str:
     return _removed(run, "raw traces", run.traces_removed_at)
 
 
-def removed_compiled(run: Run) -> str:
+def explain_removed_compiled_models(run: Run) -> str:
     return _removed(run, "compiled models", run.traces_removed_at)
 
 

@@ -1,4 +1,4 @@
-"""Runs as people find them, how far they are, and what goes on in an open one: who measures what, why nobody does."""
+"""Reads runs for people: lists, progress, and what goes on in an open run: which nodes measure it, or why none does."""
 
 import re
 from collections import Counter
@@ -22,21 +22,21 @@ from farm.rules.presenting.idle_reasons import Waiting, idle_reason
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
-from farm.runs.selectors.minutes import why_no_minutes
+from farm.runs.selectors.minutes import explain_no_minutes
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
-# the end of what a node says of itself while it measures
+# parts of what a node says while it measures: the arm at the end, the round at the beginning
 _ARM = re.compile(r", arm (\d{1,4})$")
 _ROUND = re.compile(r"round (\d{1,4}): ")
-# so many say what keeps them
+# at most so many reasons for waiting are named
 MAX_NAMED = 2
-# so many nodes say what they do
+# at most so many nodes are quoted
 MAX_DOING = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
-    """A block that is being measured. `doing`: the node's own words; `cell`: the one they name, if any."""
+class BusyBlock:
+    """A block that is being measured. `doing` are the node's own words, `cell` is the cell that they name, or empty."""
 
     number: int
     node: str
@@ -48,8 +48,8 @@ class Busy:
     rounds_most: int
 
 
-def busy_blocks(run: Run) -> list[Busy]:
-    """The blocks of a run that are being measured now, by their number."""
+def busy_blocks(run: Run) -> list[BusyBlock]:
+    """List the blocks of a run that are being measured now, in the order of their numbers."""
     rows = list(run.blocks.filter(state=BlockState.LEASED).select_related("node").defer("plan_json").order_by("number"))
     names = {
         (arm.block_id, arm.number): arm.name
@@ -58,12 +58,14 @@ def busy_blocks(run: Run) -> list[Busy]:
     return [_busy(row, names) for row in rows]
 
 
-def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
+def _busy(row: Block, names: dict[tuple[int, int], str]) -> BusyBlock:
     doing = "" if _is_over(row.doing, row.rounds) else row.doing
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     rounds = row.rounds, max(row.rounds, row.max_rounds)
-    return Busy(row.number, name_or_removed(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds)
+    return BusyBlock(
+        row.number, name_or_removed(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds
+    )
 
 
 def _is_over(doing: str, rounds: int) -> bool:
@@ -72,7 +74,7 @@ def _is_over(doing: str, rounds: int) -> bool:
 
 
 def shown_states(runs: Iterable[Run]) -> dict[int, str]:
-    """The state of each run as lists and pages show it: how it ended, else what goes on in it. At most one query."""
+    """Name the state of each run for lists and pages, by run id: how it ended, or what goes on in it."""
     every = list(runs)
     states: dict[int, set[str]] = {run.pk: set() for run in every if run.state != RunState.FINISHED}
     if states:
@@ -83,10 +85,10 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An open run at one moment. It depends on nodes and other runs too, which change no revision of this one.
+    """What is known of an open run at one moment; it depends on nodes and other runs too.
 
-    `still`: why no cell of it is being measured, in one sentence, empty while one is; `since`: since when it waits;
-    `expected`: what is ahead of it, and itself, None where nothing of it is open.
+    `still` says why no cell of it is being measured, empty while one is; `since` is since when it waits. `expected` is
+    its forecast; None where nothing of it is open.
     """
 
     still: str = ""
@@ -107,7 +109,7 @@ class Moment:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
+        """Seconds of measuring to come, counted from the end of its waiting; None where nothing of it is open."""
         if self.expected is None:
             return None
         return self.expected.measured_s if self.still else self.expected.ends_s or self.expected.measured_s
@@ -118,7 +120,7 @@ class Moment:
 
     @property
     def words_left(self) -> str:
-        """`time left: about 3 min`, or what comes once it has waited; empty where nobody can tell."""
+        """The time left in words, such as `time left: about 3 min`; empty where nothing of it is open."""
         if self.left_s is None:
             return ""
         how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
@@ -130,7 +132,7 @@ class Moment:
 
 
 def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
-    return replace(idle_moment_of(run_id), expected=(forecast or Forecast()).of_run(run_id))
+    return replace(idle_moment_of(run_id), expected=(forecast or Forecast()).forecast_run(run_id))
 
 
 class _Waiting(NamedTuple):
@@ -142,7 +144,7 @@ class _Waiting(NamedTuple):
 
 
 def idle_moment_of(run_id: int) -> Moment:
-    """Why nothing of an open run is being measured, and since when; empty where something is."""
+    """Say why nothing of an open run is being measured, and since when; empty where something is. No forecast."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_Waiting(*row) for row in columns]
@@ -171,7 +173,7 @@ def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting
     free = [node for node in there if node.device not in measured]
     busy = [_measures(measured[device], run) for device in sorted(devices & measured.keys())]
     return Waiting(
-        spent=why_no_minutes(run.team),
+        spent=explain_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
         told=[f"{node.name}: {node.doing}" for node in free if node.doing][:MAX_NAMED],
@@ -183,7 +185,7 @@ def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting
 
 
 def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
-    """Nodes that are asked for any of these blocks, when they are there."""
+    """Nodes, online or not, that may take any of these blocks."""
     asked = {
         name
         for block in queued
@@ -203,10 +205,10 @@ def _measures(block: Block, run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. `cells` and `blocks` count by status and state; an open cell's status is `open`.
+    """The progress of a run. `cells` counts cells by status (`open` until they end), `blocks` blocks by state.
 
-    `sentence` says how it ended, `headline` what it found; `minutes` is what the plan expected; `revision` changes
-    whenever anything of the run has changed.
+    `sentence` says how the run ended, `headline` what it found; `minutes` is what the plan expected; `revision` grows
+    whenever anything of the run changes.
     """
 
     id: int
@@ -226,7 +228,7 @@ class Progress:
     model: str
     version: int
     requested_by: str
-    # what nodes say that they do for it
+    # what nodes say they are doing for the run
     doing: tuple[str, ...] = ()
     # why nothing of it is being measured, and what is left
     moment: Moment = field(default_factory=Moment)
@@ -253,7 +255,7 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """Where the work is, in words: blocks by state and rounds."""
+        """Blocks by state, rounds, and what nodes do or the run waits for, in words; empty once it is finished."""
         if self.is_finished:
             return ""
         busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
@@ -269,7 +271,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """How much of the work is done, 0–1, by rounds."""
+        """The share of rounds that is done, from 0 to 1."""
         if self.is_finished:
             return 1.0
         return min(1.0, self.rounds / self.rounds_most) if self.rounds_most else 0.0
@@ -280,20 +282,20 @@ def runs_visible_to(user: Anyone) -> QuerySet[Run]:
 
 
 def runs_listed(user: Anyone) -> QuerySet[Run]:
-    """The same for lists: without what is large and belongs to pages of their own, matrices and inspections."""
+    """The runs that the user may see, for lists: the large columns matrix and inspection are not loaded."""
     return runs_visible_to(user).defer("matrix", "version__inspection", "version__problem")
 
 
 def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
-    """One run; a light one is without what is large. Raises Missing when there is none that the user may see."""
+    """Return a run by its id; with `is_light`, large columns are not loaded. Raises Missing if the user sees none."""
     rows = runs_listed(user) if is_light else runs_visible_to(user)
     found = rows.filter(pk=run_id).first()
     if found is None:
-        raise missing_run(run_id)
+        raise make_missing_run_error(run_id)
     return found
 
 
-def missing_run(run_id: int) -> Missing:
+def make_missing_run_error(run_id: int) -> Missing:
     return Missing(f"There is no run {run_id} that you can access.", hint="List yours with `onnxfarm status`.")
 
 
@@ -309,14 +311,16 @@ def address_of(run: Run) -> str:
     return f"{settings.PUBLIC_URL}/runs/{run.pk}/"
 
 
-def revision(run: Run) -> str:
+def make_etag(run: Run) -> str:
     number = Run.objects.values_list("revision", flat=True).get(pk=run.pk)
     return f'"run-{run.pk}-{number}"'
 
 
 def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | None = None) -> Progress:
-    """How far the run is now, in a few small queries. `moment`: where that was asked for already; `forecast`: that of
-    all runs that are shown together."""
+    """Read the progress of a run, in a few small queries.
+
+    `moment` is passed where it was read already, `forecast` where several runs are shown together.
+    """
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
     blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
@@ -347,7 +351,7 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
 
 
 def _doing(run: Run) -> tuple[str, ...]:
-    """What the nodes at work on it say."""
+    """What the nodes that measure the run say they are doing."""
     at_work = run.blocks.filter(state=BlockState.LEASED, node__state=NodeState.ONLINE).exclude(doing="")
     doings = at_work.order_by("node", "number").values_list("node__name", "doing", "rounds")
     return tuple(f"{name}: {doing}" for name, doing, rounds in doings[:MAX_DOING] if not _is_over(doing, rounds))
@@ -357,7 +361,7 @@ def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
     return run.events.filter(pk__gt=after).select_related("block")
 
 
-def devices_of(runs: Collection[int]) -> dict[tuple[int, str], str]:
-    """The machine that measured each block of these runs, by the run's number and the block's name."""
+def devices_by_block(runs: Collection[int]) -> dict[tuple[int, str], str]:
+    """Return the machine that measured each block of these runs, by run id and the block's name, such as `b1`."""
     measured = Block.objects.filter(run__in=runs).exclude(device="").values_list("run", "number", "device")
     return {(run_id, f"b{number}"): device for run_id, number, device in measured}

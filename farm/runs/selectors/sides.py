@@ -1,4 +1,4 @@
-"""Versions that a run measures side by side: which those are, and what planning and documents say of them."""
+"""The versions that a run measures side by side: which they are, and what planning and documents need of them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,13 @@ _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
-    """Those of the version's team that the matrix names. Raises Invalid for what is no version, or no other."""
+    """Find the other versions that the matrix names, all of the same team.
+
+    Raises Invalid for a name without a version, and for a version with the same files as another.
+    """
     found: list[Version] = []
     for name in matrix.models:
-        other = previous_of(version) if name == PREVIOUS else _named(version, name)
+        other = previous_version(version) if name == PREVIOUS else _named(version, name)
         if other is None:
             raise Invalid(
                 f"models names {name}, and {version} has no version before it that was accepted."
@@ -38,8 +41,8 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
     return found
 
 
-def previous_of(version: Version) -> Version | None:
-    """The accepted version before it of the same model, whose files are others; never a branch's."""
+def previous_version(version: Version) -> Version | None:
+    """Find the newest accepted version before this one, on the model's own line and with other files; None if none."""
     before = (
         version.model.versions.not_removed().on_main_line().filter(number__lt=version.number, state=VersionState.READY)
     )
@@ -59,7 +62,7 @@ def _named(version: Version, name: str) -> Version | None:
 
 
 def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
-    """Of each version, by its number, the newest comparison with an earlier one of its model that the user may see."""
+    """Find, by version number, the newest comparison of each version with an earlier one that the user may see."""
     rows = Comparison.objects.filter(
         axis="model",
         run__in=Run.objects.visible_to(user).filter(version__model=model),
@@ -72,10 +75,10 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
     return {row.run.version.number: row for row in newest}
 
 
-def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
-    """What planning and documents know of versions that are measured side by side, by names that tell them apart.
+def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
+    """Collect what planning and documents must know of versions measured side by side, with names that differ.
 
-    What was given with the last, or else with one before it, is given to each that takes the same.
+    If all take the same inputs, the inputs and prompts given with the last version, or one before it, are used for all.
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]
@@ -84,7 +87,7 @@ def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
     return alike if apart else [facts.model_copy(update=_given(known)) for facts in alike]
 
 
-def difference_of(versions: Sequence[Version]) -> str:
+def explain_different_inputs(versions: Sequence[Version]) -> str:
     return align_models(_named_facts(versions))[1]
 
 

@@ -1,4 +1,4 @@
-"""What was measured of a variant."""
+"""Reads what was measured of a variant."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,19 +8,22 @@ from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Variant
-from farm.runs.models import Arm, CellDocument, Comparison, Run, named
-from farm.runs.selectors.documents import cell_document, cell_of
+from farm.runs.models import Arm, CellDocument, Comparison, Run, match_arms
+from farm.runs.selectors.documents import cell_document, parse_cell
 
-# newest cells that are read, and how many different ones of them are told
+# so many of the newest cells are read, and so many different ones of them are shown
 MAX_READ, MAX_VARIANTS = 60, 8
-# along which a variant is compared with the upload
+# the axes along which a variant is compared with the upload
 AXES = ("precision", "opset")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured cell of a variant. `against`: the comparison with the same cell of the upload as it is, where both
-    were measured in one block; `upload`: that cell's precision."""
+    """A measured cell of a variant.
+
+    `against` is its comparison with the same cell of the upload as it is, where one block measured both; `upload` is
+    that cell's precision, empty without a comparison.
+    """
 
     run: Run
     cell: doc_cells.Cell
@@ -29,7 +32,7 @@ class Measured:
 
 
 def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
-    """Of each different cell on each node the newest measurement, those beside the upload in one block first."""
+    """List the newest measurement of each different cell on each node; those compared with the upload come first."""
     against = _against_the_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
@@ -38,11 +41,11 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     newest = _newest(beside)
     if len(newest) < MAX_VARIANTS:
         newest = _newest([*newest, *others[:MAX_READ]])
-    return [Measured(row.arm.cell.run, cell_of(row), *against.get(row.arm_id, (None, ""))) for row in newest]
+    return [Measured(row.arm.cell.run, parse_cell(row), *against.get(row.arm_id, (None, ""))) for row in newest]
 
 
 def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
-    """Of each cell on each node the first, as its columns tell cells apart: to read a document takes long."""
+    """The first row of each cell on each node; columns tell cells apart, since reading documents takes long."""
     found: dict[tuple[object, ...], CellDocument] = {}
     for row in rows:
         cell = row.arm.cell
@@ -53,7 +56,7 @@ def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
 
 
 def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
-    """By the arm: its comparison with the upload as it is, with the verdict that holds across the run; the newest."""
+    """The comparisons of arms with the upload as it is, by arm id, each with the precision of the upload's cell."""
     known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
     rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")
     return {
@@ -67,7 +70,7 @@ def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_c
 
 
 def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] | None:
-    """The newest measured cell of the variant with its operators, one that was traced where there is one."""
+    """Find the newest cell of the variant, preferably a traced one, with its operators, and its run; None if none."""
     rows = CellDocument.objects.filter(
         arm__cell__variant=variant, arm__twin_of=None, arm__cell__run__in=Run.objects.visible_to(user)
     )
@@ -77,14 +80,14 @@ def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] 
 
 
 def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
-    """Architecture and instruction sets of a node that measured for the run; empty where nobody said."""
+    """Return architecture and instruction sets of a node that measured for the run; empty where they are not known."""
     block = run.blocks.filter(node__name=node).select_related("node").first()
     facts = block.node.facts_json if block is not None and block.node else {}
     return str(facts.get("arch") or ""), tuple(facts.get("instruction_sets") or ())
 
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:
-    """The variant that a cell of the run measures; None of one that was refused, or measures the upload itself."""
-    arm = Arm.objects.filter(named(run, name)).select_related("cell__variant").first()
+    """Find the variant that a cell of the run measures; None where it was refused or measures the upload itself."""
+    arm = Arm.objects.filter(match_arms(run, name)).select_related("cell__variant").first()
     cell = arm.cell if arm is not None else None
     return cell.variant if cell is not None and cell.variant and not cell.variant.recipe.is_identity else None

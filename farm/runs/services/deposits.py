@@ -1,7 +1,8 @@
-"""Files that a node leaves with the farm while it measures: one a place, within an attempt's and a team's room.
+"""Stores files that a node sends while it measures, within limits of the attempt and the team's quota.
 
-Raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked) and what a provider compiled of a model, by digest.
-What takes the place of an earlier file removes it; see farm.runs.services.endings for what an ended attempt leaves.
+They are raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked), models that a provider compiled, and
+zipped parts of models. A new file for a place replaces the earlier one. farm.runs.services.endings removes those of
+attempts without a result.
 """
 
 import zlib
@@ -22,19 +23,18 @@ from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
-# of all files of one attempt; a trace of a large model has some 2 MiB, and a block 16 arms
+# at most so much for all files of an attempt; a trace of a large model has some 2 MiB, and a block 16 arms
 MAX_BYTES = 256 * 1024**2
 CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
 
-def must_be_current(held: Held) -> None:
-    """Raises Conflict once the attempt does not hold its block any more."""
+def check_is_current(held: Held) -> None:
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
 
 
-def keep_part(draft: Draft, held: Held, *, arm: int) -> str:
+def store_part(draft: Draft, held: Held, *, arm: int) -> str:
     return _keep(Part, draft, held, {"arm": arm}, {})
 
 
@@ -47,7 +47,7 @@ def _keep(
 ) -> str:
     with transaction.atomic():
         block = lock_block(held.block.pk, run_id=held.block.run_id)
-        must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
+        check_is_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
         earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
         replaced = earlier.blob if earlier else None
         _check_room(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
@@ -70,13 +70,13 @@ def _check_room(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
 
 
 def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
-    """Stores what a provider compiled of an arm's model; gives its digest. The same again is answered alike.
+    """Store the model that a provider compiled for an arm, in place of an earlier one; return its sha256.
 
-    Raises Conflict when stale, TooLarge over MAX_COMPILED_BYTES, the attempt's room or the team's quota, NoSpace, and
-    Unprocessable for an arm whose provider leaves nothing of the kind, or for no bytes at all.
+    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
+    limit or the team's quota, NoSpace, and Unprocessable for an arm whose provider compiles nothing or for no bytes.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    must_be_current(held)
+    check_is_current(held)
     row = Arm.objects.select_related("cell").filter(block=held.block, number=arm).first()
     entry = providers.find(row.cell.spec.provider) if row is not None else None
     if entry is None or not entry.leaves_context:
@@ -97,17 +97,17 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
 def accept_trace(
     *, node: Node, block_id: str, attempt: int, token: str, place: tuple[int, int], chunks: Iterable[bytes]
 ) -> str:
-    """Stores the raw trace of `place` = (arm, trace round) and gives the digest of its gzip bytes.
+    """Store the raw trace of `place` = (arm, trace round), in place of an earlier one; return the sha256 of its gzip.
 
-    The same trace again is answered alike, another one takes its place. Raises Conflict when stale, TooLarge over
-    MAX_TRACE_BYTES, the attempt's room or the team's quota, NoSpace, and Unprocessable for what is not gzip, unpacks to
-    more than MAX_TRACE_UNPACKED_BYTES or is no JSON text.
+    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
+    MAX_TRACE_UNPACKED_BYTES), the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that was
+    not asked for and for what is no gzipped JSON.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
     if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
         raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
-    must_be_current(held)
+    check_is_current(held)
     check_free_space(bytes_wanted=MAX_TRACE_BYTES)
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
@@ -119,7 +119,7 @@ def accept_trace(
 
 
 def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
-    """Writes the chunks and unpacks them beside, in constant memory, to know what they are."""
+    """Write the chunks to the draft, and unpack them in constant memory to check that they are gzipped JSON."""
     unpacker = zlib.decompressobj(GZIP)
     unpacked, first = 0, b""
     try:

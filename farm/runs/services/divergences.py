@@ -1,7 +1,7 @@
-"""Where the outputs of a measured cell part from others: asked on request, answered by the node that measured it.
+"""Divergences: where in the model a cell's outputs begin to differ, asked by a person, answered by its node.
 
-A question queues its block again, on its node; the order then holds the question and no rounds. So the machine's turn,
-the lease, its token and the sweep are those of every block, and what was measured stays as it is.
+A question queues its block again, on its node; the order then holds the question and no rounds. So turn, lease, token
+and sweep work as for every block, and what was measured stays as it is.
 """
 
 import re
@@ -23,7 +23,7 @@ from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.deposits import keep_part, must_be_current
+from farm.runs.services.deposits import check_is_current, store_part
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.leases import held_attempt
 from farm.runs.services.locks import lock_block, lock_run
@@ -34,16 +34,18 @@ _FILE = re.compile(FILE_NAME)
 
 
 def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None) -> Divergence:
-    """Asks the node that measured a cell where its outputs part from those of `against`, or of no optimisations.
+    """Ask the node that measured a cell where its outputs begin to differ from those of another cell.
 
-    A question that waits is not asked twice, one that was answered is answered again. Raises NotAllowed without the
-    right to run in the team, Missing for an unknown cell, Conflict where the block or its node cannot be asked.
+    `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits is
+    returned, one that was answered is asked again, without its answer. Raises NotAllowed for whoever may not start runs
+    in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, the node is gone
+    or the block is not done.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
         raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")
     arm = measured_arm(run, cell)
     other = measured_arm(run, against) if against else None
-    _must_be_askable(arm, other)
+    _check_can_ask(arm, other)
     with transaction.atomic():
         lock_run(run.pk)
         block = lock_block(arm.block_id, run_id=run.pk)
@@ -52,7 +54,7 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
         if not is_new and row.is_open:
             return row
         if block.state != BlockState.DONE:
-            raise _not_now(block)
+            raise _make_not_done_error(block)
         fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
         Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
         remove_unused_blobs([row.part_id])
@@ -61,8 +63,8 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
     return row
 
 
-def keep_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
-    """Writes an answer beside its question. Call inside the transaction that keeps the report."""
+def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
+    """Store a node's answer to its question, if that waits. Call inside the transaction that stores the report."""
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
     row = rows.select_related("arm__cell__variant__artifact", "against__cell").first()
@@ -84,7 +86,7 @@ def keep_divergence(block: Block, attempt: Attempt, report: DivergenceReport) ->
 
 
 def _in_own_words(document: DivergenceDocument | None, row: Divergence, *, main: str) -> DivergenceDocument | None:
-    """The answer with the farm's own command for the part, and base names alone for its files: people use both."""
+    """Replace the command and file names in the answer by the farm's own and safe ones: people use them."""
     if document is None or document.found is None:
         return document
     part, against = document.found.part, row.against
@@ -101,20 +103,20 @@ def _in_own_words(document: DivergenceDocument | None, row: Divergence, *, main:
 
 
 def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
-    """Stores a zipped part of a model of the block that the node holds; gives its digest.
+    """Store a zipped part of a model that belongs to an answer; return its sha256.
 
-    Raises Conflict when stale, TooLarge over MAX_PART_BYTES, the attempt's room or the team's quota, NoSpace, and
-    Unprocessable for an arm that nothing was asked about and for what is no zip.
+    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
+    limit or the team's quota, NoSpace, and Unprocessable for an arm without a question or for what is no zip.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    must_be_current(held)
+    check_is_current(held)
     if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
         raise Unprocessable(f"No search was requested for arm {arm} of block {block_id}.", code="implausible")
     check_free_space(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
         _receive(draft, chunks)
-        return keep_part(draft, held, arm=arm)
+        return store_part(draft, held, arm=arm)
     finally:
         draft.discard()
 
@@ -129,7 +131,7 @@ def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
     draft.seal()
 
 
-def _must_be_askable(arm: Arm, other: Arm | None) -> None:
+def _check_can_ask(arm: Arm, other: Arm | None) -> None:
     block = arm.block
     if other is not None and (other.block_id != arm.block_id or other.pk == arm.pk):
         raise Conflict(
@@ -151,15 +153,15 @@ def _must_be_askable(arm: Arm, other: Arm | None) -> None:
 
 
 def _queue(block: Block, cell: str) -> None:
-    """done → queued, for the question alone."""
+    """Queue a done block again, for the question alone. Raises Conflict where it is not done any more."""
     if block.run.state == RunState.FINISHED and not block.run.resume():
-        raise _not_now(block)
+        raise _make_not_done_error(block)
     text = f"Searching for the first divergent node of {cell} on {block.node.name if block.node else 'its node'}."
     changes = {"only_node": block.node, "first_round": block.rounds, "max_rounds": block.max_rounds, "failures": 0}
     if not block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.DONE, text=text, **changes):
-        raise _not_now(block)
+        raise _make_not_done_error(block)
     hint_on_commit(block)
 
 
-def _not_now(block: Block) -> Conflict:
+def _make_not_done_error(block: Block) -> Conflict:
     return Conflict(f"Block {block.number} is {block.state}: ask once it is done.", code="not_done")

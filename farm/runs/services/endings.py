@@ -1,8 +1,7 @@
-"""How attempts, blocks and runs end.
+"""Ends attempts, blocks and runs.
 
-An attempt ends with a block that waits to be settled, goes back into the queue, or has failed too often; its files,
-which no page shows, go with it. A block stops before its end with its arms, or goes back to what it had measured. A run
-is over once no block is open.
+When an attempt ends, its block waits to be settled, goes back into the queue, or has failed too often. A block that is
+stopped early ends with its arms, or keeps the rounds that it had. A run is over once none of its blocks is open.
 """
 
 from collections import Counter
@@ -17,19 +16,22 @@ from farm.fleet.services import count_block_outcome
 from farm.registry.services import remove_unused_blobs
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
-from farm.runs.services.hints import hint_on_commit, wake_neighbours
+from farm.runs.services.hints import hint_on_commit, wake_others_on_machine
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 # attempts cleared at once
 CLEARED_AT_ONCE = 100
-# refused is an answer with a reason, like done; anything else is a planned cell without a result
+# a refused cell has an answer, its reason, as a done one has; any other cell has no result
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 # however an attempt ends, a block is tried at most so often between two results
 MAX_ATTEMPTS = 12
 
 
-def clear_unnamed() -> int:
-    """Removes the parts of attempts that are over, but for those that an answer names; gives how many rows went."""
+def remove_old_parts() -> int:
+    """Remove parts of models whose attempt is over, up to CLEARED_AT_ONCE; return how many.
+
+    A file that an answer names stays.
+    """
     rows = Part.objects.exclude(attempt__state=AttemptState.LEASED).values_list("pk", "blob_id")
     over = list(rows[:CLEARED_AT_ONCE])
     if over:
@@ -39,8 +41,8 @@ def clear_unnamed() -> int:
     return len(over)
 
 
-def clear_uncounted(attempt: Attempt) -> None:
-    """Removes the traces and compiled models of an attempt that came to nothing: no page shows them.
+def remove_files_of_attempt(attempt: Attempt) -> None:
+    """Remove the traces and compiled models of an attempt without a result, which no page shows.
 
     Call inside a transaction.
     """
@@ -51,7 +53,7 @@ def clear_uncounted(attempt: Attempt) -> None:
 
 
 def finish_run_if_over(run: Run) -> bool:
-    """Finishes the run when all its blocks have ended; False while it goes on or when it had finished.
+    """Finish the run if all its blocks have ended; return False where it goes on or had finished before.
 
     Call inside the transaction that has locked the run.
     """
@@ -79,7 +81,7 @@ def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
-    """Gives open arms, and the cells they stand for, their status and reason."""
+    """End those of these arms that are open, and their cells, with the reason and its status."""
     ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
     open_arms = arms.filter(status="")
     cells = list(open_arms.filter(name=F("cell__name")).values_list("cell_id", flat=True))
@@ -88,36 +90,36 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
 
 
 def stop_block(block: Block, reason: Reason) -> None:
-    """Ends an open block with its attempt. Rounds that were reported stay: they are settled as at its own end."""
+    """Stop an open block and its attempt early. Reported rounds are kept and settled; without any, it is cancelled."""
     held = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
     if held is not None and held.reports.filter(kind="round").exists():
         _end_early(block, held, reason)
     elif block.first_round:
         _end_attempt(block, reason)
-        keep_earlier(block, reason)
+        keep_earlier_rounds(block, reason)
     elif block.cancel(reason):
         _end_attempt(block, reason)
         end_arms(block.arms.all(), reason)
 
 
 def _end_early(block: Block, held: Attempt, reason: Reason) -> None:
-    """leased → reported. A block that went on is as it was before: done, or one that had been stopped."""
+    """Mark a leased block as reported. One that went on keeps the reason that it had before, or none."""
     held.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
     if block.first_round:
-        close_questions(block, reason.text)
+        fail_open_questions(block, reason.text)
     block.report(block.reason if block.first_round else reason)
     if held.node is not None:
-        wake_neighbours(held.node)
+        wake_others_on_machine(held.node)
     hint_on_commit(block)
 
 
-def keep_earlier(block: Block, reason: Reason) -> None:
+def keep_earlier_rounds(block: Block, reason: Reason) -> None:
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
-        close_questions(block, reason.text)
+        fail_open_questions(block, reason.text)
 
 
-def close_questions(block: Block, problem: str) -> None:
-    """Ends the questions that nobody will answer: one left open would be asked in place of the next rounds."""
+def fail_open_questions(block: Block, problem: str) -> None:
+    # one left open would be asked in place of the next rounds
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED)
     rows.update(state=DivergenceState.FAILED, problem=problem, ended_at=timezone.now())
 
@@ -128,7 +130,7 @@ def _end_attempt(block: Block, reason: Reason) -> None:
 
 
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
-    """The node's last word. Call inside the transaction that keeps the report, with the block locked."""
+    """End an attempt as its node's last report says. Call inside the transaction that stores it, block locked."""
     if report.reason is not None:
         # a node that leaves on purpose is nobody's failure
         is_failure = report.reason.code != ReasonCode.CANCELLED
@@ -138,22 +140,23 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     block.report()
     if attempt.node is not None:
         count_block_outcome(node=attempt.node, reason=None)
-        wake_neighbours(attempt.node)
+        wake_others_on_machine(attempt.node)
     hint_on_commit(block)
 
 
 def give_up_attempt(
     block: Block, attempt: Attempt, reason: Reason, *, state: AttemptState, is_failure: bool = True
 ) -> bool:
-    """Ends an attempt without a result: queued again, or, after MAX_FAILURES, failed with the reason.
+    """End an attempt without a result, as `state`: queue its block again, or fail it after too many tries.
 
-    A block that was done before and only measured more rounds keeps what it had. False: the attempt had ended already.
+    A block that was done before and only measured more rounds keeps what it had. `is_failure` False does not count it
+    as a failure of block and node. Returns False where the attempt had ended already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False
-    clear_uncounted(attempt)
+    remove_files_of_attempt(attempt)
     if attempt.node is not None:
-        wake_neighbours(attempt.node)
+        wake_others_on_machine(attempt.node)
         if is_failure:
             count_block_outcome(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
@@ -166,7 +169,7 @@ def give_up_attempt(
         block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.LEASED, text=text, failures=failures)
         hint_on_commit(block)
     elif block.first_round:
-        keep_earlier(block, reason)
+        keep_earlier_rounds(block, reason)
         finish_run_if_over(block.run)
     else:
         failures_in_all = block.failures + is_failure
@@ -178,7 +181,7 @@ def give_up_attempt(
 
 
 def fail_block(block: Block, reason: Reason) -> None:
-    """Fails a block with its open arms, and ends the run when it was the last."""
+    """Fail a block with its open arms, and finish the run where it was the last."""
     if block.fail(reason):
         end_arms(block.arms.all(), reason)
         finish_run_if_over(block.run)

@@ -1,4 +1,4 @@
-"""Ringing: telling nodes, or who settles, by a Celery message that a block waits. One that is lost is a late block."""
+"""Sends hints: Celery messages that tell nodes, or workers that settle, of a waiting block. A lost one is repeated."""
 
 import logging
 from datetime import timedelta
@@ -19,7 +19,7 @@ from farm.runs.states import BlockState, RunState
 log = logging.getLogger(__name__)
 
 SETTLE_TASK = "runs.settle"
-# a block that nobody has claimed or settled is rung again this much later
+# the hint for a block that nobody has claimed or settled is sent again so much later
 SEND_AGAIN_AFTER = timedelta(seconds=3)
 MAX_LATE = 500
 # runs that are marked as changed when a node says what keeps it
@@ -27,8 +27,8 @@ MAX_TOUCHED = 20
 
 
 def queues_of(block: Block) -> list[str]:
-    """Queues of whoever may take the block: the farm's own once it is reported, its node's when it is pinned, else
-    those of its plan."""
+    """List the queues that get the block's hint: the settle queue once it is reported, the queue of its node where it
+    is pinned to one, else those of its plan."""
     if block.state == BlockState.REPORTED:
         return [SETTLE_QUEUE]
     return [name_node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
@@ -39,14 +39,14 @@ def hint_on_commit(block: Block) -> None:
 
 
 def send_hint(block: Block) -> bool:
-    """Publishes {block, attempt} to the block's queues. False: the broker is away, the next tick rings again."""
+    """Send the block's id and attempt to its queues; return False where the broker does not answer."""
     task = SETTLE_TASK if block.state == BlockState.REPORTED else MEASURE_TASK
     hint = {"block": str(block.pk), "attempt": block.attempt}
     Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())
     try:
         for queue in queues_of(block):
             current_app.send_task(task, kwargs=hint, queue=queue, retry=False, ignore_result=True)
-            broker.notify(queue)
+            broker.notify_gateways(queue)
     except (OperationalError, OSError) as problem:
         log.warning("Block %s could not be rung: %s", block.pk, problem)
         return False
@@ -54,12 +54,12 @@ def send_hint(block: Block) -> bool:
 
 
 def send_due_hints() -> int:
-    """Rings blocks that were not claimed or settled, unless as many messages wait already; gives how many it rang."""
+    """Send the hints of late blocks again, unless as many messages wait already; return for how many blocks."""
     open_runs = Q(run__state=RunState.RUNNING) | Q(state=BlockState.REPORTED)
     due = Block.objects.filter(open_runs, state__in=(BlockState.QUEUED, BlockState.REPORTED))
-    # reported ones first: many may be queued for nodes that are away
+    # reported ones first: many others may be queued for nodes that are offline
     late = [block for block in due.order_by("-state", "queued_at", "pk")[:MAX_LATE] if _is_late(block)]
-    waiting = broker.lengths(sorted({queue for block in late for queue in queues_of(block)}))
+    waiting = broker.count_messages(sorted({queue for block in late for queue in queues_of(block)}))
     rung = 0
     for block in late:
         queues = queues_of(block)
@@ -74,19 +74,19 @@ def send_due_hints() -> int:
 
 
 def _is_late(block: Block) -> bool:
-    """Also when it seems to be rung in the future: the clock went back, and its message may be gone."""
+    """Say whether a hint is due; also where the last one seems to lie in the future, as the clock went back."""
     if block.rung_at is None:
         return True
     return not timedelta(0) <= timezone.now() - block.rung_at < SEND_AGAIN_AFTER
 
 
-def wake_neighbours(node: Node) -> None:
+def wake_others_on_machine(node: Node) -> None:
     for key in node.others_on_machine.values_list("pk", flat=True):
-        transaction.on_commit(partial(broker.notify, name_node_queue(str(key))))
+        transaction.on_commit(partial(broker.notify_gateways, name_node_queue(str(key))))
 
 
 def touch_waiting_runs(node: Node) -> None:
-    """Marks the newest waiting runs of the node's team as changed: what keeps the node is shown on their pages."""
+    """Mark the newest waiting runs of the node's team as changed, as their pages show what the node waits for."""
     waiting = Run.objects.filter(team=node.team_id, blocks__state=BlockState.QUEUED).order_by("-pk").distinct()
     for run in waiting[:MAX_TOUCHED]:
         run.touch()

@@ -1,7 +1,7 @@
-"""Leases: who measures a block, for how long, proven by a token that only the lease's holder has; and what it is to do.
+"""Leases: a node claims a block, gets an order and a token, and holds the block by heartbeats.
 
-The database decides. A claim is one conditional UPDATE; the attempt number fences off whoever came before; the token
-keeps other nodes from speaking for this one.
+The database decides. A claim is one conditional UPDATE; the attempt number fences off whoever held the block before;
+the token keeps other nodes from reporting in this one's place.
 """
 
 import hmac
@@ -42,36 +42,33 @@ from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import distributions, indexes
 from farm.runs import clocks
 from farm.runs.models import Arm, Attempt, Block
-from farm.runs.selectors.backlog import serves, why_not
-from farm.runs.selectors.divergences import questions_of
+from farm.runs.selectors.backlog import explain_refused_claim, may_have_model
+from farm.runs.selectors.divergences import open_questions
 from farm.runs.selectors.evidence import UNMAKEABLE
-from farm.runs.selectors.queue_order import out_of_turn
+from farm.runs.selectors.queue_order import explain_out_of_turn
 from farm.runs.selectors.sides import evaluation_beside, prompts_beside
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState
 
 RELATED_TO_ARMS = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
-# long, and not told to nodes
+# long columns that nodes are not sent
 UNREAD_OF_ARMS = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 TOKEN_PREFIX = "ofa_"
-# beyond what a block's own limits allow: its runtimes are installed and its files fetched within its first lease
+# added to what a block's own limits allow: in this time runtimes are installed and files fetched
 LEASE_GRACE_S = 1800.0
-# what agents judged by before they said that they know accuracy metrics
+# the metrics of agents that do not say that they know accuracy metrics
 FIRST_METRICS = ("top1", "top5", "mse")
-# what an order is made of is read with its block, without what may be long and is not looked at
-ORDERED = (
-    *("run__team", "run__version__evaluation"),
-    *("run__version__artifact", "run__version__artifact__prompts"),
-)
+# relations that an order needs, read with its block; and long columns that it does not need
+ORDERED = (*("run__team", "run__version__evaluation"), *("run__version__artifact", "run__version__artifact__prompts"))
 UNREAD = ("run__matrix", "run__version__inspection")
 
 
-def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
-    """The order of an attempt: every arm that could be prepared, with the files it needs.
+def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
+    """Make the order of an attempt: every arm that could be prepared, with the files that it needs.
 
-    `understands`: what the node said with its claim that it does. Raises Conflict when an input is missing after all,
-    or where the node is too old for a scenario; the block is then not to be had.
+    `understands` names what the node's agent knows beyond the contract's version. Raises Conflict where an input is not
+    there yet, or where the agent is too old for what the block asks.
     """
     plan, versions = block.plan, block.versions
     if len(versions) > 1 and MODELS not in understands:
@@ -80,7 +77,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     # a block that goes on has been judged on labelled data already
     judged = None if block.first_round else evaluation_beside(versions)
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
-    arms, asked = list(makeable.order_by("number")), questions_of(block)
+    arms, asked = list(makeable.order_by("number")), open_questions(block)
     if asked:
         wanted = {number for comparison in asked for number in (comparison.arm, comparison.against)}
         arms = [arm for arm in arms if arm.number in wanted]
@@ -110,7 +107,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
         divergences=asked,
         arms=tuple(
-            _as_understood(
+            _fit_to_agent(
                 _arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts), understands
             ).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
@@ -118,10 +115,10 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     )
 
 
-def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
-    """The order of an arm as this node takes it: one that does not know scenarios is told by `sustained_s` to work on.
+def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
+    """Return the order of an arm as the agent understands it; one that knows no scenarios gets the plain workload.
 
-    Raises Conflict for what it does not know.
+    Raises Conflict where the agent is too old for what the arm asks.
     """
     work = order.cell.workload
     metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
@@ -175,14 +172,14 @@ def _arm_order(
 
 
 class Held(NamedTuple):
-    """An attempt whose token was shown."""
+    """An attempt, proven by its token, and its block."""
 
     block: Block
     attempt: Attempt
 
     @property
     def is_current(self) -> bool:
-        """Whether it still holds its block."""
+        """Whether the attempt still holds its block."""
         block, attempt = self.block, self.attempt
         return (
             attempt.state == AttemptState.LEASED
@@ -193,59 +190,61 @@ class Held(NamedTuple):
 
 
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
-    """Gives the block to the node, if it is queued under this attempt number and the node may take it.
+    """Lease the block to the node, if it is queued under this attempt number and the node may take it.
 
-    The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
+    The node that holds it already gets the same lease again. Raises Conflict otherwise, and where the agent is too old
+    or a package is not allowed (which fails the block): the node then drops the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
     # an order by the run is a join, and one row needs none
     block = ordered.order_by().filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
-        raise _stale(block_id, attempt)
+        raise _make_stale_error(block_id, attempt)
     is_held = block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
-    is_repeated = is_held and serves(node, block)
-    refusal = "" if is_repeated else why_not(node, block, attempt) or out_of_turn(node, block)
+    is_repeated = is_held and may_have_model(node, block)
+    refusal = "" if is_repeated else explain_refused_claim(node, block, attempt) or explain_out_of_turn(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
     # before the lease: an order that cannot be written must not hold a block
-    order = order_of(block, attempt=attempt, understands=understands)
+    order = make_block_order(block, attempt=attempt, understands=understands)
     if not is_repeated:
         _refuse_packages(block, order)
-        _take(node, block, attempt)
+        _create_attempt(node, block, attempt)
     return Lease(order=order, token=_token(node, block, attempt), lease_s=settings.LEASE_S)
 
 
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
-    """Starts the lease anew. Raises Conflict when the block is not this node's any more: kill the runner.
+    """Extend the lease and store what the node says it does.
 
-    So also when it has been held for longer than a block may take: then it goes to another node.
+    Raises Conflict where the block is not this node's any more, and the node then kills its runner; also where it was
+    held for longer than `max_lease_s`, and then the block is taken back. Raises NotAllowed for a wrong token.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     # the plan is only read once it may be held for too long
     if held.is_current and (held_s := _held_s(held.attempt)) > LEASE_GRACE_S and held_s > max_lease_s(held.block):
-        raise _given_up(held)
+        raise _take_back(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
-        raise _stale(block_id, attempt)
+        raise _make_stale_error(block_id, attempt)
     if held.block.doing != doing:
         mark_run(held.block.run_id)
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
 def max_lease_s(block: Block) -> float:
-    """How long one attempt may hold the block, however often its node beats; the agent stops long before."""
+    """How many seconds an attempt may hold the block, however often its node beats; the agent stops long before."""
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
 
 def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
-    """The attempt that this token belongs to, current or not.
+    """Find an attempt of this node and check its token; it need not be current.
 
-    Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
+    Raises Conflict where the node has no such attempt, and NotAllowed for another token.
     """
     attempts = Attempt.objects.select_related("block").order_by().filter(number=attempt, node=node)
     row = attempts.filter(block=int(block_id)).first() if is_row_number(block_id) else None
     if row is None:
-        raise _stale(block_id, attempt)
+        raise _make_stale_error(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, hash_secret(token)):
         raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
     row.node = node
@@ -253,7 +252,10 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
 
 def held_by_token(*, node: Node, token: str) -> Held:
-    """The attempt of this node that the token alone names. Raises NotAllowed, also when the node serves it no more."""
+    """Find the attempt of this node by its token alone.
+
+    Raises NotAllowed for a token of no attempt of this node, and where the node may not measure for the team any more.
+    """
     related = ("block__run__team", "block__run__version")
     row = (
         Attempt.objects.select_related(*related)
@@ -263,19 +265,19 @@ def held_by_token(*, node: Node, token: str) -> Held:
     )
     if row is None:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
-    if not serves(node, row.block):
+    if not may_have_model(node, row.block):
         name = row.block.run.team.name
         raise NotAllowed(f"{node.name} no longer measures for team “{name}”.", code="not_served")
     return Held(row.block, row)
 
 
 def _refuse_packages(block: Block, order: BlockOrder) -> None:
-    """Ends a block that asks for a package which nobody allows (any more). Raises Conflict when it does.
+    """Fail a block that asks for a package which is not allowed, and then raise Conflict.
 
     Planning refuses such cells; a block may have been planned before an allowance was taken back.
     """
     refused = (
-        distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) or _not_offered(arm)
+        distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) or _explain_missing_wheel(arm)
         for arm in order.arms
     )
     sentence = next(filter(None, refused), None)
@@ -286,7 +288,7 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
     raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
 
 
-def _not_offered(arm: ArmOrder) -> str:
+def _explain_missing_wheel(arm: ArmOrder) -> str:
     runtime = arm.cell.runtime
     own, index = indexes.split_index(runtime.version)
     return f"{runtime.distribution} {own} is not on the index {index} of this farm." if index and not arm.wheels else ""
@@ -297,8 +299,8 @@ def _held_s(attempt: Attempt) -> float:
     return (timezone.now() - attempt.claimed_at).total_seconds() if seconds is None else seconds
 
 
-def _given_up(held: Held) -> Conflict:
-    """Takes the block from whoever holds it for too long; gives what to answer."""
+def _take_back(held: Held) -> Conflict:
+    """Take the block from a node that held it for too long; return the error to raise."""
     block, attempt = held.block, held.attempt
     name = attempt.node.name if attempt.node else "The node"
     text = f"{name} has held block {block.pk} for longer than its limit of {max_lease_s(block):.0f} s."
@@ -309,15 +311,15 @@ def _given_up(held: Held) -> Conflict:
     return Conflict(text, code="stale")
 
 
-def _take(node: Node, block: Block, attempt: int) -> None:
-    """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
+def _create_attempt(node: Node, block: Block, attempt: int) -> None:
+    """Lease the block and write the attempt's row, together. Raises Conflict where somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
         # locks it, before its block as everywhere
         mark_run(block.run_id, is_begun=True)
         clear_doing(node)
-        if not _leased(node, block, attempt):
-            raise _stale(str(block.pk), attempt)
+        if not _lease_or_refuse(node, block, attempt):
+            raise _make_stale_error(str(block.pk), attempt)
         Attempt.objects.create(
             block=block,
             number=attempt,
@@ -329,7 +331,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
         )
 
 
-def _leased(node: Node, block: Block, attempt: int) -> bool:
+def _lease_or_refuse(node: Node, block: Block, attempt: int) -> bool:
     try:
         return block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S)
     except IntegrityError as problem:
@@ -338,10 +340,10 @@ def _leased(node: Node, block: Block, attempt: int) -> bool:
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:
-    """The same for the same claim, so that a claim whose answer was lost can be repeated without storing the token."""
+    """Derive the token from the claim: the same claim gets the same one again, though only its digest is stored."""
     mac = salted_hmac("farm.runs.attempt", f"{node.pk}:{block.pk}:{attempt}", algorithm="sha256")
     return TOKEN_PREFIX + mac.hexdigest()
 
 
-def _stale(block_id: str, attempt: int) -> Conflict:
+def _make_stale_error(block_id: str, attempt: int) -> Conflict:
     return Conflict(f"Attempt {attempt} at block {block_id} does not belong to this node.", code="stale")

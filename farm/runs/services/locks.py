@@ -1,7 +1,7 @@
-"""Locks in one order: the run, then its block, then the team (taken by whatever keeps or removes a file).
+"""Locks rows in one order: the run, then its block, then the team (which storing or removing a file locks).
 
-Every line of a run's log marks the run as changed, so whoever moves a block holds both rows. Two transactions that take
-them the other way round wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.
+Every line of a run's log changes the run's row, so whoever changes a block holds both rows. Two transactions that lock
+them in different orders wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.
 """
 
 from django.db.models import F, Value
@@ -16,14 +16,16 @@ def lock_run(run_id: int) -> Run:
 
 
 def mark_run(run_id: int, *, is_begun: bool = False) -> bool:
-    """Marks the run as changed, which locks it too until the transaction ends; False where it is no more. `is_begun`:
-    a node measures it, from now on if none did before."""
+    """Mark the run as changed, which locks it until the transaction ends; return False where there is no such run.
+
+    With `is_begun`, note that a node measures it from now on, unless one did before.
+    """
     begun = {"started_at": Coalesce("started_at", Value(timezone.now()))} if is_begun else {}
     return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1, **begun))
 
 
 def lock_block(block_id: int, *, run_id: int) -> Block:
-    """The block with its run, read and locked. Call inside a transaction."""
+    """Read and lock a run and then its block; return the block. Call inside a transaction."""
     run = lock_run(run_id)
     block = Block.objects.select_for_update(no_key=True).get(pk=block_id)
     block.run = run

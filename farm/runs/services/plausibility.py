@@ -1,4 +1,4 @@
-"""Whether a report can be true: a node may be broken, or lie."""
+"""Checks whether a report can be true: a node may be broken, or lie."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -29,7 +29,7 @@ from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality import evaluation
 
-# float arithmetic of another machine
+# tolerance for the float arithmetic of another machine
 RELATIVE = 1e-6
 # clocks of two machines may run apart by so much, and a claim's answer takes a moment to arrive
 CLOCK_RATE = 1.02
@@ -40,7 +40,10 @@ MAX_OPERATORS = 100_000
 
 
 def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> None:
-    """Raises Unprocessable for what an order did not ask for: it would stand in the place of earlier evidence."""
+    """Raises Unprocessable for a kind of report that the order did not ask for.
+
+    `is_going_on` is an order of more rounds, `has_questions` one that only asks where outputs differ.
+    """
     if has_questions:
         is_asked = isinstance(report, (FactsReport, DivergenceReport, EndReport))
     else:
@@ -54,10 +57,10 @@ def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> 
 def check_report(
     report: Report, *, block: PlannedBlock, next_round: int, max_rounds: int, first_round: int = 0
 ) -> float:
-    """Raises Unprocessable unless the report can be about this block; gives the seconds of inference it timed.
+    """Check that the report can be about this block, and return the seconds of inference that it timed.
 
-    `first_round`: the lowest round number that was ordered, as those before it are measured; `next_round`: the highest
-    that may come now; `max_rounds`: how many there may be.
+    Rounds from `first_round` up to `next_round` may come now, always below `max_rounds`. Raises Unprocessable for
+    arms, rounds, samples or figures that cannot be.
     """
     match report:
         case CheckReport():
@@ -85,7 +88,10 @@ def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
 
 
 def check_labelled(report: AccuracyReport, known: EvaluationData | None) -> None:
-    """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data."""
+    """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data.
+
+    `known` are those data; None where the version has none.
+    """
     if known is None:
         raise _implausible("an accuracy was reported and the version has no labelled data")
     if report.judge is not None:
@@ -209,7 +215,7 @@ def _sample_problems(sample: Sample) -> Iterator[str]:
 
 
 def _fits(sample: Sample, timings: NDArray[np.float64]) -> bool:
-    """Whether p50 and mean are those of the timings; a thinned list need only hold the p50 between its extremes."""
+    """Say whether p50 and mean are those of the timings; a thinned list need only have the p50 within its range."""
     if len(timings) < sample.n:
         return bool(timings.min() * (1 - RELATIVE) <= sample.p50_ms <= timings.max() * (1 + RELATIVE))
     median, mean = float(np.median(timings)), float(np.mean(timings))

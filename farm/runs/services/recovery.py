@@ -1,9 +1,9 @@
-"""The sweep: blocks whose node fell silent go elsewhere, and queued ones that no node will come for end and say so.
+"""The sweep: takes blocks from nodes that fell silent, and ends queued blocks that no node will ever take.
 
-A lease has to be found expired by the database's clock in two sweeps, SUSPECT_LEASES apart by a monotonic clock,
-without a heartbeat in between. So a clock that jumps re-queues nothing: a living node's next heartbeat, due within a
-quarter of a lease, clears the suspicion. A lease that ends later than any could is suspect too: then the clock went
-back.
+A lease has to be found expired by the database's clock in two sweeps, SUSPECT_LEASES of a lease apart by a monotonic
+clock, without a heartbeat in between. So a clock that jumps takes no block away: a living node's next heartbeat, due
+within a quarter of a lease, clears the suspicion. A lease that ends later than is possible is suspect too: then the
+clock went back.
 """
 
 import logging
@@ -20,14 +20,14 @@ from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth
 from farm.runs import clocks
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.services.endings import fail_block, finish_run_if_over, give_up_attempt, keep_earlier
+from farm.runs.services.endings import fail_block, finish_run_if_over, give_up_attempt, keep_earlier_rounds
 from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, RunState
 
 NODE_PREFIX = name_node_queue("")
 # ended in one sweep
 MAX_AT_ONCE = 200
-# blocks alike in these wait for the same nodes, and in vain for the same reason
+# blocks with the same values of these columns wait for the same nodes
 ALIKE = ("only_node", "queues", "first_round", "run__team", "run__version__uploaded_by")
 RELATED = ("run__team", "run__version__uploaded_by")
 # what may be long and is not looked at
@@ -40,10 +40,10 @@ SUSPECT_LEASES = 0.4
 BACKWARD_S = 5.0
 
 
-def end_stranded(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Ends queued blocks of named nodes that left the farm, or measure for the team no more; gives how many.
+def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
+    """End queued blocks whose nodes all left the farm or no longer measure for the team; return how many.
 
-    The eldest of those that are alike is looked at for all of them: this is asked every second, and most blocks wait
+    Of blocks that wait for the same nodes only the oldest is checked: this runs every second, and most blocks wait
     rightly, for a node that is busy or switched off.
     """
     bound, takers, ended = _bound_to_nodes(), _Takers(), 0
@@ -53,13 +53,13 @@ def end_stranded(*, at_once: int = MAX_AT_ONCE) -> int:
         block = eldest.get(group.pop("eldest"))
         if block is None or takers.of(block) & set(_nodes_of(block)):
             continue
-        why = why_stranded(block)
+        why = explain_stranded(block)
         ended += sum(_end(attempt, why) for attempt in bound.filter(**group)[: at_once - ended]) if why else 0
     return ended
 
 
 class _Takers:
-    """Which nodes may have a team's models of one uploader, asked once for all of their blocks."""
+    """The nodes that may measure a team's models of an uploader, read once for all of their blocks."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int | None], frozenset[int]] = {}
@@ -74,8 +74,8 @@ class _Takers:
         return self._known[key]
 
 
-def why_stranded(block: Block) -> str:
-    """Why none of the nodes that a block is bound to will take it, in one sentence; empty while one may."""
+def explain_stranded(block: Block) -> str:
+    """Say why none of the nodes that a block is bound to will take it; empty while one of them may."""
     numbers = _nodes_of(block)
     there = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
     if there.serving(block.run.team, uploader=block.run.version.uploaded_by).exists():
@@ -88,7 +88,7 @@ def why_stranded(block: Block) -> str:
 
 
 def _bound_to_nodes() -> QuerySet[Block]:
-    """Queued blocks that go on at their node, or whose matrix left them no hardware tag to wait for."""
+    """Queued blocks that continue on their node, or whose matrix names nodes and no hardware tag."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
     blocks = Block.objects.filter(bound, state=BlockState.QUEUED)
@@ -115,15 +115,18 @@ def _end(block: Block, why: str) -> bool:
         if not current.first_round:
             fail_block(current, reason)
             return True
-        keep_earlier(current, reason)
+        keep_earlier_rounds(current, reason)
         finish_run_if_over(current.run)
         return True
 
 
 def sweep(*, moment: clocks.Moment | None = None) -> int:
-    """Takes blocks from nodes that fell silent, were taken out or serve the team no more; gives how many."""
+    """Take blocks from nodes that fell silent, were retired or no longer measure for the team; return how many.
+
+    Ends stranded blocks too, and finishes runs that nobody finished. `moment` is the time of the sweep; None is now.
+    """
     taken = _take_from_others()
-    end_stranded()
+    end_stranded_blocks()
     for block in _overdue():
         taken += _look_at(block, moment or clocks.now())
     _finish_forgotten_runs()
@@ -131,14 +134,14 @@ def sweep(*, moment: clocks.Moment | None = None) -> int:
 
 
 def _overdue() -> list[Block]:
-    """Leased blocks whose lease is over, or ends later than it can."""
+    """Leased blocks whose lease has expired, or ends later than is possible."""
     latest = Now() + timedelta(seconds=settings.LEASE_S + BACKWARD_S)
     over = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=latest)
     return list(Block.objects.filter(over, state=BlockState.LEASED).select_related("run", "node"))
 
 
 def _look_at(block: Block, moment: clocks.Moment) -> bool:
-    """Suspects the block, or takes it when it has been suspect for long enough without a heartbeat."""
+    """Note that the block is suspect, or take it where it has been so for long enough without a heartbeat."""
     is_suspected = block.suspected_beat == block.beats
     waited_s = moment.since(block.suspected_at_s, block.suspected_boot) if is_suspected else None
     if waited_s is None or waited_s < 0:
@@ -166,7 +169,7 @@ def _take(block: Block, reason: Reason) -> bool:
 
 
 def _take_from_others() -> int:
-    """Blocks of nodes that were revoked meanwhile, or that the team or their owner does not stand for any more."""
+    """Take leased blocks from nodes that were retired or may not measure for the team any more; return how many."""
     lent = Lending.objects.in_force().filter(node=OuterRef("pk"), team=OuterRef(OuterRef("run__team")))
     serving = Node.objects.with_writing_owner().filter(
         Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node")
@@ -182,7 +185,7 @@ def _take_from_others() -> int:
 
 
 def _finish_forgotten_runs() -> None:
-    """Runs whose last block ended in a process that died before it could say so."""
+    """Finish runs whose last block ended in a process that died before it could finish the run."""
     unsettled = Block.objects.filter(state__in=UNSETTLED_BLOCKS).values("run_id")
     for run in Run.objects.filter(state=RunState.RUNNING).exclude(pk__in=unsettled):
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Taking reports: strict, plausible, once. The answer says whether the node measures another round."""
+"""Accepts reports: each is checked, stored once and answered. The answer says whether to measure another round."""
 
 import logging
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
-from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
+from farm.rules.judging.block_verdicts import BlockJudge, goes_on_anyway
 from farm.rules.planning.plans import max_rounds_to_order
 from farm.runs import clocks
 from farm.runs.models import NONE, Arm, Attempt, Block
-from farm.runs.selectors.divergences import questions_of
+from farm.runs.selectors.divergences import open_questions
 from farm.runs.selectors.evidence import judged_reports
 from farm.runs.selectors.sides import evaluation_beside
-from farm.runs.services.divergences import keep_divergence
+from farm.runs.services.divergences import store_divergence
 from farm.runs.services.endings import end_arms, end_attempt, stop_block
 from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block, mark_run
@@ -31,15 +31,15 @@ from farm.runs.services.plausibility import check_labelled, check_ordered, check
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
-# of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
+# at most so much for all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
 MAX_REPORTED_BYTES = 64_000_000
 REFUSED_ONCE_IN = timedelta(minutes=10)
 
 
 def end_failed_arms(block: Block, report: Report) -> None:
-    """Ends the arms that this report gives a reason for; under fail-fast, also every block that is not begun."""
+    """End the arms that the report says have failed; with fail-fast, stop every other open block of the run too."""
     failed = False
-    for number, reason in reasons_in(report):
+    for number, reason in list_failed_arms(report):
         arm = block.arms.filter(number=number, status="").select_related("cell").first()
         if arm is not None:
             end_arms(Arm.objects.filter(pk=arm.pk), reason)
@@ -50,8 +50,8 @@ def end_failed_arms(block: Block, report: Report) -> None:
         _stop_others(block)
 
 
-def reasons_in(report: Report) -> list[tuple[int, Reason]]:
-    """The arms that the report says have failed, and why."""
+def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
+    """List the arms that the report says have failed, by number, each with its reason."""
     match report:
         case CheckReport(reason=Reason() as reason):
             return [(report.arm, reason)]
@@ -69,7 +69,7 @@ def _stop_others(block: Block) -> None:
 
 
 class Place(NamedTuple):
-    """Where a report stands in its attempt; two of the same place are the same report."""
+    """The place of a report in its attempt, which only one report may have; NONE stands for no arm or round."""
 
     kind: str
     arm: int
@@ -83,45 +83,46 @@ class Place(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A report that was kept: what tells it from others, and its answer as JSON text."""
+    """A report that was stored: the digest of its content, and its answer as JSON text."""
 
     digest: str
     reply: str
 
 
 def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
-    """Keeps a report of the current attempt and answers it; the same report again gets the same answer.
+    """Store a report of the current attempt and answer it; the same report again gets the same answer.
 
-    Raises Conflict when it is stale (or differs from what was sent before), NotAllowed for another's token and
-    Unprocessable when it cannot be true. A refused report changes nothing but the logs.
+    Raises Conflict where the attempt is over or another report was sent for the same place, NotAllowed for a wrong
+    token, Unprocessable for a report that cannot be true, and TooLarge where the attempt has reported too much. A
+    refused report changes nothing but the logs.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     place, digest = Place.of(report), digest_json(report.model_dump(mode="json"))
-    earlier = _earlier(held.attempt)
-    known = _known(earlier, held.attempt, place, digest)
+    earlier = _load_answers(held.attempt)
+    known = _find_earlier_reply(earlier, held.attempt, place, digest)
     if known is not None:
         return known
     if not held.is_current:
         raise Conflict(f"Attempt {attempt} at block {block_id} is over and accepts no more reports.", code="stale")
     try:
-        timed_s = _checked(report, held, measured=sum(part.kind == "round" for part in earlier))
+        timed_s = _check(report, held, measured=sum(part.kind == "round" for part in earlier))
     except Unprocessable as refusal:
-        note_refused(node, held.block, refusal)
+        log_refused_report(node, held.block, refusal)
         raise
-    reply = _judged(report, held)
+    reply = _judge(report, held)
     try:
         _keep(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
     except IntegrityError:
         # the same report twice at the same moment: the other one is kept
-        known = _known(_earlier(held.attempt), held.attempt, place, digest)
+        known = _find_earlier_reply(_load_answers(held.attempt), held.attempt, place, digest)
         if known is None:
             raise
         return known
     return reply
 
 
-def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
-    """Writes a refused report into the run's and the node's log; the same refusal soon after is one line."""
+def log_refused_report(node: Node, block: Block, refusal: Refusal) -> None:
+    """Write a refused report to the logs of run and node, unless the same refusal was written within ten minutes."""
     log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
     same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - REFUSED_ONCE_IN}
     if block.events.filter(kind=EventKind.REPORT_REFUSED, **same).exists():
@@ -130,13 +131,13 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
 
-def _earlier(attempt: Attempt) -> dict[Place, Answered]:
+def _load_answers(attempt: Attempt) -> dict[Place, Answered]:
     rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
     return {Place(kind, arm, number): Answered(digest, reply) for kind, arm, number, digest, reply in rows}
 
 
-def _known(earlier: Mapping[Place, Answered], attempt: Attempt, place: Place, digest: str) -> Reply | None:
-    """The answer that this report got before. Raises Conflict when another one stands in its place."""
+def _find_earlier_reply(earlier: Mapping[Place, Answered], attempt: Attempt, place: Place, digest: str) -> Reply | None:
+    """Return the answer that this report got before, if any. Raises Conflict where another report has its place."""
     answered = earlier.get(place)
     if answered is None:
         return None
@@ -148,11 +149,11 @@ def _known(earlier: Mapping[Place, Answered], attempt: Attempt, place: Place, di
     return Reply.model_validate_json(answered.reply)
 
 
-def _checked(report: Report, held: Held, *, measured: int) -> float:
-    """Seconds of inference in the report; `measured`: rounds before it. Raises Unprocessable."""
+def _check(report: Report, held: Held, *, measured: int) -> float:
+    """Check the report, and return its seconds of inference; `measured` counts the rounds of this attempt so far."""
     block, attempt = held.block, held.attempt
     first = block.first_round
-    check_ordered(report, is_going_on=first > 0, has_questions=bool(questions_of(block)))
+    check_ordered(report, is_going_on=first > 0, has_questions=bool(open_questions(block)))
     timed_s = check_report(
         report,
         block=block.plan,
@@ -168,9 +169,9 @@ def _checked(report: Report, held: Held, *, measured: int) -> float:
     return timed_s
 
 
-def _judged(report: Report, held: Held) -> Reply:
-    """The answer; only a round's needs the statistics of the whole block, and none that is among the first."""
-    if surely_goes_on(report, held.block.plan, max_rounds=held.block.max_rounds):
+def _judge(report: Report, held: Held) -> Reply:
+    """Make the answer. Only that to a later round needs the statistics of the whole block."""
+    if goes_on_anyway(report, held.block.plan, max_rounds=held.block.max_rounds):
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):
         return BlockJudge(held.block.plan).reply(report)
@@ -186,32 +187,32 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             f"report they would be more than {MAX_REPORTED_BYTES:,}."
         )
     with transaction.atomic():
-        block, attempt = _locked(report, held), held.attempt
-        if not _counted(held, timed_s=timed_s, length=len(body)):
+        block, attempt = _mark_and_lock(report, held), held.attempt
+        if not _count_in_attempt(held, timed_s=timed_s, length=len(body)):
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
         attempt.reports.create(**place._asdict(), digest=digest, body=body, reply=reply.model_dump_json())
         if isinstance(report, RoundReport):
             Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
-        if reasons_in(report):
+        if list_failed_arms(report):
             end_failed_arms(block, report)
         if isinstance(report, DivergenceReport):
-            keep_divergence(block, attempt, report)
+            store_divergence(block, attempt, report)
         if isinstance(report, EndReport):
             end_attempt(block, attempt, report)
 
 
-def _locked(report: Report, held: Held) -> Block:
-    """The block, whose run is locked and marked as changed; read again where more than its rounds may change."""
+def _mark_and_lock(report: Report, held: Held) -> Block:
+    """Mark the run as changed, which locks it; lock and read the block again where more than its rounds may change."""
     block = held.block
     # the statement that marks the run locks it too, before its block and attempt as everywhere
     mark_run(block.run_id)
-    if isinstance(report, (EndReport, DivergenceReport)) or reasons_in(report):
+    if isinstance(report, (EndReport, DivergenceReport)) or list_failed_arms(report):
         return lock_block(block.pk, run_id=block.run_id)
     return block
 
 
-def _counted(held: Held, *, timed_s: float, length: int) -> bool:
-    """Counts a report in its attempt, if that still holds the block: one conditional UPDATE."""
+def _count_in_attempt(held: Held, *, timed_s: float, length: int) -> bool:
+    """Count a report in its attempt by one conditional UPDATE; return False where it no longer holds the block."""
     holding = Block.objects.filter(
         pk=OuterRef("block"), state=BlockState.LEASED, attempt=OuterRef("number"), node=OuterRef("node")
     )

@@ -1,7 +1,7 @@
-"""Retention: a team's rule, and removing what it names, in small steps.
+"""Retention: sets a team's rule, and removes what the rules name, in small steps.
 
 A rule that removes more than before acts a week after it was set, and can be changed until then. No step holds a lock
-for longer than it takes to delete a few hundred rows, and a pass that takes long goes on with the next tick.
+for longer than it takes to delete a few hundred rows, and a long pass continues with the next tick.
 """
 
 import logging
@@ -47,9 +47,9 @@ def set_retention(
     models_days: Days,
     branches_days: Days = BRANCHES_DAYS,
 ) -> RetentionRule:
-    """The team's rule from now on; None always keeps a kind. One that removes more acts in a week.
+    """Set the team's retention rule, in days; None keeps a kind for ever. A rule that removes more acts after a week.
 
-    Raises NotAllowed unless `by` manages the team, Invalid for days out of range.
+    Raises NotAllowed unless `by` manages the team, and Invalid for days out of range.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
@@ -73,7 +73,10 @@ def set_retention(
 
 
 def retain(*, budget_s: float = BUDGET_S) -> int:
-    """Removes what is due by every rule that acts now; answers how many runs, files and models that was."""
+    """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
+
+    Returns how many runs' timings, files, models and branches' versions were removed, all added up.
+    """
     until = time.monotonic() + budget_s
     now = timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)
@@ -92,7 +95,7 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
 
 
 def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:
-    """What one rule removed, and whether nothing that is due is left."""
+    """Apply a rule; return how many of each kind were removed, and whether nothing that is due is left."""
     counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0}
     for name, step in _steps(rule, now):
         # the rule may have been changed meanwhile, and then it is the new one that counts
@@ -122,12 +125,12 @@ def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[
 
 
 def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
-    """Run by run: first it is said that they are gone, then they go."""
+    """Yield the steps that remove raw timings: for each run first the mark that they are gone, then the deletions."""
     # a pass that was ended in the middle of a run goes on with it
     begun = Run.objects.filter(team=team, timings_removed_at__gt=now - 7 * DAILY)
     chosen = [*begun.values_list("pk", flat=True), *due.runs_due(team, days=days, at=now).values_list("pk", flat=True)]
     for run_id in chosen:
-        yield lambda run_id=run_id: _say_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
+        yield lambda run_id=run_id: _mark_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
         while _has_timings(run_id):
             yield lambda run_id=run_id: _remove_timings(run_id)  # type: ignore[misc]
 
@@ -144,7 +147,7 @@ def _remove_timings(run_id: int) -> int:
 
 
 def _files(waiting: QuerySet[Trace] | QuerySet[CompiledModel], now: datetime) -> Iterator[Callable[[], int]]:
-    """What nodes left with their attempts, so many at a time."""
+    """Yield the steps that remove traces or compiled models, FILES_AT_ONCE at a time."""
     in_order = waiting.order_by("pk").values_list("pk", "blob_id", "attempt__block__run")
     while rows := list(in_order[:FILES_AT_ONCE]):
         yield lambda rows=rows: _remove_files(waiting.model, rows, now)  # type: ignore[misc]
@@ -152,15 +155,18 @@ def _files(waiting: QuerySet[Trace] | QuerySet[CompiledModel], now: datetime) ->
 
 def _remove_files(kind: type[Trace | CompiledModel], rows: list[tuple[int, int | None, int]], now: datetime) -> int:
     for run_id in sorted({run for _, _, run in rows}):
-        _say_removed(run_id, "traces_removed_at", now)
+        _mark_removed(run_id, "traces_removed_at", now)
     with transaction.atomic():
         kind._default_manager.filter(pk__in=[pk for pk, _, _ in rows]).delete()
         remove_unused_blobs([blob for _, blob, _ in rows])
     return len(rows)
 
 
-def _say_removed(run_id: int, field: str, now: datetime) -> int:
-    """Marks a run that is over, and its kept document as the one of the new revision, as nothing of it has changed."""
+def _mark_removed(run_id: int, field: str, now: datetime) -> int:
+    """Mark a finished run whose files are removed; return 1, or 0 where it is marked already or runs again.
+
+    Its stored document is made that of the new revision, since nothing of it has changed.
+    """
     with transaction.atomic():
         run = lock_run(run_id)
         if run.state != RunState.FINISHED or getattr(run, field) is not None:

@@ -1,6 +1,6 @@
-"""Planning a run: what it would measure, for how long, and what it cannot.
+"""Plans a run: what it would measure, for how long, and which points of the matrix are refused.
 
-Small plans are made at once, large ones by a `prepare` worker, one at a time a person.
+Small plans are made at once, large ones by a `prepare` worker; each person has one at a time.
 """
 
 import zlib
@@ -34,23 +34,23 @@ from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import latencies, with_null_history
-from farm.runs.selectors.sides import facts_of, versions_beside
+from farm.runs.selectors.sides import collect_model_facts, versions_beside
 
 Declared = str | Mapping[str, object] | Matrix | None
-# of somebody who may look at a team's models and not start runs of them
+# the largest plan for somebody who may see a team's models and not start runs of them
 MAX_VIEWER_POINTS: Final = 200
-# more are not planned by a process that answers requests
+# larger plans are not made by a process that answers requests
 MAX_POINTS_AT_ONCE: Final = 500
-# asked for again so soon, a large plan is handed out as it was made
+# a large plan that is asked for again within this time is not made anew
 IS_FRESH_FOR: Final = timedelta(minutes=1)
 PLAN_LIFE: Final = timedelta(hours=1)
-# an order that nobody has rung or swept for so long keeps nobody from the next
+# an order that nobody has worked on for so long is deleted for the next one
 LEFT_AFTER: Final = timedelta(minutes=2)
 ASKED_AGAIN_AFTER_S: Final = 2.0
 
 
 def read_matrix(declared: Declared) -> Matrix:
-    """The matrix of a file's text or of plain values; the default one for None. Raises Invalid with one sentence."""
+    """Read a matrix from a file's text or from plain values; None is the default matrix. Raises Invalid for another."""
     if isinstance(declared, Matrix):
         return declared
     if declared is None:
@@ -62,27 +62,22 @@ def read_matrix(declared: Declared) -> Matrix:
 
 
 def plan_run(
-    *,
-    version: Version,
-    matrix: Declared,
-    seed: int = 0,
-    known: Known = NOTHING_MORE,
-    with_null_pair: bool = True,
+    *, version: Version, matrix: Declared, seed: int = 0, known: Known = NOTHING_MORE, with_null_pair: bool = True
 ) -> Plan:
-    """What the matrix comes to for this version on today's fleet; nothing is written.
+    """Plan the matrix for this version on today's nodes; nothing is written.
 
-    `known`: what the package index says of releases. `with_null_pair`: blocks carry A/A pairs, as nodes are due.
-
-    Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
+    `known` is what package indexes say of releases; with `with_null_pair`, blocks get A/A pairs where nodes are due.
+    Raises Invalid for a matrix that cannot be read or names versions that cannot be, and Conflict for a version that is
+    not ready.
     """
     declared = read_matrix(matrix)
     versions = [*versions_beside(version, declared), version]
     for side in versions:
-        must_be_ready(side)
+        check_is_ready(side)
     uploaders = {side.uploaded_by_id for side in versions}
     uploader = version.uploaded_by if len(uploaders) == 1 else None
     fleet = with_null_history(node_offers(team=version.model.team, uploader=uploader))
-    facts = [_timed(found, side) for found, side in zip(facts_of(versions), versions, strict=True)]
+    facts = [_timed(found, side) for found, side in zip(collect_model_facts(versions), versions, strict=True)]
     return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair)
 
 
@@ -92,7 +87,8 @@ def _timed(facts: ModelFacts, version: Version) -> ModelFacts:
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
-    """The matrix with a change to be seen in place of its own, where there is one. Raises Invalid for none."""
+    """Replace the matrix's smallest change to detect by `wish`, a fraction; None leaves it. Raises Invalid for a text
+    that is none."""
     if wish is None:
         return matrix
     try:
@@ -101,13 +97,13 @@ def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
         raise Invalid(str(problem), code="wish") from problem
 
 
-def must_be_meant(plan: Plan) -> None:
+def check_plan(plan: Plan) -> None:
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
 
 
-def must_be_ready(version: Version) -> None:
-    """Raises Conflict unless the version was inspected and accepted, and not deleted."""
+def check_is_ready(version: Version) -> None:
+    """Raises Conflict unless the version was inspected, accepted and not deleted."""
     if version.removed_at is not None:
         raise Conflict(f"{version} was deleted; restore it to measure it again.", code="removed")
     if version.state == VersionState.REJECTED:
@@ -120,7 +116,7 @@ def must_be_ready(version: Version) -> None:
         )
 
 
-def plan_for(
+def plan_or_order(
     *,
     version: Version,
     matrix: Declared,
@@ -130,18 +126,17 @@ def plan_for(
     wish: str | float | None = None,
     replaces_waiting: bool = False,
 ) -> Plan | PlanOrder:
-    """The plan, or where the matrix has many points the order of one; `made_plan` has it once it is ready.
+    """Return the plan, or for a large matrix the order of it; `find_plan_order` has the plan once it is ready.
 
-    `replaces_waiting`: a plan of this person that nobody has begun yet gives way to this one. The same large plan asked
-    for again is the same order, and soon after it was made, the plan.
-
-    Raises NotAllowed where somebody who may not start runs asks for a large plan, TooMany while another plan of this
-    person is being made, and what `plan_run` raises.
+    With `replaces_waiting`, a plan of this person that no worker has begun is dropped for this one. The same large plan
+    asked for again is the same order, and for a minute after it was made, the plan. Raises NotAllowed where somebody
+    who may not start runs asks for many points, TooMany while another plan of this person is being made, and what
+    `plan_run` raises.
     """
     declared = with_wish(read_matrix(matrix), wish)
     points = count_points(declared) * (1 + len(declared.models))
-    _must_be_allowed(asked_by, version, points)
-    must_be_ready(version)
+    _check_may_plan(asked_by, version, points)
+    check_is_ready(version)
     plain: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
     is_large = points > MAX_POINTS_AT_ONCE
     if is_large and (before := _same(asked_by, version, plain)) is not None:
@@ -159,9 +154,12 @@ def make_plan(order_id: int) -> None:
     make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
 
 
-def made_plan(user: User, order_id: int) -> PlanOrder:
-    """The order of that number, ready or still open. Raises Missing where it is not this person's, or is no more, and
-    Unprocessable with the reason where it could not be planned."""
+def find_plan_order(user: User, order_id: int) -> PlanOrder:
+    """Return this person's order of a plan, ready or still open.
+
+    Raises Missing where there is none of theirs or they may not see its version any more, and Unprocessable with the
+    reason where it could not be planned.
+    """
     order = PlanOrder.objects.filter(pk=order_id, asked_by=user).first()
     if order is None:
         raise Missing(f"There is no plan {order_id} that you asked for in the last hour: ask for it again.")
@@ -171,7 +169,7 @@ def made_plan(user: User, order_id: int) -> PlanOrder:
     return order
 
 
-def _must_be_allowed(user: User, version: Version, points: int) -> None:
+def _check_may_plan(user: User, version: Version, points: int) -> None:
     team = version.model.team
     if points > MAX_VIEWER_POINTS and not can_write(user, team=team):
         raise NotAllowed(
@@ -182,20 +180,14 @@ def _must_be_allowed(user: User, version: Version, points: int) -> None:
 
 
 def _same(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
-    """This person's order of the same plan that is open, or was made just now."""
+    """Find this person's order of the same plan, if it was made within a minute or is open."""
     same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_json(plain))
     made = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - IS_FRESH_FOR)
     return made.last() or same.filter(state__in=OPEN).first()
 
 
 def _begin(
-    user: User,
-    version: Version,
-    plain: dict[str, object],
-    *,
-    points: int,
-    is_large: bool,
-    replaces_waiting: bool,
+    user: User, version: Version, plain: dict[str, object], *, points: int, is_large: bool, replaces_waiting: bool
 ) -> PlanOrder:
     now = timezone.now()
     over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - LEFT_AFTER)
@@ -228,5 +220,5 @@ def _make(order: PlanOrder) -> None:
     # an order of the release before has none
     known = Known.model_validate(asked.get("known", {}))
     plan = plan_run(version=order.version, matrix=asked["matrix"], seed=asked["seed"], known=known)
-    must_be_meant(plan)
+    check_plan(plan)
     order.body = zlib.compress(plan.model_dump_json().encode(), 1)

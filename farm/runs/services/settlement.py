@@ -1,7 +1,7 @@
-"""What a reported block comes to: its arms' documents, comparisons, the node's A/A history, and the end of its run.
+"""Settles reported blocks: writes the documents of their arms, their comparisons and the node's A/A history.
 
-And what a finished run found as a whole: its headline, and which verdicts hold among all its comparisons. Done by the
-tick, as that reads every cell of the run.
+Concludes finished runs too: their headline, and which verdicts hold among all their comparisons. The tick does that, as
+it reads every cell of the run.
 """
 
 import gzip
@@ -23,28 +23,28 @@ from farm.fleet.services import store_null_estimates
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.headlines import find_lead
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
-from farm.runs.selectors.documents import arms_of, block_document, whole_document
+from farm.runs.selectors.documents import block_document, load_arms, whole_document
 from farm.runs.selectors.evidence import judged_reports
-from farm.runs.services.endings import close_questions, finish_run_if_over
+from farm.runs.services.endings import fail_open_questions, finish_run_if_over
 from farm.runs.services.locks import lock_run
 from farm.runs.states import AttemptState, BlockState, RunState
 
 logger = logging.getLogger(__name__)
-# so many in one tick, of so many that are looked through for them
+# at most so many runs in a tick, chosen among so many
 MAX_AT_ONCE = 4
 MAX_ASKED = 1000
-# a run that broke is tried again after so long
+# a run whose conclusion failed is tried again after so long
 AGAIN_S = 60.0
 
 
 def settle(*, block_id: int, attempt: int) -> bool:
-    """reported → done: writes what the block's reports come to, in place of what an earlier end of it had written.
+    """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    However often it is asked for, and by how many processes at once, it is done once. False: it is not reported (any
-    more) under this attempt. Judged before anything is locked: what a reported block has said does not change.
+    Several processes may try at once, and one does it. Returns False where it is not reported under this attempt. It is
+    judged before anything is locked, since the reports of a reported block do not change.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
@@ -52,7 +52,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
         return False
     reports = judged_reports(block)
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
-    arms = arms_of(block)
+    arms = load_arms(block)
     document = block_document(block, reports=reports, arms=arms)
     twins = judge.judged(judge.twins)
     nulls = [null for judged in twins if (null := _null_of(block, judge, judged)) is not None]
@@ -65,7 +65,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
         if block.node is not None:
             store_null_estimates(node=block.node, estimates=nulls)
         if block.first_round:
-            close_questions(block, "The node ended the block without an answer.")
+            fail_open_questions(block, "The node ended the block without an answer.")
         # a process of a release that knows no reported blocks may have taken the run for over
         if run.state == RunState.FINISHED:
             run.resume()
@@ -87,7 +87,7 @@ def _write(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
 
 
 def cell_class(block: PlannedBlock, arm: int) -> str:
-    """Cells whose A/A noise is pooled: same provider and precision, same number of threads."""
+    """Name the class of cells whose A/A noise is pooled: the same provider, precision and number of threads."""
     spec = block.arms[arm].spec
     return f"{spec.provider} {spec.recipe.precision} ×{spec.session.threads}"
 
@@ -97,7 +97,7 @@ def operators_json(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
 
 
 class _Ending(NamedTuple):
-    """How an arm ended, and whether it was judged on labelled data. Most of a block ended alike."""
+    """How an arm ended, and whether it was judged on labelled data. Most arms of a block end alike."""
 
     status: str
     code: str
@@ -111,7 +111,7 @@ class _Ending(NamedTuple):
 
 
 def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
-    """Writes how arms and their cells ended: one statement for all that ended alike."""
+    """Write how arms and their cells ended, with one statement for all that ended alike."""
     alike: dict[_Ending, list[Arm]] = {}
     for cell in document.cells:
         alike.setdefault(_Ending.of(cell), []).append(arms[cell.id])
@@ -124,7 +124,7 @@ def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
 
 
 def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
-    """The block's own verdicts: whether they hold among all of the run's is decided when it is read as a whole."""
+    """Write the block's own verdicts; whether they hold among all of the run's is decided when it is concluded."""
     Comparison.objects.bulk_create(
         Comparison(
             run=block.run,
@@ -142,7 +142,7 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
 
 
 def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
-    """What an A/A pair came to; None where it came to nothing."""
+    """Make the estimate of an A/A pair; None where it has no wall-clock figures."""
     planned, figures = judged.planned, judged.figures
     # the margin of a node is that of its wall-clock time
     if figures is None or judged.verdict_from != "wall":
@@ -159,31 +159,34 @@ def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | 
         verdict=judged.verdict,
         log_ratios=[log(new / old) for old, new in pairs],
         metrics={
-            change.name: log(change.ratio) for change in metric_verdicts.changes(judge, [judged])[0] if change.ratio
+            change.name: log(change.ratio)
+            for change in metric_verdicts.judge_metrics(judge, [judged])[0]
+            if change.ratio
         },
     )
 
 
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
+    """Conclude finished runs: write headline, verdicts and document; return how many."""
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
-    return sum(_tried(run, _conclude) for run in _due(runs.order_by("finished_at"), at_once))
+    return sum(_try(run, _conclude) for run in _due(runs.order_by("finished_at"), at_once))
 
 
 def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Says what runs lead with that an older release concluded; their documents and revisions stay as they are."""
+    """Write the headline's figures, `lead`, of runs that an older release concluded; return how many."""
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
-    return sum(_tried(run, _add_lead) for run in _due(runs.order_by("-pk"), at_once))
+    return sum(_try(run, _add_lead) for run in _due(runs.order_by("-pk"), at_once))
 
 
 def _due(runs: QuerySet[Run], at_once: int) -> list[Run]:
-    """The first of them, without those that broke a moment ago: they would take the place of all others for ever."""
+    """The first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
     numbers = runs.values_list("pk", flat=True)[:MAX_ASKED]
     due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
 
-def _tried(run: Run, act: Callable[[Run], bool]) -> bool:
-    """Whether it was done. A run that breaks it is logged and left alone for a while."""
+def _try(run: Run, act: Callable[[Run], bool]) -> bool:
+    """Return whether `act` was done. Where it raises, that is logged, and the run is left alone for a while."""
     try:
         return act(run)
     except Exception:
@@ -197,17 +200,17 @@ def _broke(run_id: int) -> str:
 
 
 def _add_lead(run: Run) -> bool:
-    lead = lead_of(whole_document(run)).model_dump(mode="json")
+    lead = find_lead(whole_document(run)).model_dump(mode="json")
     return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 
 
 def _conclude(run: Run) -> bool:
-    """Writes headline, verdicts and the finished document, unless the run has changed meanwhile."""
+    """Write headline, verdicts and the finished document; return False where the run has changed meanwhile."""
     document = whole_document(run)
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():
         same = Run.objects.filter(pk=run.pk, state=RunState.FINISHED, revision=run.revision)
-        found = {"headline": document.sentence, "lead": lead_of(document).model_dump(mode="json")}
+        found = {"headline": document.sentence, "lead": find_lead(document).model_dump(mode="json")}
         if not same.update(**found, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)
@@ -219,7 +222,7 @@ def _conclude(run: Run) -> bool:
 
 
 def _write_verdicts(run: Run, comparisons: list[doc_comparisons.Comparison]) -> None:
-    """The verdicts that changed because the run has so many comparisons (Benjamini-Hochberg)."""
+    """Write the verdicts that changed because the run has many comparisons (Benjamini-Hochberg)."""
     held = {(comparison.baseline, comparison.candidate): comparison.verdict for comparison in comparisons}
     rows = Comparison.objects.filter(run=run).select_related("baseline", "candidate")
     changed = []

@@ -1,4 +1,4 @@
-"""What may be shown to anybody who has a link: a run, a cell, a model, it across hardware, or cells side by side."""
+"""Makes public links to a run, a cell, a model, a model across hardware, or cells side by side."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ MAX_CELLS = 4
 
 
 def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
-    """A public link to what `subject` names (see Share), with its address, which is shown this once.
+    """Make a public link to what `subject` names: an id, RUN:CELL, or several of those with commas between.
 
-    Raises Missing for what `by` may not see, NotAllowed for what they may only look at, Invalid for a subject of
-    another form.
+    Returns its row and its address, which is shown this once. Raises Missing for what `by` may not see, Invalid for an
+    unknown kind or a subject of another form, and what `make_share` raises.
     """
     if kind not in ShareKind.values:
         raise Invalid(f"“{kind[:40]}” cannot be shared: share a {', '.join(ShareKind.values)}.", code="kind")
@@ -36,7 +36,7 @@ def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, 
 
 
 def split(subject: str) -> list[tuple[int, str]]:
-    """The runs and cells that a subject of cells names. Raises Invalid."""
+    """Parse "RUN:CELL,RUN:CELL" into run ids and cell ids. Raises Invalid for another text."""
     found = []
     for part in subject.split(","):
         run_id, _, cell = part.partition(":")

@@ -1,7 +1,7 @@
-"""Starting a run: the plan becomes rows, in one transaction; everything else follows from them.
+"""Starts runs: the plan becomes rows, in one transaction; everything else follows from them.
 
-waiting → queued: a block waits for its variants and inputs, and for its turn under `max-parallel`. A run is cancelled
-here too, and measures more rounds.
+A block waits until its variants and inputs are made, and for its turn under `max-parallel`; then it is queued here.
+Runs are cancelled here too, and continued for more rounds.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
-from farm.runs.selectors.retention import removed_timings
-from farm.runs.selectors.sides import difference_of, versions_beside
+from farm.runs.selectors.retention import explain_removed_timings
+from farm.runs.selectors.sides import explain_different_inputs, versions_beside
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.locks import lock_run
-from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix
+from farm.runs.services.run_plans import Declared, check_plan, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState
 
 # at most so many are released in one tick, so that a tick stays short, and at once when a run starts
@@ -50,7 +50,10 @@ MAX_ROUNDS = 96
 
 
 def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
-    """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
+    """Queue waiting blocks whose inputs are ready, of one run or with None of all; return how many.
+
+    Cells whose inputs cannot be made are refused, and a block with no other cells fails.
+    """
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     unmade |= Q(cell__trial__state=TrialState.PENDING)
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
@@ -88,7 +91,7 @@ def _has_turn(run: Run) -> bool:
 
 
 def _refuse_unmakeable(block: Block) -> Reason | None:
-    """Refuses arms whose variant, inputs or trial have failed; gives the last reason."""
+    """Refuse arms whose variant, inputs or trial have failed; return the reason of the last, if any."""
     why: Reason | None = None
     related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
     for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
@@ -115,13 +118,12 @@ def start_run(
     gate: Token | None = None,
     reshape: Callable[[PlannedBlock], PlannedBlock] | None = None,
 ) -> Run:
-    """Writes the run, its cells, blocks and arms, and orders what has to be made first.
+    """Plan and start a run: write its rows, order what has to be made first, and queue the first blocks.
 
-    `known`: what the package index says of releases. `gate`: the token that may read it, where that may only gate.
-    `reshape`: what a search makes of each planned block, which carries no A/A pair then.
-
-    Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
-    that is not ready and Unprocessable when no point of the matrix could mean anything.
+    `known` is what package indexes say of releases; `gate` the token that may read the run, where it may only run
+    gates. `reshape` lets a search change each planned block, which then has no A/A pair. Raises NotAllowed for whoever
+    may not start runs in the model's team, Invalid for a bad matrix, Conflict for a version that is not ready or a team
+    with too many open runs, and Unprocessable where the plan makes no sense.
     """
     team = version.model.team
     if not can_write(requested_by, team=team):
@@ -131,7 +133,7 @@ def start_run(
     # the one before is named, as it may be deleted
     declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
     plan = plan_run(version=version, matrix=declared, seed=seed, known=known, with_null_pair=reshape is None)
-    must_be_meant(plan)
+    check_plan(plan)
     if reshape is not None:
         plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
     with transaction.atomic():
@@ -163,7 +165,7 @@ def start_run(
 
 def _log_start(run: Run, plan: Plan, *, beside: Sequence[Version]) -> None:
     run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
-    if beside and (apart := difference_of([*beside, run.version])):
+    if beside and (apart := explain_different_inputs([*beside, run.version])):
         run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
 
 
@@ -174,7 +176,7 @@ def _check_room(version: Version) -> None:
 
 
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:
-    """Rows of every point, measured and refused, by their name in the plan."""
+    """Write a row for every point, measured or refused; return them by their name in the plan."""
     of_others = {row.version.artifact.bundle.digest: row for row in beside}
     makings = _Makings(run, of_others)
     rows: dict[str, Cell] = {}
@@ -189,7 +191,7 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
     for point in plan.refused:
         cell = _cell(run, point.id, point.spec, of_others.get(point.spec.artifact_sha256))
         cell.positions, cell.labels = point.positions, point.labels
-        refuse(cell, point.reason)
+        mark_refused(cell, point.reason)
         cell.way_out = point.way_out.model_dump(mode="json") if point.way_out else None
         rows[point.id] = cell
     Cell.objects.bulk_create(rows.values(), batch_size=BATCH)
@@ -197,7 +199,7 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
 
 
 class _Makings:
-    """Variants, preparations and trials of one run, ordered once per digest."""
+    """Orders the variants, preparations and trials of a run, once for each digest."""
 
     def __init__(self, run: Run, beside: Mapping[str, Beside]) -> None:
         self._own, self._by = run.version.artifact, run.requested_by
@@ -246,8 +248,8 @@ def _cell(run: Run, name: str, spec: CellSpec, beside: Beside | None) -> Cell:
     )
 
 
-def refuse(row: Cell | Arm, reason: Reason) -> None:
-    """Ends a cell or arm that will not run; not saved yet."""
+def mark_refused(row: Cell | Arm, reason: Reason) -> None:
+    """Give a cell or arm that will not run its status and reason, without saving it."""
     row.status = reason.status if reason.status != CellStatus.DONE else CellStatus.REFUSED
     row.reason_code, row.reason_text = reason.code, reason.text
 
@@ -278,9 +280,9 @@ def _block(run: Run, planned: PlannedBlock, number: int) -> Block:
 
 
 def _queues(planned: PlannedBlock) -> list[str]:
-    """The queue of its rarest tag; without a tag, those of the nodes that the matrix names or leaves to choose from.
+    """The queue of the block's rarest tag; without a tag, those of the nodes that may take it.
 
-    A tag that waits for a trial may never be proven: then the node that tries it is asked.
+    A block that waits for a trial is for the node that tries, since another may never prove the tag.
     """
     if trying := {name_node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
         return sorted(trying)
@@ -296,12 +298,12 @@ def _sentence(plan: Plan) -> str:
 
 
 def cancel_run(*, run: Run, by: User) -> Run:
-    """Stops a run: what is done or reported stays, what is measured now is let go at the next heartbeat.
+    """Cancel a run: what was reported stays, and nodes stop what they measure at their next heartbeat.
 
-    A run that was finished and only measures more rounds ends as it had. Cancelling a finished run changes nothing.
-    Raises NotAllowed without the right to run in its team.
+    A run that only measures more rounds keeps what it had. Cancelling a finished run changes nothing. Raises NotAllowed
+    for whoever may not start runs in its team.
     """
-    _must_write(run, by)
+    _check_may_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
     with transaction.atomic():
         row = lock_run(run.pk)
@@ -315,21 +317,22 @@ def cancel_run(*, run: Run, by: User) -> Run:
     return row
 
 
-def more_rounds(
+def measure_more_rounds(
     *, run: Run, by: User, rounds: int, blocks: Collection[int] | None = None, asker: str = ""
 ) -> list[Block]:
-    """Lets done blocks go on for so many rounds more, on the node where they were begun; gives those that do.
+    """Queue done blocks again for so many more rounds, on the nodes that began them; return those blocks.
 
-    `blocks`: their numbers in the run; without it, every done block that has an undecided comparison. `asker`: who it
-    is by the log, where that is not `by` but what has their rights. Raises Invalid for an unknown block or a count that
-    is no use, Conflict when none of them can go on.
+    `blocks` holds their numbers in the run; None is every done block that has an undecided comparison. `asker` is named
+    in the log, empty for `by`. Raises NotAllowed for whoever may not start runs in the team, Invalid for an unknown
+    block or a number of rounds out of range, and Conflict where no block can continue or the raw timings or the model's
+    files were removed.
     """
-    _must_write(run, by)
+    _check_may_write(run, by)
     if not 1 <= rounds <= MAX_ROUNDS:
         raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MAX_ROUNDS}.", code="rounds")
     with transaction.atomic():
         row = lock_run(run.pk)
-        if gone := removed_timings(row):
+        if gone := explain_removed_timings(row):
             raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
         for version in row.versions:
             check_has_files(version)
@@ -384,6 +387,6 @@ def _go_on(block: Block, rounds: int) -> None:
     hint_on_commit(block)
 
 
-def _must_write(run: Run, user: User) -> None:
+def _check_may_write(run: Run, user: User) -> None:
     if not Run.objects.writable_by(user).filter(pk=run.pk).exists():
         raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")

@@ -1,7 +1,7 @@
-"""Timelines of raw traces: read in the workshop by a `prepare` worker once somebody looks, and kept.
+"""Timelines of raw traces: read in the workshop by a `prepare` worker once somebody looks, and stored.
 
-A node sends a trace, so neither the web nor the gateway parses it. The row is the outbox: a hint that is lost is sent
-again by whoever still looks at the page.
+A trace comes from a node, so neither web nor gateway parses it. A hint to the worker that is lost is sent again when
+somebody still looks at the page.
 """
 
 import logging
@@ -21,7 +21,7 @@ from farm.registry.work_folders import copy_file, make_work_folder
 from farm.rules.tracing.timeline import Timeline
 from farm.runs.models import Run, Trace, TraceReading
 from farm.runs.selectors.files import traces_of
-from farm.runs.selectors.retention import removed_traces
+from farm.runs.selectors.retention import explain_removed_traces
 from farm.runs.states import ReadingState
 from farm.workshop import orders
 
@@ -37,19 +37,25 @@ BROKEN: Final = "Internal error while reading the trace; see the farm's log."
 _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
 
-def timeline_of(run: Run, name: str) -> Timeline | str:
-    """The timeline of the cell's first stored trace; else a sentence that says why there is none, WAITS for not yet."""
+def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
+    """Return the timeline of the cell's first stored trace; order it where nobody has looked at it yet.
+
+    Returns a sentence where there is none: WAITS while it is being read, else why it cannot be.
+    """
     trace = traces_of(run, name).first()
     if trace is None:
-        return removed_traces(run) or "No trace of this cell is stored."
-    reading = _asked(trace)
+        return explain_removed_traces(run) or "No trace of this cell is stored."
+    reading = _find_or_order(trace)
     if reading.state == ReadingState.READ:
         return _TIMELINE.validate_json(reading.body)
     return reading.problem if reading.state == ReadingState.FAILED else WAITS
 
 
 def read_trace(reading_id: int) -> None:
-    """Reads a trace that somebody looks at; a second message for the same row does nothing."""
+    """Read a trace that somebody looks at and store its timeline, or why it cannot be read.
+
+    A row that is not asked for any more is left alone.
+    """
     asked = TraceReading.objects.filter(pk=reading_id, state=ReadingState.ASKED)
     reading = asked.select_related("trace").first()
     if reading is None:
@@ -61,15 +67,15 @@ def read_trace(reading_id: int) -> None:
     except Refusal as refusal:
         asked.update(state=ReadingState.FAILED, problem=str(refusal)[:500])
     except Exception:
-        # whatever broke is ours: nobody should wait for ever, and the log has where
+        # the fault is the farm's own: nobody should wait for ever, and the log says where it is
         log.exception("reading %s broke", reading.trace)
         asked.update(state=ReadingState.FAILED, problem=BROKEN)
     else:
         asked.update(state=ReadingState.READ, body=_TIMELINE.dump_json(found).decode())
 
 
-def _asked(trace: Trace) -> TraceReading:
-    """The trace's reading, asked for when nobody has, or when the worker seems to have been lost."""
+def _find_or_order(trace: Trace) -> TraceReading:
+    """Find the trace's reading; order it where it is new, or where its worker seems to have been lost."""
     with transaction.atomic():
         reading, is_new = TraceReading.objects.get_or_create(trace=trace)
         again = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)

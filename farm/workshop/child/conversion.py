@@ -80,7 +80,7 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
     try:
         made = convert_with_onnx(model, target)
     except Problem as problem:
-        raise Problem(problem.code, conversions.sentence(problem.text, current=current, wanted=target)) from problem
+        raise Problem(problem.code, conversions.explain_stop(problem.text, current=current, wanted=target)) from problem
     return made, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
 
 

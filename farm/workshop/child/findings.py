@@ -105,7 +105,7 @@ def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
 
 
 def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
-    lowest = opsets.lowest_runtime(facts["opsets"], facts["ir_version"])
+    lowest = opsets.find_lowest_runtime(facts["opsets"], facts["ir_version"])
     oldest = f"{opsets.OLDEST[0]}.{opsets.OLDEST[1]}"
     if lowest != oldest:
         needs = f"ONNX Runtime ≥ {lowest}" if lowest else "a release newer than any known"
@@ -121,8 +121,8 @@ def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
 def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
     """Lists the operator sets, and the IR version, that by themselves need this release."""
     named = {f"{domain or 'opset'} {version}": {domain: version} for domain, version in facts["opsets"].items()}
-    found = [name for name, imports in named.items() if opsets.lowest_runtime(imports, 0) == lowest]
-    is_ir = opsets.lowest_runtime({}, facts["ir_version"]) == lowest
+    found = [name for name, imports in named.items() if opsets.find_lowest_runtime(imports, 0) == lowest]
+    is_ir = opsets.find_lowest_runtime({}, facts["ir_version"]) == lowest
     return [*found, *([f"IR version {facts['ir_version']}"] if is_ir else [])]
 
 

@@ -3,7 +3,7 @@
 import mmap
 from pathlib import Path
 
-from farm.rules.tracing.outlines import outline_of
+from farm.rules.tracing.outlines import remove_weights
 from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answer_problems, printable
 
@@ -22,7 +22,7 @@ def write_outline(payload: payloads.Outline) -> dict[str, object]:
         # read page by page as the graph is walked: weights are never touched
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        found = outline_of(memoryview(mapped))
+        found = remove_weights(memoryview(mapped))
     except ValueError as problem:
         raise Problem(
             "no_graph", f"{printable(main)} is not a valid ONNX model as far as it can be read: {problem}."

@@ -59,7 +59,7 @@ def _count_tokens(folder: Path, main: str) -> int:
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):
         raise _problem(f"Prompts are for models that generate: {problem}")
-    found = decoders.decoder_of(inputs, outputs)
+    found = decoders.find_decoder(inputs, outputs)
     assert found is not None
     assert found.vocabulary is not None
     told = genai_config.read_config(folder, main, outputs=facts["outputs"]) or {}

@@ -5,7 +5,7 @@ import zlib
 from dataclasses import asdict
 from pathlib import Path
 
-from farm.rules.tracing.timeline import timeline_of
+from farm.rules.tracing.timeline import parse_timeline
 from farm.workshop.child import payloads
 from farm.workshop.problems import Problem, answer_problems
 
@@ -25,7 +25,7 @@ def write_timeline(payload: payloads.Trace) -> dict[str, object]:
     if isinstance(events, list) and len(events) > payload["limit_events"]:
         raise Problem("long_trace", TOO_LONG)
     try:
-        found = timeline_of(events)
+        found = parse_timeline(events)
     except (ValueError, OverflowError, RecursionError) as problem:
         raise Problem("no_timeline", UNREADABLE) from problem
     if found is None:

@@ -10,8 +10,8 @@ from farm.accounts.models import User
 from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.answers import answer_of
-from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.answers import make_answer
+from farm.rules.presenting.headlines import find_opening
 from farm.runs import selectors
 from farm.runs.models import Run
 from tests.acceptance.browser.conftest import LAPTOP, PHONE, Opening, Watch, explore, press_sign_in, sign_in
@@ -32,13 +32,13 @@ def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_sc
 def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_the_table(opened: Opening, finished: Run):
     document = selectors.document(finished)
     cells = {cell.id: cell for cell in document.cells}
-    lead = opening_of(document.comparisons, cells).lead
+    lead = find_opening(document.comparisons, cells).lead
     assert lead.change.figures is not None
     page = opened(f"/runs/{finished.pk}/")
     told = f"{page.locator('h1').inner_text()} {page.locator('.because').inner_text()}".replace(
         "\N{NO-BREAK SPACE}", " "
     )
-    answer = answer_of(document)
+    answer = make_answer(document)
     assert told == f"{answer.headline} {answer.because}"
     assert f"{lead.change.text} than 1.29.0" in told
     assert f"95 % interval {lead.change.interval}" in told

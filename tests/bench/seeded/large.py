@@ -15,7 +15,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.planning.blocks import TWIN
 from farm.runs.models import Arm, Attempt, Block, Comparison, Report, Run
-from farm.runs.selectors.sides import facts_of
+from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.services import conclude_runs
 from farm.runs.services.endings import finish_run_if_over
 from farm.runs.states import AttemptState, BlockState
@@ -80,7 +80,7 @@ def _end_block(block: Block, run: Run, node: Node, template: Template, writer: W
     facts = template.facts[0]
     writer.add(Report(attempt=attempt, kind="facts", digest=facts.digest, body=facts.body))
     arms = list(block.arms.select_related("cell").order_by("number"))
-    planned, _ = list_open_cells([(block.state, block.plan)], known=set(), models=facts_of(run.versions))
+    planned, _ = list_open_cells([(block.state, block.plan)], known=set(), models=collect_model_facts(run.versions))
     sample = next(iter(template.bodies))
     for arm, one in zip(arms, planned, strict=True):
         body = copier.numbers(template.bodies[sample], 1.0 + 0.1 * (one.batch or 1))

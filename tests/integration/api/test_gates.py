@@ -17,7 +17,7 @@ from farm.registry import services
 from farm.registry.models import EvaluationData, Model, Version
 from farm.registry.selectors import newest_version_states
 from farm.runs.selectors.pages import last_runs
-from farm.runs.selectors.sides import previous_of
+from farm.runs.selectors.sides import previous_version
 from tests.conftest import ApiOf
 from tests.integration.dashboard.rows import make_node, make_version
 from tests.integration.registry.uploading import File, part_of, upload_and_inspect
@@ -160,7 +160,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
     post_json(gate, "runs", {"version": branch.pk, "matrix": PAIR})
     assert newest_version(own.model) == own
     assert last_runs([own.model]) == {}
-    assert previous_of(branch) == own
+    assert previous_version(branch) == own
     Version.objects.filter(pk=branch.pk).update(state="rejected")
     assert newest_version_states([own.model]) == {own.model_id: "ready"}
     Version.objects.filter(pk=branch.pk).update(state="ready")
@@ -168,7 +168,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
     merged = branch_version(member_api, models / "relu_op13_ir7.onnx", said)
     assert (merged.number, merged.branch, merged.commit, merged.artifact) == (3, "", "f" * 40, branch.artifact)
     assert newest_version(own.model) == merged
-    assert previous_of(merged) == own
+    assert previous_version(merged) == own
 
 
 def test_a_branch_that_sends_the_same_again_has_one_version_of_it(gate: Client, own: Version, models: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_run_a_cell_and_a_comparison_are_copied_as_command_matrix_and_request(
 
 
 def test_the_matrix_that_a_page_copies_is_of_its_very_cells(signed_in: Client, run: Run) -> None:
-    specs = {name: pages.measured_as([(run.pk, name)])[0][0] for name in ("c1", "c5")}
+    specs = {name: pages.cell_specs([(run.pk, name)])[0][0] for name in ("c1", "c5")}
     chosen = f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5"
     for path, names in ((f"/runs/{run.pk}/cells/c5/", ["c5"]), (chosen, ["c1", "c5"])):
         declared = matrix.parse(copied(signed_in, path)["YAML"])
@@ -73,7 +73,7 @@ def test_the_matrix_that_a_page_copies_is_of_its_very_cells(signed_in: Client, r
         again = {arm.spec.digest for block in plan.blocks for arm in block.arms}
         assert again == {specs[name].digest for name in names}
     with pytest.raises(Missing):
-        pages.measured_as([(run.pk, "c1"), (run.pk, "c99")])
+        pages.cell_specs([(run.pk, "c1"), (run.pk, "c99")])
 
 
 def test_what_is_in_the_editor_is_copied_as_its_plan(signed_in: Client, version: Version, node: Node) -> None:

@@ -168,7 +168,7 @@ def test_a_page_of_a_run_that_changes_while_it_is_made_is_made_again(
 ) -> None:
     busy = runs.busy_blocks
 
-    def meanwhile(row: Run) -> list[runs.Busy]:
+    def meanwhile(row: Run) -> list[runs.BusyBlock]:
         monkeypatch.undo()
         rows.MadeUpNode(node).measure(begun, most_rounds=1)
         return busy(row)

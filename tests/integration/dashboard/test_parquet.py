@@ -30,7 +30,7 @@ def test_a_run_and_a_list_are_read_back_with_the_figures_of_their_csv(signed_in:
 def test_a_run_that_has_not_changed_is_answered_with_304_as_parquet_as_it_is_as_csv(
     signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.api.runs.parquet_of", lambda rows: b"PAR1%d" % len(rows))
+    monkeypatch.setattr("farm.api.runs.make_parquet", lambda rows: b"PAR1%d" % len(rows))
     for ending in ("csv", "parquet"):
         address = f"/api/v1/runs/{run.pk}/results.{ending}"
         first = signed_in.get(address)

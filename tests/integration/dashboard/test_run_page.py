@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.answers import answer_of
+from farm.rules.presenting.answers import make_answer
 from farm.runs import selectors
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
@@ -37,7 +37,7 @@ def test_the_page_and_the_document_open_with_the_same_change(signed_in: Client, 
     document = selectors.document(run)
     assert run.headline == document.sentence
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/")).replace("\N{NO-BREAK SPACE}", " ")
-    told = answer_of(document)
+    told = make_answer(document)
     assert all(part in words for part in (told.headline, told.because, told.rest))
 
 

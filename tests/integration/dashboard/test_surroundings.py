@@ -95,5 +95,5 @@ def test_facts_that_make_no_sense_are_left_out(version: Version, node: Node, own
     run = rows.finished_run(version, node, owner)
     (first, *_) = selectors.document(run).blocks
     assert (first.busy_share, first.other_runners) == (None, None)
-    (before, *_) = selectors.last_blocks_of(node, limit=5)
+    (before, *_) = selectors.recent_node_states(node, limit=5)
     assert before.facts == first

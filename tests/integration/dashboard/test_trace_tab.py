@@ -43,7 +43,7 @@ def store(run: Run, content: bytes, *, digest: str) -> None:
 
 def read(run: Run) -> None:
     """What a `prepare` worker does once somebody has looked."""
-    services.timeline_of(run, "c1")
+    services.find_or_order_timeline(run, "c1")
     for reading in TraceReading.objects.filter(state="asked"):
         services.read_trace(reading.pk)
 

@@ -21,7 +21,7 @@ from farm.registry.models import Version
 from farm.runs.models import Run
 from farm.runs.selectors.runs import moment_of
 from farm.runs.services import conclude_runs, plan_run, release_ready_blocks
-from farm.runs.services.run_plans import must_be_meant
+from farm.runs.services.run_plans import check_plan
 from farm.runs.states import BlockState
 from tests.conftest import ApiOf, make_user
 from tests.integration.dashboard import rows
@@ -247,7 +247,7 @@ def test_a_run_of_nothing_but_a_provider_on_trial_is_meant(node: Node, version: 
     services.change_settings(node=node, by=owner, trials="allow")
     matrix = {"matrix": {"runtime": ["onnxruntime-openvino==1.24.1"], "provider": ["openvino"]}}
     plan = plan_run(version=version, matrix=matrix)
-    must_be_meant(plan)
+    check_plan(plan)
     assert [arm.trial for block in plan.blocks for arm in block.arms if arm.twin_of is None] == [str(node.pk)]
     run = rows.begin_run(version, owner, matrix=matrix)
     trial = Trial.objects.get()

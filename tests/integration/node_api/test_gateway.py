@@ -144,7 +144,7 @@ def test_a_message_about_a_block_that_is_gone_is_dropped(gateway: Gateway, team:
     block = queued_block(team, member)
     services.cancel_run(run=block.run, by=member)
     assert gateway.hint(node) is None
-    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
+    assert farm_broker.count_messages([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
 
 
 def test_a_message_about_an_older_attempt_is_dropped(gateway: Gateway, team: Team, member: User) -> None:
@@ -287,7 +287,7 @@ def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> N
     with current_app.connection_for_write() as connection:
         connection.default_channel.client.lpush(name_tag_queue("cpu"), b"\xff not json", b"{}", b"[]", b'{"body": "x"}')
     assert gateway.hint(node) is None
-    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
+    assert farm_broker.count_messages([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 0}
 
 
 @pytest.mark.parametrize("health", [NodeHealth.DRAINING, NodeHealth.QUARANTINED])
@@ -345,7 +345,7 @@ def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> No
     for _ in range(5):
         Block.objects.update(rung_at=None)
         services.send_due_hints()
-    assert farm_broker.lengths([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 1}
+    assert farm_broker.count_messages([name_tag_queue("cpu")]) == {name_tag_queue("cpu"): 1}
 
 
 def test_a_body_whose_length_nobody_told_is_cut_off_and_refused(gateway: Gateway, team: Team) -> None:

@@ -20,7 +20,7 @@ from farm.fleet.models import Node
 from farm.registry.models import PackageIndex, Version
 from farm.registry.services import add_index, remove_index
 from farm.runs.services import claim_block, release_ready_blocks, start_run
-from farm.runs.services.leases import order_of
+from farm.runs.services.leases import make_block_order
 from tests.conftest import ApiOf
 from tests.integration.dashboard.pages import assert_is_page
 from tests.integration.dashboard.rows import make_node, make_version
@@ -180,10 +180,10 @@ def test_an_order_names_the_files_by_their_digest_to_nodes_that_can_install_them
     prepare_all(version.model.team)
     release_ready_blocks()
     block = first_block(run)
-    order = order_of(block, attempt=1, understands=frozenset({"indexes"}))
+    order = make_block_order(block, attempt=1, understands=frozenset({"indexes"}))
     assert {arm.wheels for arm in order.arms} == {(wheel(feed),)}
     with pytest.raises(Conflict, match="which is of an index of this farm"):
-        order_of(block, attempt=1)
+        make_block_order(block, attempt=1)
     remove_index(by=admin, name="nightly")
     with pytest.raises(Conflict, match="is not on the index nightly of this farm"):
         claim_block(node=node, block_id=str(block.pk), attempt=block.attempt, understands=frozenset({"indexes"}))
@@ -191,7 +191,7 @@ def test_an_order_names_the_files_by_their_digest_to_nodes_that_can_install_them
 
 def test_an_order_without_such_a_runtime_says_nothing_of_files(version: Version, node: Node, admin: User) -> None:
     block = first_block(make_run(version, admin, matrix={"runtime": ["1.31.1"], "batch": [1]}))
-    assert "wheels" not in order_of(block, attempt=1).arms[0].model_dump()
+    assert "wheels" not in make_block_order(block, attempt=1).arms[0].model_dump()
 
 
 def test_programs_and_pages_list_what_an_admin_added(

@@ -24,7 +24,7 @@ from farm.registry.services.web_runtimes import MAX_RELEASES_OF_TEAM
 from farm.registry.states import MakingState
 from farm.rules.runtimes import web
 from farm.runs.models import Attempt, Cell
-from farm.runs.selectors import team_that_asks_for
+from farm.runs.selectors import find_team_asking_for
 from farm.runs.states import AttemptState
 from tests.acceptance.served import Served
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 VERSION = "1.30.7"
 KNOWN = web.RELEASES[-1]
 BUILD = "1.31.0-dev.20260914-8d85527a0"
-CONTENTS = {name: name.encode() * 9 for name in web.files_of(VERSION)}
+CONTENTS = {name: name.encode() * 9 for name in web.list_files(VERSION)}
 
 
 def package(files: dict[str, bytes], *, links: bool = False) -> bytes:
@@ -110,7 +110,7 @@ def fetched(version: str = VERSION, *, team: Team | None = None) -> WebRuntime:
 def test_a_release_is_fetched_once_and_only_the_files_that_browsers_load_are_kept(registry: Registry) -> None:
     row = fetched()
     assert row.state == MakingState.READY, row.reason_text
-    assert {file.name for file in row.files} == set(web.files_of(VERSION))
+    assert {file.name for file in row.files} == set(web.list_files(VERSION))
     for file in row.files:
         assert services.find_web_runtime_file(file.sha256).read_bytes() == CONTENTS[file.name]
     assert fetched().files == row.files
@@ -240,7 +240,7 @@ def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(registry: 
 def test_a_node_that_asks_for_a_hundred_made_up_releases_has_none_of_them_fetched(team: Team, owner: User) -> None:
     node = make_node(team, owner=owner)
     for minor in range(100):
-        assert team_that_asks_for(f"onnxruntime-web==1.{100 + minor}.0", node=node) is None
+        assert find_team_asking_for(f"onnxruntime-web==1.{100 + minor}.0", node=node) is None
         with pytest.raises(NotAllowed):
             services.find_or_order_web_runtime(f"1.{100 + minor}.0", team=None)
     assert not WebRuntime.objects.exists()
@@ -266,8 +266,8 @@ def test_the_block_that_a_node_holds_names_what_is_fetched_for_it(team: Team, ow
     block = first_block(run)
     claim(node, block)
     Cell.objects.filter(run=run).update(runtime="onnxruntime-web==1.99.0")
-    assert team_that_asks_for("onnxruntime-web==1.99.0", node=node) == team
-    assert team_that_asks_for("onnxruntime-web==1.98.0", node=node) is None
-    assert team_that_asks_for("onnxruntime-web==1.99.0", node=make_node(team, name="other")) is None
+    assert find_team_asking_for("onnxruntime-web==1.99.0", node=node) == team
+    assert find_team_asking_for("onnxruntime-web==1.98.0", node=node) is None
+    assert find_team_asking_for("onnxruntime-web==1.99.0", node=make_node(team, name="other")) is None
     Attempt.objects.get(block=block).end(AttemptState.LOST)
-    assert team_that_asks_for("onnxruntime-web==1.99.0", node=node) is None
+    assert find_team_asking_for("onnxruntime-web==1.99.0", node=node) is None

@@ -90,7 +90,7 @@ def test_a_run_whose_points_were_all_refused_is_refused_at_once_and_everywhere(
 def test_every_finding_is_written_down(run: Run, node: Node) -> None:
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     assert [arm.status for arm in Arm.objects.all()] == ["done", "done", "done"]
-    found = {row.arm.name: selectors.cell_of(row) for row in CellDocument.objects.select_related("arm")}
+    found = {row.arm.name: selectors.parse_cell(row) for row in CellDocument.objects.select_related("arm")}
     assert found["c1"].p50_ms == pytest.approx(1.0, rel=0.02)
     assert (len(found["c2"].samples_ms), found["c1"].parity.verdict) == (8, "pass")
     null = NullEstimate.objects.get()
@@ -190,7 +190,7 @@ def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node, lease: Lease)
     assert (later.rounds, later.rounds_most) == (block.rounds, block.rounds_most) == (9, 9)
     run.blocks.update(rounds=3)
     assert selectors.document(run).cells == []
-    assert selectors.revision(run) != selectors.revision(
+    assert selectors.make_etag(run) != selectors.make_etag(
         Run.objects.create(team=run.team, version=run.version, matrix={})
     )
 

@@ -16,8 +16,8 @@ from farm.registry.selectors import find_stored_file
 from farm.registry.services import free_quota_bytes
 from farm.runs.models import RetentionRule, Run
 from farm.runs.selectors.documents import document_json
-from farm.runs.selectors.retention import doomed, next_act, retention_of
-from farm.runs.services import more_rounds, retain
+from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
+from farm.runs.services import measure_more_rounds, retain
 from tests.integration.dashboard import rows
 from tests.integration.registry.uploading import part_of
 
@@ -59,13 +59,13 @@ def is_stored(version: Version) -> bool:
 def test_what_a_branch_uploaded_goes_after_thirty_days_without_any_rule(
     version: Version, team: Team, owner: User
 ) -> None:
-    [going] = doomed(retention_of(owner, team.pk))
+    [going] = list_due_removals(find_retention_rule(owner, team.pk))
     assert (going.kind, going.days, going.count) == ("versions of branches", 30, 1)
     assert going.bytes == version.artifact.bytes
     assert retain() == 1
     assert list(Version.objects.values_list("branch", flat=True)) == [""]
     assert not RetentionRule.objects.exists()
-    assert next_act(retention_of(owner, team.pk)) is None
+    assert find_next_act(find_retention_rule(owner, team.pk)) is None
     assert retain() == 0
 
 
@@ -101,13 +101,13 @@ def test_of_a_measured_one_the_files_go_and_the_run_stays_as_it_was(
         is_stored(version)
     assert free_quota_bytes(team) == room + blob.bytes
     assert document_json(run) == before
-    for order in (partial(more_rounds, run=run, rounds=2), partial(services.restore_version, version=version)):
+    for order in (partial(measure_more_rounds, run=run, rounds=2), partial(services.restore_version, version=version)):
         with pytest.raises(Conflict) as refused:
             order(by=owner)
         assert refused.value.code == "swept"
     again = sent(member_api, models / "relu_op13_ir7.onnx", model="net", branch="faster")
     assert (again.pk, again.removed_at, is_stored(again), free_quota_bytes(team)) == (version.pk, None, True, room)
-    assert more_rounds(run=run, by=owner, rounds=2, blocks=[1])
+    assert measure_more_rounds(run=run, by=owner, rounds=2, blocks=[1])
 
 
 @pytest.mark.django_db(transaction=True)

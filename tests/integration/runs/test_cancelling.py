@@ -10,7 +10,7 @@ from farm.base.refusals import Conflict
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.spreadsheets import csv_of
+from farm.rules.presenting.spreadsheets import make_csv
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.selectors.forecasts import Forecast
@@ -49,7 +49,7 @@ def test_rounds_that_were_reported_stay_with_no_verdict_of_too_few(run: Run, nod
     assert {cell.reason.text for cell in document.cells if cell.reason} == {NO_DEFAULT}
     assert {pair.verdict for pair in document.comparisons} == {"undecided"}
     assert set(run.cells.values_list("status", "reason_text")) == {("done", NO_DEFAULT)}
-    assert csv_of(document).count(NO_DEFAULT) == 3
+    assert make_csv(document).count(NO_DEFAULT) == 3
 
 
 def test_enough_rounds_have_their_verdict_and_say_that_they_were_stopped(run: Run, node: Node, member: User) -> None:
@@ -97,7 +97,7 @@ def test_a_cancelled_run_measures_more_rounds_where_a_person_asks_for_them_alone
     stopped(run, node, member, rounds=3)
     # a search or watch does not take up again what a person has stopped
     assert measure_more(Watch(team=run.team, created_by=member), run) is False
-    services.more_rounds(run=run, by=member, rounds=5)
+    services.measure_more_rounds(run=run, by=member, rounds=5)
     measure(node, first_block(run), ONE, rounds=5, noise=0.05)
     run.refresh_from_db()
     document = selectors.document(run)
@@ -108,12 +108,12 @@ def test_a_cancelled_run_measures_more_rounds_where_a_person_asks_for_them_alone
 def test_a_cancelled_run_that_goes_on_and_is_cancelled_again_is_cancelled(run: Run, node: Node, member: User) -> None:
     """It was "complete" above cells that said that they were cancelled."""
     stopped(run, node, member, rounds=3)
-    services.more_rounds(run=run, by=member, rounds=5, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=5, blocks=[1])
     services.cancel_run(run=run, by=member)
     run.refresh_from_db()
     assert run.outcome == RunOutcome.CANCELLED
     assert {cell.reason.text for cell in selectors.document(run).cells if cell.reason} == {NO_DEFAULT}
-    services.more_rounds(run=run, by=member, rounds=5, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=5, blocks=[1])
     block = stopped(run, node, member, rounds=2)
     said = {cell.reason.text for cell in selectors.document(run).cells if cell.reason}
     assert (block.rounds, run.outcome) == (5, RunOutcome.CANCELLED)
@@ -132,7 +132,7 @@ def test_before_its_first_round_nothing_is_kept(run: Run, node: Node, member: Us
 
 def test_rounds_of_a_block_that_goes_on_stay_too_and_its_run_ends_as_before(run: Run, node: Node, member: User) -> None:
     measure(node, first_block(run), ONE, noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     block = stopped(run, node, member, rounds=3)
     assert (block.rounds, block.reason, run.outcome) == (11, None, RunOutcome.COMPLETE)
     document = selectors.document(run)

@@ -20,9 +20,9 @@ from farm.registry.models import Blob, Version
 from farm.registry.states import FileRole
 from farm.runs import services
 from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run, Trace
-from farm.runs.selectors.retention import doomed
+from farm.runs.selectors.retention import list_due_removals
 from farm.runs.services import deposits, retention
-from farm.runs.services.endings import clear_uncounted
+from farm.runs.services.endings import remove_files_of_attempt
 from tests.integration.runs.making import first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
 
@@ -144,7 +144,7 @@ def test_an_attempt_that_is_over_keeps_nothing_more_and_one_that_came_to_nothing
 ) -> None:
     qnn = arm_on(lease, QNN)
     send(node, lease, arm=qnn)
-    clear_uncounted(Attempt.objects.get(block=first_block(run)))
+    remove_files_of_attempt(Attempt.objects.get(block=first_block(run)))
     assert CompiledModel.objects.count() == 0
     assert not Blob.objects.filter(sha256=sha256(MODEL).hexdigest()).exists()
     finish(node, lease)
@@ -173,11 +173,11 @@ def test_it_goes_with_the_traces_of_its_run_and_is_said_to_be_gone(
     finish(node, lease)
     services.conclude_runs()
     rule = traces_go(team, owner)
-    assert [(one.kind, one.count) for one in doomed(rule)] == [("raw traces", 0), ("compiled models", 0)]
+    assert [(one.kind, one.count) for one in list_due_removals(rule)] == [("raw traces", 0), ("compiled models", 0)]
     assert services.retain() == 0
     Run.objects.update(finished_at=timezone.now() - timedelta(days=31))
     rule = traces_go(team, owner)
-    said = [(one.kind, one.days, one.count, one.bytes) for one in doomed(rule)]
+    said = [(one.kind, one.days, one.count, one.bytes) for one in list_due_removals(rule)]
     assert said[1] == ("compiled models", 30, 1, len(MODEL))
     path = storage.blob_path(team_id=team.pk, sha256=digest)
     assert path.is_file()
@@ -221,7 +221,7 @@ def test_many_go_in_steps_and_one_that_is_uploaded_as_a_model_keeps_its_file(
     used.artifact.files.create(blob=kept.blob, name="again.onnx", role=FileRole.MODEL)
     rule = traces_go(team, owner)
     # one file, whoever names it
-    assert [(one.count, one.bytes) for one in doomed(rule)][1] == (retention.FILES_AT_ONCE + 1, len(MODEL))
+    assert [(one.count, one.bytes) for one in list_due_removals(rule)][1] == (retention.FILES_AT_ONCE + 1, len(MODEL))
     moments = iter([True, False])
     counts, is_done = retention._act(rule, timezone.now(), lambda: next(moments))
     assert (counts["compiled"], is_done, CompiledModel.objects.count()) == (retention.FILES_AT_ONCE, False, 1)

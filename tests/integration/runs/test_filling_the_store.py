@@ -150,9 +150,9 @@ def test_parts_of_a_model_replace_each_other_and_go_when_no_answer_names_them(
         digests = [services.accept_part(**place, arm=1, chunks=[part]) for part in parts]
     assert stored(team) - before == {digests[-1]}
     with django_capture_on_commit_callbacks(execute=True):
-        assert services.clear_unnamed() == 0
+        assert services.remove_old_parts() == 0
         post(node, lease, EndReport(wall_s=1.0))
-        assert services.clear_unnamed() == 1
+        assert services.remove_old_parts() == 1
     assert stored(team) == before
     assert not Part.objects.exists()
 
@@ -166,7 +166,7 @@ def test_the_part_that_an_answer_names_stays_and_goes_with_the_next_question(
     post(node, lease, DivergenceReport(arm=1, document=answer(), part_sha256=digest))
     post(node, lease, EndReport(wall_s=1.0))
     with django_capture_on_commit_callbacks(execute=True):
-        assert services.clear_unnamed() == 1
+        assert services.remove_old_parts() == 1
     assert Divergence.objects.get().part is not None
     assert digest in stored(team)
     with django_capture_on_commit_callbacks(execute=True):

@@ -11,7 +11,7 @@ from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Attempt, Block, Report, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
-from farm.runs.selectors.queues import queues, takers
+from farm.runs.selectors.queues import online_nodes, queues
 from farm.runs.selectors.runs import moment_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
@@ -28,7 +28,7 @@ def plan_minutes(block: Block, minutes: float) -> None:
 
 
 def minutes_of(block: Block) -> tuple[float, float] | None:
-    found = Forecast().of_run(block.run_id)
+    found = Forecast().forecast_run(block.run_id)
     if found is None or found.begins_s is None or found.ends_s is None:
         return None
     return round(found.begins_s / 60.0, 1), round(found.ends_s / 60.0, 1)
@@ -166,7 +166,7 @@ def test_a_queue_starts_behind_what_waits_for_other_nodes_of_its_machine(
     neighbours: tuple[Node, Node], version: Version, member: User
 ) -> None:
     def starts() -> dict[str, float | None]:
-        found = queues(member, takers(member), forecast=Forecast())
+        found = queues(member, online_nodes(member), forecast=Forecast())
         return {queue.hardware: queue.start_s and queue.start_s / 60.0 for queue in found}
 
     for number, planned in ((1, 1.0), (2, 10.0)):

@@ -11,7 +11,7 @@ from farm.registry.models import Version
 from farm.registry.services import remove_version
 from farm.registry.states import VersionState
 from farm.runs.models import Beside, Cell, Run
-from farm.runs.selectors import document, leased_file
+from farm.runs.selectors import document, find_leased_file
 from farm.runs.selectors.cells import cells_matching
 from farm.runs.services import conclude_runs, start_run
 from tests.integration.runs.making import (
@@ -103,7 +103,7 @@ def test_a_block_lends_the_files_of_its_versions_and_of_no_other(
         # it is not really stored: whether it may be had was asked before
         sha256 = side.artifact.files.get().blob.sha256
         with pytest.raises(Missing):
-            leased_file(block, sha256)
+            find_leased_file(block, sha256)
         assert block.run.team.blobs.filter(sha256=sha256).exists()
 
 

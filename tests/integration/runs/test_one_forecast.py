@@ -13,7 +13,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Block, Report
 from farm.runs.selectors.forecasts import Expected, Forecast
-from farm.runs.selectors.queues import next_of, queues, takers
+from farm.runs.selectors.queues import online_nodes, queues, upcoming_blocks
 from farm.runs.selectors.runs import moment_of
 from farm.runs.states import BlockState
 from tests.conftest import ApiOf
@@ -78,9 +78,11 @@ def test_what_waits_behind_a_run_begins_no_earlier_than_the_run_ends(
         block.hardware: forecast.spans[block.pk].begins_s
         for block in Block.objects.filter(state=BlockState.QUEUED).order_by("run")
     }
-    starts_s = {queue.hardware: queue.start_s for queue in queues(member, takers(member), forecast=forecast)}
+    forecast_starts_s = {
+        queue.hardware: queue.start_s for queue in queues(member, online_nodes(member), forecast=forecast)
+    }
     for name, begins_s in last_begins_s.items():
-        start_s = starts_s[name]
+        start_s = forecast_starts_s[name]
         assert start_s is not None
         assert start_s >= begins_s
 
@@ -99,7 +101,7 @@ def test_the_running_one_and_the_next_are_told_by_the_same_pace(
     assert begins == pytest.approx(left, abs=SLACK_S / 60.0)
     listed = {run["id"]: run["progress"] for run in client.get("/api/v1/runs").json()}
     assert listed[second.run_id]["begins_in_minutes"] == listed[first.run_id]["minutes_left"]
-    (waiting,) = next_of(member, [node])[node.pk]
+    (waiting,) = upcoming_blocks(member, [node])[node.pk]
     assert waiting.begins_in_minutes == pytest.approx(left, abs=SLACK_S / 60.0)
 
 
@@ -117,7 +119,7 @@ def test_a_node_is_told_its_own_blocks_and_when_the_machine_has_time_for_them(
     nodes = [make_node(team, name=f"bench-{number}", owner=member, host=HOST) for number in (1, 2)]
     for number, planned in ((1, 4.0), (2, 2.0)):
         plan_minutes(run_of(version, member, hardware=[f"node:bench-{number}"]), planned)
-    found = next_of(member, nodes)
+    found = upcoming_blocks(member, nodes)
     assert [[waiting.begins_in_minutes for waiting in found[node.pk]] for node in nodes] == [[0.0], [4.0]]
     page = Client()
     page.force_login(member)

@@ -66,13 +66,13 @@ def test_a_viewer_and_a_stranger_may_not_change_a_run(run: Run, viewer: User, st
         with pytest.raises(NotAllowed):
             services.cancel_run(run=run, by=user)
         with pytest.raises(NotAllowed):
-            services.more_rounds(run=run, by=user, rounds=4)
+            services.measure_more_rounds(run=run, by=user, rounds=4)
     assert Run.objects.get(pk=run.pk).state == RunState.RUNNING
 
 
 def test_a_done_block_goes_on_for_more_rounds_on_its_node(run: Run, node: Node, member: User, block: Block) -> None:
     measure(node, block, [1.0, 1.0, 1.0], noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     block.refresh_from_db()
     assert (block.state, block.attempt, block.first_round, block.max_rounds) == (BlockState.QUEUED, 2, 8, 16)
     assert block.only_node == node
@@ -90,7 +90,7 @@ def test_a_done_block_goes_on_for_more_rounds_on_its_node(run: Run, node: Node, 
 
 def test_what_was_measured_stays_when_the_continuation_fails(run: Run, node: Node, member: User, block: Block) -> None:
     measure(node, block, [1.0, 1.0, 1.0], noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     for _ in range(3):
         post(node, claim(node, block), EndReport(reason=make_reason()))
     run.refresh_from_db()
@@ -102,7 +102,7 @@ def test_rounds_that_are_queued_already_are_not_advised(run: Run, node: Node, me
     measure(node, first_block(run), {0: 1.0, 1: 1.02, 2: 1.0}, noise=0.05)
     advised = [pair for pair in selectors.document(run).comparisons if pair.rounds_needed and pair.axis == "runtime"]
     assert advised
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     run.refresh_from_db()
     (pair,) = [pair for pair in selectors.document(run).comparisons if pair.axis == "runtime"]
     assert (pair.verdict, pair.rounds_needed) == ("undecided", None)
@@ -119,7 +119,7 @@ def test_rounds_that_are_queued_already_are_not_advised(run: Run, node: Node, me
 
 def test_cancelling_a_continuation_keeps_what_was_measured(run: Run, node: Node, member: User) -> None:
     measure(node, first_block(run), [1.0, 1.0, 1.0], noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     services.cancel_run(run=run, by=member)
     run.refresh_from_db()
     assert [cell.status for cell in selectors.document(run).cells] == ["done", "done", "done"]
@@ -140,14 +140,14 @@ def test_more_rounds_that_make_no_sense_are_refused(
 ) -> None:
     measure(node, first_block(run), [1.0, 1.0, 1.0])
     with pytest.raises(error):
-        services.more_rounds(run=run, by=member, rounds=rounds, blocks=blocks)
+        services.measure_more_rounds(run=run, by=member, rounds=rounds, blocks=blocks)
 
 
 def test_a_block_whose_node_is_gone_cannot_go_on(run: Run, node: Node, member: User, owner: User) -> None:
     measure(node, first_block(run), [1.0, 1.0, 1.0])
     fleet.revoke(node=node, by=owner)
     with pytest.raises(Conflict, match="No block of this run can continue"):
-        services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+        services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
 
 
 def test_fail_fast_ends_the_run_with_the_first_failure(node: Node, version: Version, member: User) -> None:

@@ -79,7 +79,7 @@ def test_a_run_that_goes_on_stands_behind_those_that_came_meanwhile(
     done: Run, node: Node, version: Version, member: User
 ) -> None:
     other = run_of(version, member)
-    services.more_rounds(run=done, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=done, by=member, rounds=8, blocks=[1])
     block = first_block(done)
     assert block.state == BlockState.QUEUED
     assert told(node, block) == other.pk

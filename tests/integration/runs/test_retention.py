@@ -18,8 +18,8 @@ from farm.registry.services import clear_orphans
 from farm.runs.models import CellDocument, Comparison, Report, RetentionRule, Run, Trace
 from farm.runs.selectors import document, timing_lines
 from farm.runs.selectors.documents import document_json
-from farm.runs.selectors.retention import doomed, next_act, retention_of
-from farm.runs.services import more_rounds, retain, retention, set_retention
+from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
+from farm.runs.services import measure_more_rounds, retain, retention, set_retention
 from farm.runs.states import BlockState
 from tests.integration.dashboard import rows
 
@@ -88,7 +88,7 @@ def test_raw_timings_go_and_documents_and_verdicts_stay(run: Run, team: Team, ow
     with pytest.raises(Gone, match=f"The raw timings of run {run.pk} were removed on "):
         timing_lines(run, "c1")
     with pytest.raises(Conflict, match="were removed on"):
-        more_rounds(run=run, by=owner, rounds=2)
+        measure_more_rounds(run=run, by=owner, rounds=2)
     acted = AuditEvent.objects.get(verb="retention acted")
     assert (acted.team, acted.facts) == (team, {"timings": 1, "traces": 0, "compiled": 0, "models": 0, "branches": 0})
     assert retain() == 0
@@ -97,7 +97,7 @@ def test_raw_timings_go_and_documents_and_verdicts_stay(run: Run, team: Team, ow
 def test_a_rule_says_what_goes_and_acts_a_week_after_it_was_set(run: Run, team: Team, owner: User) -> None:
     made = set_retention(team=team, by=owner, timings_days=30, traces_days=None, models_days=None)
     assert timedelta(days=6, hours=23) < made.acts_from - timezone.now() <= timedelta(days=7)
-    [timings] = doomed(made)
+    [timings] = list_due_removals(made)
     assert (timings.kind, timings.days, timings.count) == ("raw timings", 30, 1)
     assert timings.bytes > 1_000
     assert retain() == 0
@@ -108,7 +108,7 @@ def test_a_rule_that_is_changed_before_it_acts_removes_nothing(run: Run, team: T
     rule(team, owner, timings_days=30)
     set_retention(team=team, by=owner, timings_days=None, traces_days=None, models_days=None)
     assert retain() == 0
-    assert next_act(RetentionRule.objects.get()) is None
+    assert find_next_act(RetentionRule.objects.get()) is None
     rule(team, owner, timings_days=30)
     stricter = set_retention(team=team, by=owner, timings_days=20, traces_days=None, models_days=None)
     assert stricter.acts_from > timezone.now()
@@ -122,7 +122,7 @@ def test_a_rule_that_is_changed_before_it_acts_removes_nothing(run: Run, team: T
 def test_what_is_counted_is_what_will_be_due_then(run: Run, team: Team, owner: User) -> None:
     put_back(run, timedelta(days=25))
     made = set_retention(team=team, by=owner, timings_days=30, traces_days=None, models_days=None)
-    assert [one.count for one in doomed(made)] == [1]
+    assert [one.count for one in list_due_removals(made)] == [1]
     RetentionRule.objects.update(acts_from=timezone.now())
     assert retain() == 0
 
@@ -172,7 +172,7 @@ def test_another_team_s_rule_touches_nothing(run: Run, stranger: User) -> None:
 def test_raw_traces_go_with_their_files(run: Run, team: Team, owner: User, django_capture_on_commit_callbacks: Any):
     path = storage.blob_path(team_id=team.pk, sha256=trace_of(run, "a").sha256)
     made = rule(team, owner, traces_days=30)
-    said = [(one.kind, one.count, one.bytes) for one in doomed(made)]
+    said = [(one.kind, one.count, one.bytes) for one in list_due_removals(made)]
     assert said == [("raw traces", 1, 7), ("compiled models", 0, 0)]
     with django_capture_on_commit_callbacks(execute=True):
         assert retain() == 1
@@ -192,7 +192,7 @@ def test_models_without_a_run_go_and_measured_ones_stay(
     unused, fresh = rows.make_version(team, owner, name="unused"), rows.make_version(team, owner, name="fresh")
     Version.objects.exclude(pk=fresh.pk).update(created_at=timezone.now() - OLD)
     made = rule(team, owner, models_days=30)
-    assert [(one.kind, one.count) for one in doomed(made)] == [("models without a run", 1)]
+    assert [(one.kind, one.count) for one in list_due_removals(made)] == [("models without a run", 1)]
     with django_capture_on_commit_callbacks(execute=True):
         assert retain() == 1
     assert not Model.objects.filter(pk=unused.model_id).exists()
@@ -271,5 +271,5 @@ def test_pages_and_the_api_say_what_goes_and_what_is_gone(run: Run, team: Team, 
 
 
 def test_a_team_without_a_rule_keeps_everything(team: Team, owner: User) -> None:
-    found = retention_of(owner, team.pk)
-    assert (doomed(found), next_act(found)) == ([], None)
+    found = find_retention_rule(owner, team.pk)
+    assert (list_due_removals(found), find_next_act(found)) == ([], None)

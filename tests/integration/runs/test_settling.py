@@ -128,11 +128,11 @@ def test_a_reported_block_is_neither_claimed_nor_given_more_rounds_nor_asked(run
         services.claim_block(node=node, block_id=str(block.pk), attempt=block.attempt)
     for blocks in (None, [block.number]):
         with pytest.raises((Conflict, Invalid)):
-            services.more_rounds(run=run, by=member, rounds=8, blocks=blocks)
+            services.measure_more_rounds(run=run, by=member, rounds=8, blocks=blocks)
     with pytest.raises(Conflict, match="not measured yet"):
         services.ask_divergence(run=run, cell="c1", by=member)
     assert settle(block)
-    assert services.more_rounds(run=run, by=member, rounds=8, blocks=[block.number]) == [block]
+    assert services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[block.number]) == [block]
 
 
 def test_its_node_measures_the_next_block_meanwhile(run: Run, node: Node, version: Version, member: User) -> None:

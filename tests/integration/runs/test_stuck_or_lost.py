@@ -32,7 +32,7 @@ def going_on(run: Run, node: Node, member: User) -> Block:
     """A block of eight rounds whose run was complete, queued for eight more."""
     block = first_block(run)
     measure(node, block, [1.0, 1.0, 1.0], noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     return first_block(run)
 
 
@@ -99,7 +99,7 @@ def test_blocks_that_wait_for_a_node_that_is_switched_off_hide_none_that_wait_in
     patient = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]}) for _ in range(3)]
     stranded = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-2"]}) for _ in range(3)]
     fleet.revoke(node=gone, by=owner)
-    assert [recovery.end_stranded(at_once=2) for _ in range(3)] == [2, 1, 0]
+    assert [recovery.end_stranded_blocks(at_once=2) for _ in range(3)] == [2, 1, 0]
     assert {first_block(run).state for run in stranded} == {BlockState.FAILED}
     assert {first_block(run).state for run in patient} == {BlockState.QUEUED}
 
@@ -110,7 +110,7 @@ def test_a_long_queue_of_a_busy_node_costs_no_questions_a_block(
     for _ in range(5):
         make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]})
     with django_assert_max_num_queries(3):
-        assert recovery.end_stranded() == 0
+        assert recovery.end_stranded_blocks() == 0
 
 
 def test_a_block_for_any_cpu_waits_for_another_node(run: Run, node: Node, owner: User) -> None:
@@ -153,7 +153,7 @@ def test_fail_fast_keeps_what_a_block_that_goes_on_had(version: Version, node: N
     run = make_run(version, member, matrix=matrix, **{"fail-fast": True})
     first, second = run.blocks.order_by("number")[:2]
     measure(node, first, [1.0] * first.arms.count(), noise=0.05)
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     post(node, claim(node, second), make_check(0, reason=make_reason()))
     first.refresh_from_db()
     assert (first.state, first.rounds) == (BlockState.DONE, 8)
@@ -221,7 +221,7 @@ def test_a_question_that_was_cancelled_is_not_asked_instead_of_more_rounds(run: 
     assert is_as_before(run)
     asked = Divergence.objects.get()
     assert (asked.state, asked.problem) == (DivergenceState.FAILED, "Cancelled by member.")
-    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    services.measure_more_rounds(run=run, by=member, rounds=8, blocks=[1])
     assert claim(node, first_block(run)).order.divergences == ()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.contract.reports import ArmSample, Report, RoundReport, Sample, TraceReport
-from farm.rules.tracing.round_times import own_node_names
+from farm.rules.tracing.round_times import list_own_nodes
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
 from worker.agent.measurement import samples as sampling
 
@@ -29,7 +29,7 @@ def test_every_launch_tells_the_times_of_the_nodes_that_the_first_trace_names(be
     reports = executed(bench)
     first = of_kind(reports, TraceReport)[0]
     for sample in taken(reports):
-        assert len(sample.nodes_us) == len(own_node_names(first)) > 0
+        assert len(sample.nodes_us) == len(list_own_nodes(first)) > 0
         assert sum(sample.nodes_us) > 0
         assert sample.turns > 0
         assert sample.phases_ms["trace"] > 0

@@ -14,7 +14,7 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import comparisons
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.called_operators import ordered_operators
+from farm.rules.presenting.called_operators import sort_operators
 from tests.unit.dashboard.conftest import address
 
 FOLDER = Path(theme.__file__).parents[1]
@@ -162,7 +162,7 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     plain = operators.operators(comparison, sides)
     assert "Verdict" not in [head.text for head in plain.table.heads]
     judged = {"verdict": "slower", "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 16}
-    first, *rest = ordered_operators(comparison)
+    first, *rest = sort_operators(comparison)
     both = [first.model_copy(update=judged), *rest]
     figure = operators.operators(comparison.model_copy(update={"operators": both}), sides)
     assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]

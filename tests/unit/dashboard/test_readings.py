@@ -12,7 +12,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.stability import UNSTABLE
-from farm.rules.presenting.tables import Entry, Table, with_shared_note
+from farm.rules.presenting.tables import Entry, Table, move_shared_note
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.states import UNSETTLED_BLOCKS, activity_of
 from tests.documents import make_comparison
@@ -173,7 +173,7 @@ def test_what_all_notes_say_stands_once_above_them_and_no_column_where_none_says
     late = "Time ran out (twice the plan): ask for more rounds. About 8 rounds in all would decide."
     base = document.comparisons[0].model_copy(update={"verdict": "undecided"})
     pairs = [base.model_copy(update={"reason": f"{rounds} rounds decide nothing. {late}"}) for rounds in (2, 5)]
-    table, shared = with_shared_note(comparisons.make_table(pairs, by_id, address))
+    table, shared = move_shared_note(comparisons.make_table(pairs, by_id, address))
     assert shared == late
     assert [row[note_of(table)].text for row in table.rows] == ["2 rounds decide nothing.", "5 rounds decide nothing."]
     silent = comparisons.make_table([document.comparisons[0]], by_id, address)

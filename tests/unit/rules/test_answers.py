@@ -7,8 +7,8 @@ import pytest
 from farm.contract.document_cells import Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.presenting.answers import MAX_WORDS, answer_of, split_answer
-from farm.rules.reporting.documents import with_sentence
+from farm.rules.presenting.answers import MAX_WORDS, make_answer, split_answer
+from farm.rules.reporting.documents import add_sentence
 from farm.rules.wording.numbers import unbroken
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -34,7 +34,7 @@ LOST = cell(
 
 
 def answer(*pairs, cells=(BASE, NEW, INT8, EIGHT)):
-    return answer_of(with_sentence(make_document(*cells, comparisons=list(pairs))))
+    return make_answer(add_sentence(make_document(*cells, comparisons=list(pairs))))
 
 
 CASES = {
@@ -67,7 +67,7 @@ def test_how_many_cells_were_refused_stands_under_the_headline_once():
     ended = cell("g1", status="crashed", p50_ms=None, precision="fp16")
     assert answer(compared(), cells=(BASE, NEW, ended)).because.endswith(" · 1 of 3 cells did not finish (fp16)")
     # where nothing is compared, what was measured says it
-    alone = with_sentence(make_document(BASE, NEW, *gone))
+    alone = add_sentence(make_document(BASE, NEW, *gone))
     assert alone.sentence.count("refused") == 1
 
 

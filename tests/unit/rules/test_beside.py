@@ -13,7 +13,7 @@ from farm.contract.reports import EnginePair, EnginesReport, OutputParity
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
-from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.headlines import find_lead
 from farm.rules.presenting.lines import line_of
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -204,7 +204,7 @@ def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_say
     accuracy, (pair,) = found.cells[1].accuracy, found.cells[1].engines
     assert accuracy is not None
     assert "Against base (c1): " in accuracy.text
-    assert (lead_of(found).verdict, lead_of(found).reason) == ("wrong outputs", accuracy.text)
+    assert (find_lead(found).verdict, find_lead(found).reason) == ("wrong outputs", accuracy.text)
     assert pair.text.endswith("'y' differs by up to 0.25; labelled data judge them.")
     assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).wrong == "wrong outputs"
 
@@ -226,7 +226,7 @@ def test_a_model_that_labelled_data_show_to_be_as_right_is_told_with_what_they_s
     found = labelled(1)
     assert found.cells[1].accuracy is not None
     assert found.sentence.endswith(found.cells[1].accuracy.text)
-    assert lead_of(found).verdict == found.comparisons[0].verdict
+    assert find_lead(found).verdict == found.comparisons[0].verdict
 
 
 def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:

@@ -7,9 +7,9 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.signed_ranks import too_few_sentence
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import best_settings, left_out
+from farm.rules.presenting.best import best_settings, find_left_out
 from farm.rules.presenting.hardware import Measured, targets, with_comparable_times, with_verdicts
-from farm.rules.presenting.hardware_words import setting, settings_apart
+from farm.rules.presenting.hardware_words import format_settings, setting
 from farm.rules.presenting.lines import BUSY
 
 
@@ -125,7 +125,7 @@ def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
 
 def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_differ() -> None:
     newer, older = measured("c4", opset=26), measured("c5", opset=17)
-    names = settings_apart([newer, older, EIGHT])
+    names = format_settings([newer, older, EIGHT])
     assert names == [f"{setting(ONE)}, opset 26", f"{setting(ONE)}, opset 17", setting(EIGHT)]
     found = make_panel(1, [newer, older], "")
     assert found is not None
@@ -138,9 +138,9 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
         for name, p50, verdict in (("w", 2.0, "fail"), ("x", 8.0, "fail"), ("u", 9.0, "not_measured"))
     )
     untimed = measured("t", p50_ms=None, p50_ci_ms=None, throughput=None, parity={"verdict": "fail"})
-    found = left_out([ONE, worse, untimed, wrong, unknown])
+    found = find_left_out([ONE, worse, untimed, wrong, unknown])
     assert (found.count, found.fastest) == (3, wrong)
-    assert left_out([ONE, untimed]) is None
+    assert find_left_out([ONE, untimed]) is None
 
 
 def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell() -> None:
@@ -176,11 +176,11 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     ]  # fmt: skip
     assert [best.fastest.settings[0].cell.id for best in best_settings(told, budget_ms=None)] == ["c7", "c6"]
     assert told[0].cell.throughput == pytest.approx(1000 / 1.2)
-    assert left_out(told) is None
-    assert hardware_words.by_processor(told) == (
+    assert find_left_out(told) is None
+    assert hardware_words.explain_times(told) == (
         f"{BUSY}; 1 setting by the clock, as it has no processor time of one thread"
     )
-    assert hardware_words.by_processor(told[:2]) == BUSY
+    assert hardware_words.explain_times(told[:2]) == BUSY
     assert hardware_words.time(told[0]).endswith(" of CPU time")
     assert hardware_words.items_heading(told[:2]) == "items/s, processor time"
     assert hardware_words.items_heading(told) == "items/s by the clock or processor time"
@@ -189,11 +189,11 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
 
 def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
     assert with_comparable_times([ONE, EIGHT], []) == [ONE, EIGHT]
-    assert hardware_words.by_processor([ONE]) == ""
+    assert hardware_words.explain_times([ONE]) == ""
 
 
 def test_a_setting_that_labelled_data_show_to_be_wrong_is_not_recommended_although_parity_passes() -> None:
     lost = {"metric": "top1", "value": 0.006, "difference": -0.974, "difference_low": -0.98, "difference_high": -0.96}
     wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), accuracy=lost)
     assert best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
-    assert left_out([wrong, ONE]).fastest == wrong
+    assert find_left_out([wrong, ONE]).fastest == wrong

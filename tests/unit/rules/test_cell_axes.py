@@ -16,7 +16,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, NO_DEFAULT, Axis
 from farm.rules.cells.matrices import build_matrix
 from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
-from farm.rules.presenting.spreadsheets import csv_of
+from farm.rules.presenting.spreadsheets import make_csv
 from onnxfarm.here import matching_cells
 from onnxfarm.screen import show
 from tests.documents import CPU, make_cell, make_document
@@ -104,7 +104,7 @@ def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) ->
 
 @every_axis
 def test_every_axis_is_a_column_of_the_csv_file(axis: Axis) -> None:
-    usual, changed = csv.DictReader(io.StringIO(csv_of(make_document(cell(), other(axis)))))
+    usual, changed = csv.DictReader(io.StringIO(make_csv(make_document(cell(), other(axis)))))
     assert usual[axis.name] != changed[axis.name]
 
 

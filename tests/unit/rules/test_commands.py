@@ -16,7 +16,7 @@ from farm.rules.cells.commands import bisect_command, diverge_command, plan_comm
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
-from farm.rules.reporting.locks import lock
+from farm.rules.reporting.locks import make_lock
 from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_sizes
 from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reports, make_rounds, plan_of
@@ -82,25 +82,25 @@ def test_one_quote_in_a_stored_report_does_not_break_a_run_for_ever() -> None:
 def test_a_node_cannot_write_an_option_of_pip_into_a_lock_file(name: str, version: str) -> None:
     cell = cell_of(packages={name: version})
     assert cell.packages == {}
-    assert lock(cell) == "onnxruntime==1.29.0\n"
+    assert make_lock(cell) == "onnxruntime==1.29.0\n"
     # a document of before, or of another farm
-    assert lock(cell.model_copy(update={"packages": {name: version}})) == "onnxruntime==1.29.0\n"
+    assert make_lock(cell.model_copy(update={"packages": {name: version}})) == "onnxruntime==1.29.0\n"
 
 
 def test_a_lock_holds_the_runtime_and_numpy_whatever_else_a_node_says_was_installed() -> None:
     told = {"numpy": "2.4.6", "onnxruntime": "6.6.6", "evil-package": "1.0", "flatbuffers": "25.2"}
     cell = cell_of(packages=told)
     assert cell.packages == told
-    assert lock(cell) == "numpy==2.4.6\nonnxruntime==1.29.0\n"
+    assert make_lock(cell) == "numpy==2.4.6\nonnxruntime==1.29.0\n"
     plugin = cell.model_copy(update={"runtime": Runtime.of("onnxruntime-ep-webgpu==0.4.0")})
-    assert lock(plugin) == "numpy==2.4.6\nonnxruntime==1.31.1\nonnxruntime-ep-webgpu==0.4.0\n"
+    assert make_lock(plugin) == "numpy==2.4.6\nonnxruntime==1.31.1\nonnxruntime-ep-webgpu==0.4.0\n"
 
 
 @pytest.mark.parametrize(
     "runtime", ["evil-package==1.0", "evil-package @ https://evil.example==1", "--pre==1", "onnxruntime"]
 )
 def test_a_runtime_that_is_no_published_build_is_not_pinned_for_others(runtime: str) -> None:
-    text = lock(cell_of().model_copy(update={"runtime": Runtime.of(runtime), "packages": {}}))
+    text = make_lock(cell_of().model_copy(update={"runtime": Runtime.of(runtime), "packages": {}}))
     assert text.startswith("#")
     assert text.count("\n") == 1
     assert "evil" not in text

@@ -61,7 +61,7 @@ def test_operators_that_stand_in_the_way_cannot_be_tidied_away() -> None:
 
 
 def test_a_model_whose_every_import_is_unused_keeps_them() -> None:
-    assert Stamps({"": 17}, 10, (), ("",)).tidied() == Stamps({"": 17}, 3)
+    assert Stamps({"": 17}, 10, (), ("",)).tidy() == Stamps({"": 17}, 3)
 
 
 def test_fusions_that_differ_are_read_off_traces() -> None:
@@ -114,5 +114,5 @@ def test_a_measured_release_does_not_share_a_range_with_a_derived_one() -> None:
 
 def test_a_program_reads_the_same_table_as_a_person() -> None:
     rows = compatibility.compatibility_rows(OPSET_21)
-    plain = compatibility.as_plain(rows)
+    plain = compatibility.table_as_plain(rows)
     assert (plain["sentence"], plain["lowest"]) == (compatibility.verdict_sentence(rows), "1.18.0")

@@ -73,4 +73,4 @@ def test_a_model_that_was_compiled_while_it_was_measured_says_for_what(changes, 
         "provider": "QNNExecutionProvider",
         "provider_options": {"soc_model": "57", "backend_type": "htp"},
     }
-    assert compiled_models.sentence(cell("c1", **{**known, **changes})) == f"Compiled by {words}"
+    assert compiled_models.describe_compilation(cell("c1", **{**known, **changes})) == f"Compiled by {words}"

@@ -34,7 +34,7 @@ PASTS, PRESENTS = of_layers("past_key_values"), of_layers("present", length="tot
 
 def test_a_usual_export_is_read_and_said_in_one_sentence() -> None:
     extra = Port("position_ids", "int64", ("batch", "sequence"))
-    found = decoders.decoder_of([IDS, MASK, extra, *PASTS], [LOGITS, *reversed(PRESENTS)])
+    found = decoders.find_decoder([IDS, MASK, extra, *PASTS], [LOGITS, *reversed(PRESENTS)])
     assert found.sentence() == "a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000"
     assert (found.tokens, found.mask, found.positions, found.scores) == (
         "input_ids", "attention_mask", "position_ids", "logits",
@@ -47,16 +47,16 @@ def test_a_usual_export_is_read_and_said_in_one_sentence() -> None:
 
 def test_lengths_of_group_query_attention_are_told_apart() -> None:
     lengths = [Port("seqlens_k", "int32", ("batch",)), Port("total_sequence_length", "int32", ())]
-    found = decoders.decoder_of([IDS, *lengths, *PASTS], [LOGITS, *PRESENTS])
+    found = decoders.find_decoder([IDS, *lengths, *PASTS], [LOGITS, *PRESENTS])
     assert (found.last_places, found.total, found.mask) == ("seqlens_k", "total_sequence_length", "")
 
 
 def test_keys_and_values_may_be_named_before_the_layer_or_be_one_tensor() -> None:
-    named = decoders.decoder_of(
+    named = decoders.find_decoder(
         [IDS, cache("past_key_0"), cache("past_value_0")], [LOGITS, cache("present_key_0"), cache("present_value_0")]
     )
     both = (2, "batch", 4, "past", 32)
-    one = decoders.decoder_of(
+    one = decoders.find_decoder(
         [IDS, Port("past_0", "float16", both)],
         [Port("scores", "float16", ("batch", "sequence", "vocabulary")), Port("present_0", "float16", both)],
     )
@@ -66,7 +66,7 @@ def test_keys_and_values_may_be_named_before_the_layer_or_be_one_tensor() -> Non
 
 
 def test_a_model_without_past_is_no_decoder_and_nothing_is_said() -> None:
-    assert decoders.decoder_of([IDS, MASK], [LOGITS]) is None
+    assert decoders.find_decoder([IDS, MASK], [LOGITS]) is None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_model_without_past_is_no_decoder_and_nothing_is_said() -> None:
 )  # fmt: skip
 def test_what_is_missing_is_said_in_one_sentence(inputs: list[Port], outputs: list[Port], said: str) -> None:
     with pytest.raises(NotADecoder) as refused:
-        decoders.decoder_of(inputs, outputs)
+        decoders.find_decoder(inputs, outputs)
     assert str(refused.value) == said
 
 

@@ -18,7 +18,7 @@ from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents, operator_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
-from farm.rules.reporting.families import hold_across
+from farm.rules.reporting.families import correct_verdicts
 from farm.rules.runtimes.models import ModelInput
 from tests.unit.rules.making import (
     make_block,
@@ -277,14 +277,14 @@ def compared(p, verdict, axis="runtime"):
 
 def test_a_lonely_change_among_many_comparisons_becomes_undecided():
     many = [compared(0.01, "slower"), *[compared(0.6, "equal")] * 20]
-    held = hold_across(many)
+    held = correct_verdicts(many)
     assert held[0].verdict == "undecided"
     assert "Among 21 comparisons this one may be chance (Benjamini-Hochberg at 5 %)" in held[0].reason
     assert [one.verdict for one in held[1:]] == ["equal"] * 20
 
 
 def test_a_clear_change_among_many_comparisons_stands():
-    held = hold_across([compared(1e-6, "slower"), *[compared(0.6, "undecided")] * 20])
+    held = correct_verdicts([compared(1e-6, "slower"), *[compared(0.6, "undecided")] * 20])
     assert held[0].verdict == "slower"
 
 
@@ -295,17 +295,17 @@ def test_twins_and_what_cannot_be_compared_are_no_hypotheses():
         compared(None, "not comparable"),
         *[compared(0.5, "not comparable")] * 50,
     ]
-    assert [one.verdict for one in hold_across(many)[:2]] == ["slower", "slower"]
+    assert [one.verdict for one in correct_verdicts(many)[:2]] == ["slower", "slower"]
 
 
 def test_a_confounded_change_that_falls_keeps_its_note():
     noted = compared(0.01, "slower").model_copy(update={"reason": "Confounded: driver."})
-    held = hold_across([noted, *[compared(0.6, "equal")] * 20])
+    held = correct_verdicts([noted, *[compared(0.6, "equal")] * 20])
     assert held[0].reason.endswith("Confounded: driver.")
 
 
 def test_no_comparisons_are_no_problem():
-    assert hold_across([]) == []
+    assert correct_verdicts([]) == []
 
 
 def test_a_curve_and_an_accuracy_stand_in_the_cell_that_they_are_of():
@@ -323,7 +323,7 @@ def test_a_curve_and_an_accuracy_stand_in_the_cell_that_they_are_of():
 @pytest.mark.parametrize("load", [{"busy_share": "high"}, {"busy_share": True}, {"busy_share": -1.0}, "high"])
 def test_what_a_node_makes_up_about_its_load_is_left_out(load):
     facts = make_facts(more={"load": load}).facts
-    assert documents.block_facts(facts, block="1", node="bench-1").busy_share is None
+    assert documents.make_facts(facts, block="1", node="bench-1").busy_share is None
 
 
 @pytest.mark.parametrize(("run_us", "left"), [(100.0, 40.0), (50.0, None), (None, None)])

@@ -103,7 +103,7 @@ def test_a_metric_that_is_not_known_here_any_more_says_itself_what_a_sample_is()
     for judged in (RIGHT, np.array([-3.0, 8.5])):
         told_of = report(judged, recipe=recipe)
         assert evaluation.unpack_samples(told_of).tolist() == judged.tolist()
-        assert accuracies.of_report(told_of).value == judged.mean()
+        assert accuracies.make_accuracy(told_of).value == judged.mean()
     with pytest.raises(evaluation.SamplesProblem):
         evaluation.unpack_samples(report(RIGHT, recipe=recipe, samples="x9:AAAA"))
 
@@ -111,7 +111,7 @@ def test_a_metric_that_is_not_known_here_any_more_says_itself_what_a_sample_is()
 def test_a_users_own_judge_says_its_direction_and_its_file() -> None:
     told_by = OwnJudge(file="mine.py:score", sha256="ab" * 32, lower_is_better=True)
     recipe = EvaluationRecipe(metric="score")
-    found = accuracies.of_report(report(np.array([1.0, 3.0]), recipe=recipe, judge=told_by))
+    found = accuracies.make_accuracy(report(np.array([1.0, 3.0]), recipe=recipe, judge=told_by))
     assert (found.metric, found.recipe, found.higher_is_better) == ("score", "mine.py:score", False)
     assert (found.value, found.judge_sha256) == (2.0, "ab" * 32)
     assert "the user's own mine.py:score (sha256 abababababab)" in found.text
@@ -121,7 +121,7 @@ def test_one_number_of_a_judge_has_no_interval_and_is_held_against_nothing() -> 
     def judged(value: float) -> doc_cells.Accuracy:
         by = OwnJudge(file="mine.py:score", sha256="ab" * 32, value=value)
         made = AccuracyReport(arm=0, recipe=EvaluationRecipe(metric="score"), n=4, judge=by)
-        return accuracies.of_report(made)
+        return accuracies.make_accuracy(made)
 
     cells = [
         cell(name, None, precision=precision).model_copy(update={"accuracy": judged(value)})
@@ -137,7 +137,7 @@ def test_figures_that_are_higher_are_better_unless_the_metric_says_otherwise() -
     recipe = EvaluationRecipe(metric="cosine")
     cells = [cell("c1", near), cell("c2", far, precision="int8-dynamic")]
     cells = [
-        one.model_copy(update={"accuracy": accuracies.of_report(report(judged, recipe=recipe))})
+        one.model_copy(update={"accuracy": accuracies.make_accuracy(report(judged, recipe=recipe))})
         for one, judged in zip(cells, (near, far), strict=True)
     ]
     found = told(cells, "c2")
@@ -147,13 +147,13 @@ def test_figures_that_are_higher_are_better_unless_the_metric_says_otherwise() -
 
 
 def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc_cells.Cell:
-    accuracy = None if judged is None else accuracies.of_report(report(judged))
+    accuracy = None if judged is None else accuracies.make_accuracy(report(judged))
     known = {"runtime": NEW, "precision": precision, "recipe": precision.replace("fp32", ""), "accuracy": accuracy}
     return make_cell(name, **{**known, "digest": "0" * 64, **changes})
 
 
 def told(cells: list[doc_cells.Cell], name: str) -> doc_cells.Accuracy:
-    found = {one.id: one.accuracy for one in accuracies.paired(cells)}[name]
+    found = {one.id: one.accuracy for one in accuracies.compare_with_fp32(cells)}[name]
     assert found is not None
     return found
 
@@ -201,7 +201,7 @@ def test_errors_are_better_when_they_are_smaller() -> None:
 
 def test_a_cell_that_could_not_be_judged_says_why() -> None:
     reason = Reason(code=ReasonCode.TIMEOUT, text="The evaluation took too long.")
-    failed = accuracies.of_report(AccuracyReport(arm=0, reason=reason))
+    failed = accuracies.make_accuracy(AccuracyReport(arm=0, reason=reason))
     assert (failed.value, failed.text) == (None, "The evaluation took too long.")
     cells = [cell("c1", RIGHT), cell("c2", None).model_copy(update={"accuracy": failed})]
     assert told(cells, "c2").baseline is None
@@ -236,7 +236,7 @@ def test_a_cell_whose_samples_were_not_kept_is_held_against_nothing() -> None:
     kept = cell("c2", WORSE, precision="int8-qdq")
     bare = kept.model_copy(update={"accuracy": kept.accuracy.model_copy(update={"samples": ""})})
     assert told([cell("c1", RIGHT), bare], "c2").baseline is None
-    (same,) = [one for one in accuracies.paired([kept], keep_samples=True) if one.id == "c2"]
+    (same,) = [one for one in accuracies.compare_with_fp32([kept], keep_samples=True) if one.id == "c2"]
     assert same.accuracy.samples == kept.accuracy.samples
 
 
@@ -261,7 +261,7 @@ def reached(value: float, **changes: object) -> doc_cells.Accuracy:
 def test_a_version_that_surely_lost_against_one_before_on_the_same_data_is_wrong(
     own: doc_cells.Accuracy, before: list[doc_cells.Accuracy], is_lower: bool
 ) -> None:
-    held, without = accuracies.held_against(
+    held, without = accuracies.compare_versions(
         [make_cell("c1", accuracy=own, parity=doc_cells.Parity(verdict="pass")), make_cell("c2")], before
     )
     assert (lines.is_wrong(held), without.accuracy) == (is_lower, None)
@@ -270,7 +270,7 @@ def test_a_version_that_surely_lost_against_one_before_on_the_same_data_is_wrong
 
 def test_a_loss_that_samples_in_pairs_show_keeps_their_interval() -> None:
     own = reached(0.77, difference=-0.21, difference_low=-0.2529, difference_high=-0.1696)
-    [held] = accuracies.held_against([make_cell("c1", accuracy=own)], [reached(0.98)])
+    [held] = accuracies.compare_versions([make_cell("c1", accuracy=own)], [reached(0.98)])
     assert held.accuracy == own
 
 
@@ -280,12 +280,12 @@ def test_a_version_after_a_broken_one_is_held_against_the_last_that_was_right() 
 
 
 def test_cells_of_several_runs_are_paired_within_their_version_and_runtime() -> None:
-    plain, small = accuracies.of_report(report(RIGHT)), accuracies.of_report(report(WORSE))
+    plain, small = accuracies.make_accuracy(report(RIGHT)), accuracies.make_accuracy(report(WORSE))
     known = {"runtime": NEW, "model_sha256": "v1"}
     first, second = (
         make_cell("c1", accuracy=plain, **known),
         make_cell("c2", accuracy=small, **{**known, "model_sha256": "v2"}),
     )
     third = make_cell("c3", accuracy=small, precision="int8-dynamic", **known)
-    found = accuracies.paired_across([first, second, third])
+    found = accuracies.compare_across_runs([first, second, third])
     assert [one.accuracy.difference for one in found] == [None, None, pytest.approx(-0.25)]

@@ -62,7 +62,7 @@ def test_nothing_is_said_where_no_fusion_is_lost(releases) -> None:
 def test_cells_without_a_trace_say_nothing() -> None:
     found = document(("onnxruntime==1.24.4", {}))
     bare = found.model_copy(update={"cells": [one.model_copy(update={"operators": []}) for one in found.cells]})
-    assert fusions.stamps(bare) == []
+    assert fusions.find_stamps(bare) == []
 
 
 def test_two_releases_differ_in_what_is_fused_and_how_much_runs() -> None:
@@ -70,17 +70,17 @@ def test_two_releases_differ_in_what_is_fused_and_how_much_runs() -> None:
         cell("a", "onnxruntime==1.29.0", 21, FUSED),
         cell("b", "onnxruntime==1.31.1", 21, {"stem": ["stem_relu"]}),
     )
-    assert fusions.graph_changes(old, new) == [
+    assert fusions.describe_graph_changes(old, new) == [
         "down1, down1_relu, down1_sum no longer run fused as conv.",
         "5 operators executed, 3 before.",
     ]
-    assert fusions.graph_changes(new, old)[-1] == "3 operators executed, 5 before."
+    assert fusions.describe_graph_changes(new, old)[-1] == "3 operators executed, 5 before."
 
 
 def test_the_same_graph_is_said_and_an_untraced_one_says_nothing() -> None:
     old, new = cell("a", "onnxruntime==1.29.0", 21, FUSED), cell("b", "onnxruntime==1.31.1", 21, FUSED)
-    assert fusions.graph_changes(old, new) == ["The same nodes ran on the same provider, fused alike."]
-    assert fusions.graph_changes(old, new.model_copy(update={"operators": []})) == []
+    assert fusions.describe_graph_changes(old, new) == ["The same nodes ran on the same provider, fused alike."]
+    assert fusions.describe_graph_changes(old, new.model_copy(update={"operators": []})) == []
 
 
 def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
@@ -97,7 +97,7 @@ def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
         ("−", "fusion lost", 50.0), ("+", "copies", 4.0), ("+", "node added", 3.0),
     ]  # fmt: skip
     assert (
-        fusions.graph_changes(old, new, moved)[0]
+        fusions.describe_graph_changes(old, new, moved)[0]
         == "down1, down1_relu, down1_sum no longer run fused as conv: +50.0 µs."
     )
     assert [change.text for change in fusions.graph_diff(new, old, moved)][-1] == "1 fewer ReorderOutput node executed."

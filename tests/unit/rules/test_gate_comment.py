@@ -114,11 +114,11 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
     """They fail nothing until a team wants them to."""
     document = gated(verdict, new={"engines": [UNJUDGED.model_copy(update={"outputs": outputs})]})
     answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
-    answer = gate.confirmed(answer, again=(), decided=answer.decided)
+    answer = gate.confirm_answer(answer, again=(), decided=answer.decided)
     told = [as_comment(answer, document, Asked("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
     assert head(told[0]).startswith(f"`m` {words}")
     assert told[1].splitlines()[0] == "## ✅ onnxfarm gate: passed; outputs differ and were not judged"
-    assert "--fail-on unjudged would count as a failure" in gate_reports.headline(answer)
+    assert "--fail-on unjudged would count as a failure" in gate_reports.answer_sentence(answer)
     failed = comment(document, fail_on=("unjudged",))
     assert failed.startswith("### ❌ `encoder.onnx` gives other outputs than its base, which nobody judged")
     assert "--tolerance y=ATOL" in failed
@@ -178,7 +178,7 @@ def test_what_a_fresh_block_did_not_show_again_is_not_told_as_a_change() -> None
     document = gated("slower")
     judged = gate.judge_gate(document, old="base", new="new", fail_on=["slower"], of_models=True)
     for decided, again in ((judged.decided, "not in a fresh block"), ((), "which a fresh block left undecided")):
-        answer = gate.confirmed(judged, again=set(), decided=decided)
+        answer = gate.confirm_answer(judged, again=set(), decided=decided)
         lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
         assert lines[0] == f"### ✅ `encoder.onnx` looked worse than its base, {again}"
         assert f"- {as_text(answer.findings[0].text)}" in lines

@@ -43,8 +43,8 @@ def test_both_of_its_releases_are_written_and_a_pinned_one_stands_beside_it_wher
 
 def test_which_of_the_two_moved_is_said():
     newer_genai, newer_core = "0.13.2+onnxruntime.1.29.0", "0.13.1+onnxruntime.1.31.1"
-    assert plugins.moved_from("0.13.1+onnxruntime.1.29.0", newer_genai) == "0.13.1"
-    assert plugins.moved_from("0.13.1+onnxruntime.1.29.0", newer_core) == "on ONNX Runtime 1.29.0"
+    assert plugins.describe_older_version("0.13.1+onnxruntime.1.29.0", newer_genai) == "0.13.1"
+    assert plugins.describe_older_version("0.13.1+onnxruntime.1.29.0", newer_core) == "on ONNX Runtime 1.29.0"
 
 
 @pytest.mark.parametrize(

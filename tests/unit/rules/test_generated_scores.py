@@ -225,13 +225,13 @@ def test_a_phase_without_traces_or_figures_is_told_without_its_reason() -> None:
     comparison, said = phases(1.15, 1.0, traces=0)
     assert said.startswith("Prefill is 15.0 % slower, decoding is equal. ONNX")
     assert sentences.explanation(comparison) is None
-    assert generation_phases.explanation(comparison) == ""
+    assert generation_phases.explain_prefill(comparison) == ""
     bare = comparison.model_copy(update={"metrics": []})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    assert generation_phases.sentence(bare, cell) == ""
+    assert generation_phases.describe_phases(bare, cell) == ""
     few, _ = phases(1.15, 1.0, traces=2)
-    assert generation_phases.sentence(few, cell) == "Prefill is 15.0 % slower, decoding is equal."
-    assert generation_phases.explanation(few) == ""
+    assert generation_phases.describe_phases(few, cell) == "Prefill is 15.0 % slower, decoding is equal."
+    assert generation_phases.explain_prefill(few) == ""
 
 
 def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
@@ -250,7 +250,7 @@ def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
     )
     busy = comparison.model_copy(update={"verdict_from": "processor", "metrics": [*comparison.metrics, cpu]})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    assert generation_phases.sentence(busy, cell) == "Prefill and decoding are equal."
+    assert generation_phases.describe_phases(busy, cell) == "Prefill and decoding are equal."
     assert sum((change.share or 0) for change in comparison.prompt_operators) == pytest.approx(1.0)
 
 
@@ -258,5 +258,5 @@ def test_shares_beyond_the_whole_change_are_all_of_it() -> None:
     comparison, _ = phases(1.15, 1.0)
     more = [change.model_copy(update={"share": 1.2 if change.share else 0.0}) for change in comparison.prompt_operators]
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    said = generation_phases.sentence(comparison.model_copy(update={"prompt_operators": more}), cell)
+    said = generation_phases.describe_phases(comparison.model_copy(update={"prompt_operators": more}), cell)
     assert said.endswith("SkipLayerNormalization explains all of prefill's change.")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.generations import Generation, first_token_ms, generation_of, has_generation_times
+from farm.rules.presenting.generations import Generation, first_token_ms, has_generation_times, make_generation
 from farm.rules.presenting.times import BY_CLOCK, Times
 from tests.documents import make_cell
 
@@ -22,28 +22,28 @@ def generated(name: str = "c1", *, figures: dict[str, float] | None = None, **ch
 
 
 def test_by_the_clock_it_is_the_prompt_the_tokens_behind_it_and_choosing_them() -> None:
-    found = generation_of(generated(), BY_CLOCK)
+    found = make_generation(generated(), BY_CLOCK)
     assert found == Generation(31.0, 21.0, 4.0, 8, is_processor=False)
     assert (found.whole_ms, first_token_ms(generated(), BY_CLOCK)) == (56.0, 31.5)
 
 
 def test_where_a_verdict_rests_on_processor_time_so_does_the_length() -> None:
-    found = generation_of(generated(), BY_PROCESSOR)
+    found = make_generation(generated(), BY_PROCESSOR)
     assert found == Generation(10.0, 7.0, 4.0, 8, is_processor=True)
     assert first_token_ms(generated(), BY_PROCESSOR) == 10.0
     # without it of the prompt all of it is by the clock
     bare = generated(figures={"tpot_ms": 3.0, "ttft_ms": 31.5, "outside_ms": 0.5})
-    assert (generation_of(bare, BY_PROCESSOR).is_processor, first_token_ms(bare, BY_PROCESSOR)) == (False, 31.5)
+    assert (make_generation(bare, BY_PROCESSOR).is_processor, first_token_ms(bare, BY_PROCESSOR)) == (False, 31.5)
 
 
 def test_a_call_that_chooses_the_token_too_counts_that_once() -> None:
     figures = {"tpot_ms": 3.0, "ttft_ms": 31.5, "ttft_cpu_ms": 10.0, "outside_ms": 0.5, "outside_cpu_ms": 0.25}
-    found = generation_of(generated(figures=figures), BY_PROCESSOR)
+    found = make_generation(generated(figures=figures), BY_PROCESSOR)
     assert (found.decoding_ms, found.choosing_ms) == (7 * 0.75, 2.0)
 
 
 def test_tokens_a_second_are_worked_out_from_the_same_length() -> None:
-    found = generation_of(generated(batch=4), BY_CLOCK)
+    found = make_generation(generated(batch=4), BY_CLOCK)
     assert found.tokens_per_s * found.whole_ms / 1000.0 == pytest.approx(32)
 
 

@@ -63,9 +63,9 @@ def test_a_tag_is_one_target_over_all_its_nodes_and_its_best_says_which() -> Non
 def test_the_newest_version_stands_first_and_one_can_be_taken_alone() -> None:
     found = hardware.targets([on("a", cell()), on("a", cell("c2", 5.0), version=2)])
     assert [one.version for one in found] == [2, 1]
-    assert [one.version for one in hardware.of_version(found)] == [2]
-    assert [one.version for one in hardware.of_version(found, 1)] == [1]
-    assert hardware.of_version([]) == []
+    assert [one.version for one in hardware.select_version(found)] == [2]
+    assert [one.version for one in hardware.select_version(found, 1)] == [1]
+    assert hardware.select_version([]) == []
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
     # where nothing may be recommended stands last, and alone says so
     both = hardware.targets([on("a", wrong), on("b", cell("c3", 99.0))])
     assert [one.nodes for one in both] == [("b",), ("a",)]
-    assert "none is recommended" in hardware_words.answer([none], Wish(), "latency")
-    assert hardware_words.answer([none], Wish(budget_ms=1.0), "latency") == (
+    assert "none is recommended" in hardware_words.answer_wish([none], Wish(), "latency")
+    assert hardware_words.answer_wish([none], Wish(budget_ms=1.0), "latency") == (
         "Within 1 ms: None of 1 target of version 1. Every measured setting was left out."
     )
 
@@ -119,7 +119,7 @@ def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
     ],
 )
 def test_a_loss_is_in_points_or_in_parts_of_an_error_with_its_worse_end(one: Cell, loss: tuple[Any, ...] | None):
-    found = hardware.loss_of(one)
+    found = hardware.find_loss(one)
     if loss is None:
         assert found is None
     else:
@@ -145,7 +145,7 @@ def test_a_loss_is_in_points_or_in_parts_of_an_error_with_its_worse_end(one: Cel
     ],
 )
 def test_a_wish_is_kept_by_the_worse_ends_of_both_intervals(wish: Wish, one: Cell, keeping: str) -> None:
-    assert hardware.keeping_of(one, wish) == keeping
+    assert hardware.judge_wish(one, wish) == keeping
 
 
 def test_the_best_setting_is_one_that_keeps_the_wish_and_only_then_the_fastest() -> None:
@@ -161,25 +161,25 @@ def test_a_provider_without_an_entry_stands_under_the_hardware_that_was_asked_fo
 
 
 def test_nothing_measured_is_said() -> None:
-    assert hardware_words.answer([], Wish(), "latency") == "No hardware has measured this model yet."
+    assert hardware_words.answer_wish([], Wish(), "latency") == "No hardware has measured this model yet."
     assert hardware_words.left_out([]) == "0 settings measured. No setting was left out."
 
 
 def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
     found = hardware.targets([on("a", cell()), on("b", cell("c2", 4.0))])
-    assert hardware_words.answer(found, Wish(), "latency") == (
+    assert hardware_words.answer_wish(found, Wish(), "latency") == (
         "Version 1 was measured on 2 targets. Lowest p50: 2.0 ms ± 0.1, 500 items/s on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
     exact = hardware.targets([on("a", cell(throughput=885.504))])
     # no more digits than an interval of ± 5 % allows
-    assert ", 890 items/s on a (cpu)" in hardware_words.answer(exact, Wish(), "latency")
+    assert ", 890 items/s on a (cpu)" in hardware_words.answer_wish(exact, Wish(), "latency")
     items = hardware.targets([on("a", EIGHT)], goal="items")
-    assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer(
+    assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer_wish(
         items, Wish(), "items"
     )
     bare = hardware.targets([on("a", cell(throughput=None, p50_ci_ms=None))])
-    assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer(bare, Wish(), "latency")
+    assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer_wish(bare, Wish(), "latency")
 
 
 def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
@@ -199,7 +199,7 @@ def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
     measured = [
         on("a", INT8), on("b", cell("c2", 19.5)), on("c", cell("c3", 1.0, precision="fp16")), on("d", cell("c4", 90.0)),
     ]  # fmt: skip
-    said = hardware_words.answer(hardware.targets(measured, wish=wish), wish, "latency")
+    said = hardware_words.answer_wish(hardware.targets(measured, wish=wish), wish, "latency")
     assert said.startswith("Within 20 ms and 1 % loss: 1 of 4 targets of version 1. Lowest p50: 1.00 ms ± 0.05,")
     assert "1 undecided: the interval reaches beyond the limit." in said
     assert said.endswith("1 without a measured loss: add labelled data to the model and measure again.")
@@ -208,7 +208,7 @@ def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
 def test_where_nothing_keeps_the_wish_the_lowest_latency_is_named() -> None:
     wish = Wish(budget_ms=0.25)
     found = hardware.targets([on("a", cell()), on("b", cell("c2", 4.0))], wish=wish)
-    assert hardware_words.answer(found, wish, "latency") == (
+    assert hardware_words.answer_wish(found, wish, "latency") == (
         "Within 0.25 ms: None of 2 targets of version 1. The lowest latency is 2.0 ms ± 0.1, on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
@@ -228,9 +228,9 @@ def test_what_was_left_out_is_counted_by_its_reason() -> None:
 
 
 def test_limits_are_written_as_they_were_asked_for() -> None:
-    assert hardware_words.limits(Wish()) == ""
-    assert hardware_words.limits(Wish(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
-    assert hardware_words.limits(Wish(loss=0.005)) == "0.5 % loss"
+    assert hardware_words.format_limits(Wish()) == ""
+    assert hardware_words.format_limits(Wish(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
+    assert hardware_words.format_limits(Wish(loss=0.005)) == "0.5 % loss"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_build_names_its_index_in_its_version(own: str, version: str) -> None:
     assert titles.runtime(Runtime.of(f"onnxruntime=={version}")) == f"{own} from nightly"
     assert titles.runtime(Runtime.of(f"onnxruntime-gpu=={version}")) == f"gpu {own} from nightly"
     assert titles.runtime_in_words(Runtime.of(f"onnxruntime=={version}")) == f"ONNX Runtime {own} from nightly"
-    assert plugins.moved_from(version, "1.34.0") == f"{own} from nightly"
+    assert plugins.describe_older_version(version, "1.34.0") == f"{own} from nightly"
     assert order.is_prerelease(version), "only who asks for early builds gets one"
 
 

@@ -30,7 +30,11 @@ def judged(**figures: object) -> Accuracy:
 )
 def test_what_labelled_data_find_as_right_as_before_is_not_wrong(accuracy: Accuracy | None, is_right: bool) -> None:
     cell: Cell = make_cell("c1", parity=FAILS, accuracy=accuracy, p50_ms=1.0)
-    assert (is_wrong(cell), fault_of(cell), _is_right(cell)) == (not is_right, None if is_right else "wrong", is_right)
+    assert (is_wrong(cell), fault_of(cell), _is_right(cell)) == (
+        not is_right,
+        None if is_right else "wrong",
+        is_right,
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_wrong_outputs_say_what_shows_it(accuracy: Accuracy | None, engines: lis
 )
 def test_what_passes_says_what_it_is_held_against(found: dict[str, object], words: str) -> None:
     known = {"verdict": "pass", "atol": 1e-5}
-    assert parities.against(Parity.model_validate({**known, **found})) == words
+    assert parities.describe_reference(Parity.model_validate({**known, **found})) == words
 
 
 def test_a_loss_that_was_asked_for_is_no_fault() -> None:

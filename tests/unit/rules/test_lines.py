@@ -19,7 +19,7 @@ from farm.rules.changes.report import Case
 from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.headlines import find_lead
 from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us, outside_words
 from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN
@@ -112,7 +112,7 @@ def test_what_leaves_the_farm_says_the_verdict_s_own_change_and_no_values_that_g
         return
     old, new = document.cells
     case = Case(document, old, new, CellSpec(artifact_sha256="a" * 64, runtime=new.runtime), "m.onnx", "It changed.")
-    issue = report.issue(case).splitlines()
+    issue = report.render_issue(case).splitlines()
     answer = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=CHECKS)
     comment = gate_comment.as_comment(answer, document, gate_comment.Asked("m", "onnxfarm gate", 1.0)).splitlines()
     rows = [row.split(" | ") for row in (*issue, *comment)]
@@ -164,7 +164,7 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     told: dict[str, float | None], is_led_by_processor_time: bool
 ) -> None:
     alone = cell(p50_ci_ms=None, **told)
-    lead = lead_of(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
+    lead = find_lead(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
     assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
     assert latency_of(alone).endswith("of CPU time") == is_led_by_processor_time
     assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))

@@ -87,7 +87,7 @@ def test_a_tensor_is_made_by_what_computes_it_however_many_hand_it_on() -> None:
         node("given", "Identity", "x", "t4"), node("none", "Identity", "", "t5"),
         node("early", "Identity", "t7", "t6"), node("late", "Identity", "t6", "t7"),
     )  # fmt: skip
-    makers = {tensor: model.maker(tensor) for tensor in ("t1", "t3", "t4", "t5", "t6", "t7", "x")}
+    makers = {tensor: model.find_maker(tensor) for tensor in ("t1", "t3", "t4", "t5", "t6", "t7", "x")}
     assert [maker and maker.label for maker in makers.values()] == ["mul", "mul", *[None] * 5]
 
 

@@ -42,7 +42,7 @@ def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -
     change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
     assert (comparison.verdict, change.verdict, change.rounds) == ("slower", "undecided", 6)
     assert change.reason.startswith("6 of 8 rounds timed it: ")
-    assert metric_changes.untimed(comparison) == [f"p50 by session.run is undecided: {change.reason}"]
+    assert metric_changes.explain_undecided(comparison) == [f"p50 by session.run is undecided: {change.reason}"]
     assert (
         change.reason in page.make_table([comparison], {cell.id: cell for cell in document.cells}, str).rows[0][5].text
     )
@@ -67,13 +67,13 @@ def test_a_decided_metric_says_by_how_much_where_it_is_known(
 
 
 def test_a_metric_without_a_ratio_has_no_size() -> None:
-    assert metric_changes.size(made("p99_ms", "slower", ratio=None)) == ""
+    assert metric_changes.format_size(made("p99_ms", "slower", ratio=None)) == ""
 
 
 def test_medians_that_do_not_give_the_change_are_left_out_of_its_words() -> None:
     apart = {"ratio": 3.0, "ci_low": 2.9, "ci_high": 3.1}
-    assert metric_changes.words(made("p99_ms", "slower")) == "p99 2.00 ms instead of 1.00 ms"
-    assert metric_changes.words(made("p99_ms", "slower", **apart)) == "p99 3.0× slower"
+    assert metric_changes.describe(made("p99_ms", "slower")) == "p99 2.00 ms instead of 1.00 ms"
+    assert metric_changes.describe(made("p99_ms", "slower", **apart)) == "p99 3.0× slower"
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_of_different_batches_the_time_of_a_call_is_told_as_items_per_second_lik
     memory = made("peak_memory_bytes", "bigger")
     pair = make_comparison("slower", axis="batch", metrics=[call, memory])
     cells = {"c1": make_cell("c1", batch=1), "c2": make_cell("c2", batch=8)}
-    found, same = metric_changes.per_item(pair, cells).metrics
+    found, same = metric_changes.convert_to_items(pair, cells).metrics
     assert (metric_changes.marked(found), same) == (told, memory)
     assert metric_changes.title(found) == "items/s by session.run"
     assert metric_changes.is_gain(found) == told.startswith("▲")
     assert found.candidate / found.baseline == pytest.approx(found.ratio)
     # of the same batch, of cells that are not known and before the first look it stays as it was
     for known in ({}, {"c1": cells["c1"], "c2": cells["c1"]}):
-        assert metric_changes.per_item(pair, known) == pair
+        assert metric_changes.convert_to_items(pair, known) == pair
     early = call.model_copy(update={"verdict": "undecided", "rounds": 3})
     bare = call.model_copy(update={"ratio": None})
-    told_of = metric_changes.per_item(pair.model_copy(update={"metrics": [early, bare]}), cells).metrics
+    told_of = metric_changes.convert_to_items(pair.model_copy(update={"metrics": [early, bare]}), cells).metrics
     assert (told_of[0].verdict, told_of[1]) == ("undecided", bare)
 
 

@@ -39,7 +39,7 @@ def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetr
 
 
 def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, str]:
-    asked = searched.SoughtMetric(cell_pairs.series_of(document().cells[0]), found)
+    asked = searched.SoughtMetric(cell_pairs.series_digest(document().cells[0]), found)
     said = asked.judge_probe(document(*changes, **how), good=GOOD, probe=BAD)
     return said["outcome"], said["text"]
 

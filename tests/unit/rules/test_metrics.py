@@ -48,7 +48,7 @@ def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():
     # four launches are too few for an interval of 95 %
     assert (figure.low, figure.high) == (None, None)
     assert Document.model_validate_json(document.to_json()) == document
-    (line,) = csv.DictReader(io.StringIO(spreadsheets.csv_of(document)))
+    (line,) = csv.DictReader(io.StringIO(spreadsheets.make_csv(document)))
     assert (float(line["instructions"]), line["memory_per_session_bytes"]) == (1000.0, "")
     assert page(document.cells[0])[metrics.INSTRUCTIONS.title][0] == "1000"
 

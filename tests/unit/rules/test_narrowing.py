@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.points import expand, narrow_matrix, point_at, unpaired_sentence, with_runtimes
+from farm.rules.matrices.points import expand, narrow_matrix, point_at, replace_runtimes, unpaired_sentence
 from farm.rules.runtimes.order import is_downgrade, is_prerelease, release_order
 
 
@@ -35,7 +35,7 @@ def test_runtimes_stand_in_release_order_and_rules_about_them_go() -> None:
     matrix = matrices.parse(
         {"runtime": ["1.20.1", "1.21.0"], "batch": [1, 8], "exclude": [{"runtime": "1.20.1", "batch": 8}]}
     )
-    found = with_runtimes(matrix, [ort("1.31.1"), ort("1.29.0"), ort("1.31.1")], hardware=["node:a"])
+    found = replace_runtimes(matrix, [ort("1.31.1"), ort("1.29.0"), ort("1.31.1")], hardware=["node:a"])
     assert found.axes["runtime"] == (ort("1.29.0"), ort("1.31.1"))
     assert found.axes["hardware"] == ("node:a",)
     assert found.exclude == ()

@@ -8,7 +8,7 @@ from dashboard.figures.operators import operators, sides
 from farm.contract.document_comparisons import OperatorChange
 from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting.called_operators import operator_times, type_times
-from farm.rules.reporting.operator_changes import listed
+from farm.rules.reporting.operator_changes import make_operator_changes
 from farm.rules.tracing.attribution import attribute, group_by_type
 from farm.rules.wording.numbers import MINUS, THIN
 from tests.documents import NEW, make_cell, make_comparison
@@ -23,7 +23,7 @@ def change_of(rounds: list[tuple[float, float]]) -> OperatorChange:
         [make_trace(arm, [make_operator("mm", times[arm])], trace_round=number) for number, times in enumerate(rounds)]
         for arm in (0, 1)
     )
-    (change,) = listed(attribute(old, new).nodes)
+    (change,) = make_operator_changes(attribute(old, new).nodes)
     return change
 
 
@@ -90,4 +90,7 @@ def test_a_change_of_before_is_the_difference_of_the_medians_as_far_as_its_inter
 def test_times_of_a_type_that_go_against_its_change_are_told_by_the_change() -> None:
     one = OperatorChange(node="a", op_type="MatMul", baseline_us=10.0, candidate_us=15.0, change_us=5.0)
     (straight,), (against,) = (group_by_type([change]) for change in (one, one.model_copy(update={"change_us": -1.0})))
-    assert (type_times(straight), type_times(against)) == ("1 node, 10.0 → 15.0 µs", f"1 node, {MINUS}1.00 µs")
+    assert (type_times(straight), type_times(against)) == (
+        "1 node, 10.0 → 15.0 µs",
+        f"1 node, {MINUS}1.00 µs",
+    )

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.cells import Loads
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import opsets, releases
-from farm.rules.runtimes.learnt import learnt_from
+from farm.rules.runtimes.learnt import merge_learnt
 
 LADDER = [
     (13, 7),
@@ -98,10 +98,10 @@ def test_a_release_older_than_the_table_is_refused(version: str) -> None:
 
 
 def test_the_lowest_release_is_the_first_that_loads_everything() -> None:
-    assert opsets.lowest_runtime({"": 17}, 8) == "1.15"
-    assert opsets.lowest_runtime({"": 17, "ai.onnx.ml": 4}, 8) == "1.17"
-    assert opsets.lowest_runtime({"": 17}, 11) == "1.23"
-    assert opsets.lowest_runtime({"": 29}, 8) is None
+    assert opsets.find_lowest_runtime({"": 17}, 8) == "1.15"
+    assert opsets.find_lowest_runtime({"": 17, "ai.onnx.ml": 4}, 8) == "1.17"
+    assert opsets.find_lowest_runtime({"": 17}, 11) == "1.23"
+    assert opsets.find_lowest_runtime({"": 29}, 8) is None
 
 
 def test_domains_of_the_runtime_are_not_custom() -> None:
@@ -124,8 +124,8 @@ def test_what_was_learnt_of_a_newer_release_counts_and_is_no_assumption() -> Non
 def test_a_release_that_was_learnt_is_the_way_out_on_an_older_one() -> None:
     assert "opset 31 needs ONNX Runtime ≥ 1.40.0" in opsets.refusal({"": 31}, 8, (), "1.31.1", SEEN).text
     assert "IR version 16 needs ONNX Runtime ≥ 1.40.0" in opsets.refusal({"": 17}, 16, (), "1.31.1", SEEN).text
-    assert opsets.lowest_runtime({"": 21}, 8, SEEN) == "1.18"
-    assert opsets.lowest_runtime({"": 31}, 8, {"1.41.0": Loads(opset=33, ir=16, ml=6), **SEEN}) == "1.40.0"
+    assert opsets.find_lowest_runtime({"": 21}, 8, SEEN) == "1.18"
+    assert opsets.find_lowest_runtime({"": 31}, 8, {"1.41.0": Loads(opset=33, ir=16, ml=6), **SEEN}) == "1.40.0"
 
 
 def test_nobody_can_teach_that_a_release_loads_less_than_the_table_knows() -> None:
@@ -147,4 +147,4 @@ def test_nobody_can_teach_that_a_release_loads_less_than_the_table_knows() -> No
     ],
 )  # fmt: skip
 def test_machines_teach_of_releases_newer_than_the_table_and_the_highest_answer_counts(said, learnt) -> None:
-    assert learnt_from(said) == learnt
+    assert merge_learnt(said) == learnt

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from farm.rules.tracing.outlines import EMPTY_BYTES, KEPT_BYTES, outline_of
+from farm.rules.tracing.outlines import EMPTY_BYTES, KEPT_BYTES, remove_weights
 
 BIG = np.arange(4096, dtype=np.float32)
 
@@ -21,7 +21,7 @@ def model_of(*nodes: onnx.NodeProto, initializers: tuple[onnx.TensorProto, ...] 
 
 
 def outlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    return onnx.load_from_string(outline_of(memoryview(model.SerializeToString())))
+    return onnx.load_from_string(remove_weights(memoryview(model.SerializeToString())))
 
 
 def test_a_large_initialiser_keeps_its_shape_and_loses_its_values() -> None:
@@ -86,7 +86,7 @@ def test_small_numbers_in_typed_fields_and_lists_go_too() -> None:
     # a type said twice, the second time as int64, changes nothing
     twice = tensor.SerializeToString() + bytes([2 << 3, TensorProto.INT64])
     model = bytes([7 << 3 | 2, len(twice) + 2, 5 << 3 | 2, len(twice)]) + twice
-    assert not onnx.load_from_string(outline_of(memoryview(model))).graph.initializer[0].float_data
+    assert not onnx.load_from_string(remove_weights(memoryview(model))).graph.initializer[0].float_data
 
 
 def test_shapes_and_axes_stay_byte_for_byte() -> None:
@@ -122,7 +122,7 @@ def test_where_external_data_lie_is_not_told() -> None:
     tensor = TensorProto(name="w", dims=[10**6], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value="weights.bin")
     model = model_of(helper.make_node("Identity", ["x"], ["y"]), initializers=(tensor,))
-    assert b"weights.bin" not in outline_of(memoryview(model.SerializeToString()))
+    assert b"weights.bin" not in remove_weights(memoryview(model.SerializeToString()))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_where_external_data_lie_is_not_told() -> None:
 )
 def test_what_is_not_protobuf_is_a_value_error(broken: bytes) -> None:
     with pytest.raises(ValueError, match=r"field|number"):
-        outline_of(memoryview(broken))
+        remove_weights(memoryview(broken))
 
 
 def test_endless_nesting_is_a_value_error() -> None:
@@ -138,7 +138,7 @@ def test_endless_nesting_is_a_value_error() -> None:
     for number in [7, *([1, 5, 6] * 40)][::-1]:
         body = bytes([number << 3 | 2]) + _length(len(body)) + body
     with pytest.raises(ValueError, match="nested deeper"):
-        outline_of(memoryview(body))
+        remove_weights(memoryview(body))
 
 
 def _length(value: int) -> bytes:
@@ -152,4 +152,4 @@ def _length(value: int) -> bytes:
 @given(st.binary(max_size=300))
 def test_any_bytes_give_an_outline_or_a_value_error(content: bytes) -> None:
     with contextlib.suppress(ValueError):
-        assert len(outline_of(memoryview(content))) <= 3 * len(content)
+        assert len(remove_weights(memoryview(content))) <= 3 * len(content)

@@ -77,7 +77,7 @@ def test_documents_say_it_and_pages_show_it(axis: MatrixAxis) -> None:
     assert written[axis.field] == plain(axis)
     read = Cell.model_validate(written)
     assert BY_NAME[axis.name].short(read) in {fact.text for fact in facts.list_cell_facts(read)}
-    assert cell_pairs.series_of(read) != cell_pairs.series_of(cell())
+    assert cell_pairs.series_digest(read) != cell_pairs.series_digest(cell())
 
 
 @every_own_axis

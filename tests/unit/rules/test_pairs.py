@@ -30,8 +30,8 @@ def test_the_newest_pair_has_the_newest_of_each_and_never_goes_back_behind_the_r
 
 def test_only_releases_of_the_packages_range_stand_beside_it():
     cores = ["1.28.0", "1.29.0", "1.30.0", "1.31.1"]
-    assert pairs.cores_within(allowed_range("onnxruntime-ggml", ()), cores) == ["1.29.0", "1.30.0"]
-    assert pairs.cores_within(None, cores) == cores
+    assert pairs.select_cores(allowed_range("onnxruntime-ggml", ()), cores) == ["1.29.0", "1.30.0"]
+    assert pairs.select_cores(None, cores) == cores
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_only_releases_of_the_packages_range_stand_beside_it():
     ],
 )
 def test_where_both_moved_onnx_runtime_goes_first_and_one_at_a_time(old, new, steps):
-    assert pairs.single_steps(old, new) == steps
+    assert pairs.list_steps(old, new) == steps
 
 
 def test_a_change_is_looked_for_among_the_releases_of_whichever_moved():
     owns, cores = ["0.2.0", "0.2.1", "0.3.0"], ["1.28.0", "1.29.0", "1.29.1", "1.30.0", "1.31.1"]
-    found = pairs.pairs_between(both("0.2.0", "1.29.0"), both("0.2.0", "1.30.0"), owns=owns, cores=cores)
+    found = pairs.list_pairs_between(both("0.2.0", "1.29.0"), both("0.2.0", "1.30.0"), owns=owns, cores=cores)
     assert found == [both("0.2.0", core) for core in ("1.29.0", "1.29.1", "1.30.0")]
-    found = pairs.pairs_between(both("0.2.0", "1.30.0"), both("0.3.0", "1.30.0"), owns=owns, cores=cores)
+    found = pairs.list_pairs_between(both("0.2.0", "1.30.0"), both("0.3.0", "1.30.0"), owns=owns, cores=cores)
     assert found == [both(own, "1.30.0") for own in ("0.2.0", "0.2.1", "0.3.0")]
-    found = pairs.pairs_between(both("0.2.1", "1.29.1"), both("0.4.0", "1.30.0"), owns=owns, cores=cores)
+    found = pairs.list_pairs_between(both("0.2.1", "1.29.1"), both("0.4.0", "1.30.0"), owns=owns, cores=cores)
     assert found == [
         both("0.2.1", "1.29.1"), both("0.2.1", "1.30.0"), both("0.3.0", "1.30.0"), both("0.4.0", "1.30.0")
     ]  # fmt: skip

@@ -87,7 +87,7 @@ def test_only_pairs_that_differ_in_the_runtime_alone_are_a_change_between_runtim
     other = make_cell("c3", runtime="onnxruntime-openvino==1.24.1", engines=[against])
     quantised = make_cell("c4", runtime=NEW, precision="int8-qdq", engines=[against])
     found = make_document(old, changed, other, quantised)
-    assert [new.id for _, new, _ in parities.runtime_changes(found)] == ["c2", "c3"]
+    assert [new.id for _, new, _ in parities.find_runtime_changes(found)] == ["c2", "c3"]
     said = parities.change_sentence(found)
     assert said == "The outputs changed between 1.29.0 and 1.31.1 (and 1 more pairs): Output 'y' differs."
     assert "between onnxruntime==1.29.0 and onnxruntime-openvino==1.24.1" in parities.change_sentence(
@@ -120,13 +120,13 @@ def test_the_own_runtime_without_optimisations_is_judged_by_the_tolerance_of_lev
 def test_without_a_reference_the_own_runtime_without_optimisations_is_one(outputs, unoptimised, told) -> None:
     """As of a model that is newer than the runtime that makes references."""
     found = document(make_block(), outputs=outputs, unoptimised=unoptimised).cells[1].parity
-    assert (found.verdict, parities.against(found)) == ("pass" if told else "not_measured", told)
+    assert (found.verdict, parities.describe_reference(found)) == ("pass" if told else "not_measured", told)
 
 
 def test_a_variant_without_a_reference_is_not_held_against_itself() -> None:
     spec = make_block().arms[0].spec.model_copy(update={"recipe": Recipe(precision="fp16")})
     lacking = make_check(0, outputs=(make_output(reference_shape=None, max_abs=None),), unoptimised=(make_output(),))
-    assert parities.in_place_of_reference(spec, lacking) is None
+    assert parities.replace_reference(spec, lacking) is None
 
 
 def test_engines_of_two_precisions_are_judged_by_the_wider_preset() -> None:
@@ -174,6 +174,6 @@ def test_a_cell_of_another_recipe_or_level_has_no_command_that_would_show_the_sa
     spec = make_block().arms[0].spec
     level = spec.model_copy(update={"session": spec.session.model_copy(update={"optimization": "basic"})})
     small = spec.model_copy(update={"recipe": Recipe(precision="fp16")})
-    assert parities.command_of(spec, "m.onnx", against=level) == ""
-    assert parities.command_of(spec, "m.onnx", against=small) == ""
-    assert parities.command_of(spec, "m.onnx", against=spec).startswith("onnxfarm diverge m.onnx")
+    assert parities.make_command(spec, "m.onnx", against=level) == ""
+    assert parities.make_command(spec, "m.onnx", against=small) == ""
+    assert parities.make_command(spec, "m.onnx", against=spec).startswith("onnxfarm diverge m.onnx")

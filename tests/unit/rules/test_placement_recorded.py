@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.rules.changes import gate, watch_rounds
-from farm.rules.tracing.executions import count_kernels, counts_of_histogram
+from farm.rules.tracing.executions import count_kernels, histogram_to_counts
 from farm.rules.tracing.placement import cell_changes, placement_changes
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -136,7 +136,7 @@ def test_rows_that_a_document_has_no_room_for_make_no_finding() -> None:
     cut = [row for row in whole if not (row.node == "BatchNormalization@12" and row.op_type == "Conv")]
     assert placement_changes(old, cut) != []
     sides = [
-        cell("1.0", old).model_copy(update={"executed": counts_of_histogram(count_kernels(old))}),
-        cell("2.0", cut).model_copy(update={"executed": counts_of_histogram(count_kernels(whole))}),
+        cell("1.0", old).model_copy(update={"executed": histogram_to_counts(count_kernels(old))}),
+        cell("2.0", cut).model_copy(update={"executed": histogram_to_counts(count_kernels(whole))}),
     ]
     assert cell_changes(*sides) == []

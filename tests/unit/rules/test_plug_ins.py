@@ -127,7 +127,7 @@ def test_both_versions_of_a_plug_in_have_an_order_and_are_said():
     ],
 )
 def test_a_comparison_says_which_of_the_two_versions_moved(old, new, words):
-    assert plugins.moved_from(old, new) == words
+    assert plugins.describe_older_version(old, new) == words
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def _step(
         ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
-    asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_of(cells[0]), sought, low)
+    asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_digest(cells[0]), sought, low)
     return asked.judge_probe(document, good=GOOD, probe=BAD)["outcome"]
 
 
@@ -74,7 +74,7 @@ def slower(series: str, document: Document) -> Step:
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     cells = [_cell("c1", OLD), _cell("c2", NEW, status=CellStatus.CRASHED, reason=reason)]
-    step = slower(cell_pairs.series_of(cells[0]), Document(machine={}, seed=0, cells=cells))
+    step = slower(cell_pairs.series_digest(cells[0]), Document(machine={}, seed=0, cells=cells))
     figures = {"ratio": None, "low": None, "high": None}
     assert step == {"version": "1.31.1", "outcome": "skipped", "text": "It died.", **figures}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules.runtimes.ranges import RangeProblem, versions_in
+from farm.rules.runtimes.ranges import RangeProblem, parse_versions
 
 PUBLISHED = ["1.15.0", "1.15.1", "1.20.0", "1.20.1", "1.30.0", "1.31.0", "1.31.1"]
 
@@ -20,7 +20,7 @@ PUBLISHED = ["1.15.0", "1.15.1", "1.20.0", "1.20.1", "1.30.0", "1.31.0", "1.31.1
     ],
 )
 def test_releases_are_named_in_order_and_once(text: str, versions: list[str]) -> None:
-    assert versions_in(text, PUBLISHED) == versions
+    assert parse_versions(text, PUBLISHED) == versions
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_releases_are_named_in_order_and_once(text: str, versions: list[str]) ->
 )
 def test_what_names_no_release_is_said_in_a_sentence(text: str, words: str) -> None:
     with pytest.raises(RangeProblem) as raised:
-        versions_in(text, PUBLISHED)
+        parse_versions(text, PUBLISHED)
     assert words in str(raised.value)
 
 
 def test_nothing_published_is_said() -> None:
     with pytest.raises(RangeProblem, match="published are none"):
-        versions_in("1.15..1.31", [])
+        parse_versions("1.15..1.31", [])

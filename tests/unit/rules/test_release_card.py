@@ -14,9 +14,9 @@ from farm.rules.changes.release_card import (
     Place,
     Raised,
     Row,
-    baselines,
     is_within,
-    place_of,
+    judge_place,
+    list_baselines,
 )
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.searches.switches import Candidate, describe_remedy
@@ -40,7 +40,7 @@ def measured(
 
 
 def row(name: str, *points: Measured, raised: Any = (), model: int = 1, **how: Any) -> Row:
-    return Row(model, name, {"bench-1": place_of(points, raised)}, **how)
+    return Row(model, name, {"bench-1": judge_place(points, raised)}, **how)
 
 
 def card(*rows: Row, **how: Any) -> Card:
@@ -77,7 +77,7 @@ CRASHED = {"status": "crashed", "p50_ms": None, "reason": {"code": "crashed", "t
     ],
 )
 def test_a_place_says_what_its_point_came_to(point: Measured, word: str, kind: str) -> None:
-    found = place_of([point])
+    found = judge_place([point])
     assert (found.sign.word, found.kind, found.points, found.run, found.cell) == (word, kind, 1, 1, "c2")
 
 
@@ -88,10 +88,10 @@ def test_the_gravest_of_several_points_stands_for_all() -> None:
         measured("slower", 1.1, batch=4),
         measured("slower", 1.3, batch=8),
     ]
-    assert (place_of(points).sign.word, place_of(points).points) == ("30.0 % slower", 4)
-    assert place_of([*points, measured(new={"parity": WRONG}, batch=16)]).kind == "parity"
-    assert place_of(points[:2]).sign.word == "2.00× faster"
-    assert place_of([measured("undecided", 1.01, batch=2), measured()]).sign.word == "undecided"
+    assert (judge_place(points).sign.word, judge_place(points).points) == ("30.0 % slower", 4)
+    assert judge_place([*points, measured(new={"parity": WRONG}, batch=16)]).kind == "parity"
+    assert judge_place(points[:2]).sign.word == "2.00× faster"
+    assert judge_place([measured("undecided", 1.01, batch=2), measured()]).sign.word == "undecided"
 
 
 def test_a_change_of_one_point_is_named_by_it_and_hides_no_other() -> None:
@@ -103,7 +103,7 @@ def test_a_change_of_one_point_is_named_by_it_and_hides_no_other() -> None:
         "encoder_dyn (fp16) with 1.31.1: fails",
         "Also encoder_dyn (fp32: 23.0 % slower).",
     )
-    text = place_of([measured("slower", 1.23), fails]).text
+    text = judge_place([measured("slower", 1.23), fails]).text
     assert words in text
     assert text.endswith("Also fp32: 23.0 % slower.")
     alike = card(row("encoder_dyn", measured("slower", 1.23), measured("slower", 1.2, batch=8)))
@@ -111,27 +111,30 @@ def test_a_change_of_one_point_is_named_by_it_and_hides_no_other() -> None:
 
 
 def test_a_fresh_block_that_does_not_show_it_again_takes_it_back() -> None:
-    assert place_of([measured("equal", run=2), measured("slower", 1.24, run=1)]).sign.word == "equal"
-    assert place_of([measured("equal", run=2), measured("slower", 1.24, run=3)]).kind == "slower"
+    assert judge_place([measured("equal", run=2), measured("slower", 1.24, run=1)]).sign.word == "equal"
+    assert judge_place([measured("equal", run=2), measured("slower", 1.24, run=3)]).kind == "slower"
 
 
 def test_what_a_search_measured_counts_where_nothing_else_did() -> None:
     """A release that a bisection had measured stood as not measured."""
     searched = measured("slower", 1.24, run=3, is_of_search=True)
-    place = place_of([searched])
+    place = judge_place([searched])
     assert (place.sign.word, place.run, place.text.endswith(OF_SEARCH)) == ("24.0 % slower", 3, True)
-    assert (place_of([searched, measured("equal", run=2)]).sign.word, place_of([measured()]).text) == ("equal", "")
+    assert (judge_place([searched, measured("equal", run=2)]).sign.word, judge_place([measured()]).text) == (
+        "equal",
+        "",
+    )
 
 
 def test_alerts_tell_what_pairs_do_not_show() -> None:
     memory, slower = Raised(7, "memory", "More.", 1.4), Raised(8, "slower", "Slower.", 1.24)
-    assert place_of([measured()], [slower]).sign.word == "equal"
-    assert (place_of([], [slower]).sign.word, place_of([], [slower]).alert) == ("24.0 % slower", 8)
-    found = place_of([measured()], [memory])
+    assert judge_place([measured()], [slower]).sign.word == "equal"
+    assert (judge_place([], [slower]).sign.word, judge_place([], [slower]).alert) == ("24.0 % slower", 8)
+    found = judge_place([measured()], [memory])
     assert (found.sign.word, found.alert, found.points) == ("more memory", 7, 1)
     # what a pair shows is told by its alert
-    assert place_of([measured("slower", 1.24)], [memory, slower]).alert == 8
-    assert place_of([measured("slower", 1.24)], [memory]).alert is None
+    assert judge_place([measured("slower", 1.24)], [memory, slower]).alert == 8
+    assert judge_place([measured("slower", 1.24)], [memory]).alert is None
 
 
 def test_a_slower_prompt_is_no_clean_place() -> None:
@@ -139,7 +142,7 @@ def test_a_slower_prompt_is_no_clean_place() -> None:
     first = MetricChange(
         name="ttft_ms", unit="ms", baseline=4.0, candidate=5.2, ratio=1.3, verdict="slower", margin=0.02, rounds=8
     )
-    place = place_of([measured(metrics=[first])])
+    place = judge_place([measured(metrics=[first])])
     assert (place.sign.word, place.kind, place.is_clean) == ("slower first token", "ttft", False)
 
 
@@ -189,8 +192,8 @@ def test_what_nobody_knows_yet_is_no_good_news() -> None:
 
 def test_a_release_is_compared_with_what_most_models_were_measured_with_and_the_newest_of_those() -> None:
     models = {"1.29.0": {1, 2, 3}, "1.30.0": {1, 2, 3}, "1.31.0": {1}, "1.33.0": {1, 2, 3, 4}}
-    assert baselines(models, "1.32.0") == ["1.30.0", "1.29.0", "1.31.0"]
-    assert baselines({"1.33.0": {1}}, "1.32.0") == []
+    assert list_baselines(models, "1.32.0") == ["1.30.0", "1.29.0", "1.31.0"]
+    assert list_baselines({"1.33.0": {1}}, "1.32.0") == []
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,6 @@ def test_a_work_around_is_said_as_what_to_do(candidate: Candidate, words: str) -
 
 
 def test_a_place_without_figures_weighs_by_its_kind_alone() -> None:
-    bare = place_of([measured(new=CRASHED, is_compared=False)])
+    bare = judge_place([measured(new=CRASHED, is_compared=False)])
     assert isinstance(bare, Place)
     assert bare.weight[1] == 0.0

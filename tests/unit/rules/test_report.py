@@ -33,11 +33,11 @@ def case(*, bench: MadeUpBench | None = None, session: dict[str, Any] | None = N
 @pytest.mark.parametrize("version", ["1.33.0+sha3f2a91b", "1.33.0.dev1+at.nightly"])
 def test_a_build_that_is_not_on_the_usual_index_is_not_pinned(version: str) -> None:
     cell = case().new.model_copy(update={"runtime": Runtime.of(f"onnxruntime=={version}")})
-    assert locks.lock(cell).splitlines() == [locks.UNPUBLISHED, "numpy==2.4.6"]
+    assert locks.make_lock(cell).splitlines() == [locks.UNPUBLISHED, "numpy==2.4.6"]
 
 
 def test_the_report_holds_all_that_repeats_it() -> None:
-    texts = report.texts_of(case(session={"threads": 2, "optimization": "basic", "config": {"a.b": "1"}}))
+    texts = report.render_files(case(session={"threads": 2, "optimization": "basic", "config": {"a.b": "1"}}))
     assert set(texts) == {
         "README.md", "issue.md", "repeat.py", "repeat.json", "lock-old.txt", "lock-new.txt", "matrix.json",
         "document.json", "facts.json",
@@ -74,19 +74,21 @@ def test_a_provider_with_options_keeps_them_and_the_cpu_behind_it() -> None:
         update={"provider": "OpenVINOExecutionProvider", "provider_options": {"device_type": "CPU"}}
     )
     other = Case(one.document, one.old, one.new, spec, one.model, one.sentence)
-    texts = report.texts_of(other)
+    texts = report.render_files(other)
     assert json.loads(texts["repeat.json"])["providers"] == [
         ["OpenVINOExecutionProvider", {"device_type": "CPU"}], ["CPUExecutionProvider", {}],
     ]  # fmt: skip
     provider = json.loads(texts["matrix.json"])["matrix"]["provider"]
     assert provider == [{"name": "OpenVINOExecutionProvider", "options": {"device_type": "CPU"}}]
     owners = spec.model_copy(update={"provider": "OwnExecutionProvider", "provider_options": {}})
-    order = json.loads(report.texts_of(Case(one.document, one.old, one.new, owners, "m", "s"))["repeat.json"])
+    order = json.loads(report.render_files(Case(one.document, one.old, one.new, owners, "m", "s"))["repeat.json"])
     assert order["providers"] == [["OwnExecutionProvider", {}]]
 
 
 def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
-    text = report.issue(case(since="1.31.0 is the first bad release.", work_around="Leave it out.", code="session()"))
+    text = report.render_issue(
+        case(since="1.31.0 is the first bad release.", work_around="Leave it out.", code="session()")
+    )
     first = text.splitlines()[0]
     assert first.startswith("# [Performance] 2")
     assert "slower: onnxruntime==1.31.1 compared with 1.29.0, encoder, CPU, fp32, batch 8" in first
@@ -113,7 +115,7 @@ def test_the_issue_has_the_verdicts_of_operators_and_those_that_have_one_first()
         first.model_copy(update={**unshared, **judged, "op_type": "Skip", "node": "sure"}),
     ]
     told = comparison.model_copy(update={"operators": operators})
-    text = report.issue(replace(measured, document=measured.document.model_copy(update={"comparisons": [told]})))
+    text = report.render_issue(replace(measured, document=measured.document.model_copy(update={"comparisons": [told]})))
     assert "**Why.** Skip: 1 node, 100 → 110 µs, slower by its own pairs" in text
     rows = [
         line.split(" | ")[1:] for line in text.splitlines() if line.startswith(("| operator", "| Skip", "| MatMul"))
@@ -133,7 +135,7 @@ def test_the_issue_has_no_values_without_a_verdict() -> None:
     for verdict, is_told in (("slower", True), ("equal", True), ("undecided", False)):
         told = comparison.model_copy(update={"metrics": [change.model_copy(update={"verdict": verdict})]})
         document = measured.document.model_copy(update={"comparisons": [told]})
-        header, _, old, new = report.issue(replace(measured, document=document)).split("\n\n")[3].splitlines()
+        header, _, old, new = report.render_issue(replace(measured, document=document)).split("\n\n")[3].splitlines()
         assert ("session" in header, "| 20.0 ms |" in old, "| 30.0 ms |" in new) == (is_told,) * 3
         assert "memory" not in header
         assert header.count("|") == old.count("|") == new.count("|")
@@ -152,14 +154,14 @@ def test_the_issue_says_a_verdict_of_processor_time_once() -> None:
         }
     )
     document = measured.document.model_copy(update={"comparisons": [told]})
-    header = report.issue(replace(measured, document=document)).split("\n\n")[3].splitlines()[0]
+    header = report.render_issue(replace(measured, document=document)).split("\n\n")[3].splitlines()[0]
     assert header == "| | processor time | processor time to the first token: slower | parity |"
 
 
 def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died | of `x`.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})
-    text = report.issue(case(bench=bench, kind="failed"))
+    text = report.render_issue(case(bench=bench, kind="failed"))
     assert text.startswith("# [Regression] fails: onnxruntime==1.31.1 compared with 1.29.0")
     assert r"crashed: It died \| of \`x\`." in text
     assert "Ratio:" not in text.replace("Ratio: 1.31.1 is slower", "")
@@ -180,7 +182,7 @@ def test_what_stands_beside_a_verdict_is_of_its_own_launches_and_an_equal_latenc
         for cell, ms in zip(measured.document.cells, (34.3, 67.5), strict=True)
     ]
     document = measured.document.model_copy(update={"cells": cells, "comparisons": [equal]})
-    text = report.issue(replace(measured, document=document, old=cells[0], new=cells[1], kind="session"))
+    text = report.render_issue(replace(measured, document=document, old=cells[0], new=cells[1], kind="session"))
     assert text.startswith("# [Regression] slower to load: ")
     assert " | 33.0 ms | " in text
     assert "67.5" not in text
@@ -191,14 +193,14 @@ def test_what_stands_beside_a_verdict_is_of_its_own_launches_and_an_equal_latenc
 def test_cells_that_nothing_compares_have_their_own_latencies() -> None:
     measured = case()
     alone = measured.document.model_copy(update={"comparisons": []})
-    text = report.issue(replace(measured, document=alone))
+    text = report.render_issue(replace(measured, document=alone))
     assert "| | p50 latency | parity |" in text
     for cell in (measured.old, measured.new):
         assert f" {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} | " in text
 
 
 def test_the_files_name_tells_the_model_and_both_releases() -> None:
-    assert report.name_of(case()) == "report-encoder-1.29.0-1.31.1.zip"
+    assert report.report_name(case()) == "report-encoder-1.29.0-1.31.1.zip"
     assert report.timings_name("old") == "timings-old.csv"
 
 
@@ -210,11 +212,11 @@ class LaterSession(SessionSettings):
 
 def test_a_setting_that_the_script_does_not_know_is_said_and_not_left_out_in_silence() -> None:
     one = case()
-    order = json.loads(report.texts_of(one)["repeat.json"])
+    order = json.loads(report.render_files(one)["repeat.json"])
     assert "left_out" not in order
     assert repeat_script.left_out(order) == []
     spec = one.spec.model_copy(update={"session": LaterSession(memory_reuse=False)})
-    order = json.loads(report.texts_of(replace(one, spec=spec))["repeat.json"])
+    order = json.loads(report.render_files(replace(one, spec=spec))["repeat.json"])
     (said,) = repeat_script.left_out(order)
     assert "memory_reuse false" in said
     assert "--matrix matrix.json" in said

@@ -13,7 +13,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.single import Single
 from farm.rules.findings import cell_pairs
-from farm.rules.judging.summaries import summarise
+from farm.rules.judging.summaries import summarise_cell
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import NodeOffer, PlannedBlock
@@ -173,7 +173,7 @@ def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never
 
 def test_a_series_is_that_of_before_where_nothing_new_is_said() -> None:
     def series(**changes: Any) -> str:
-        return cell_pairs.series_of(Cell.model_validate(cell().model_dump() | changes))
+        return cell_pairs.series_digest(Cell.model_validate(cell().model_dump() | changes))
 
     assert series() == series(scenario="single")
     assert series(concurrency=4) == series(concurrency=4, scenario="load:closed=4")
@@ -268,16 +268,22 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
         return plain.model_copy(update={"phases": (phase,), "metrics": told})
 
     samples = [launch(1.0, 0.0), launch(3.0, 2.0), launch(2.0, 0.0)]
-    (found,) = phases.phases_of(samples)
+    (found,) = phases.summarise_phases(samples)
     assert (found.name, found.launches, found.metrics) == ("seq=4", 3, {"p50_ms": 2.0})
-    summary = summarise(samples)
-    more = summarise([*samples, *samples])
-    assert phases.text_of(more, Fresh(), []).startswith("Memory grows by 2.00 MiB")
-    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Fresh().differing_phrase)
+    summary = summarise_cell(samples)
+    more = summarise_cell([*samples, *samples])
+    assert phases.describe_result(more, Fresh(), []).startswith("Memory grows by 2.00 MiB")
+    judged = phases.fail_on_answers(Parity(verdict="pass", text="Within."), summary, what=Fresh().differing_phrase)
     assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
-    quiet = summarise([launch(1.0, 0.0)])
-    assert phases.with_answers(Parity(), quiet, what="") == phases.with_answers(Parity(), None, what="") == Parity()
-    assert phases.text_of(None, Fresh()) == phases.text_of(summarise([make_sample(1.0)]), Single()) == ""
+    quiet = summarise_cell([launch(1.0, 0.0)])
+    assert (
+        phases.fail_on_answers(Parity(), quiet, what="") == phases.fail_on_answers(Parity(), None, what="") == Parity()
+    )
+    assert (
+        phases.describe_result(None, Fresh())
+        == phases.describe_result(summarise_cell([make_sample(1.0)]), Single())
+        == ""
+    )
 
 
 def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
@@ -352,12 +358,12 @@ def test_a_load_is_told_in_a_sentence(text: str, told: dict[str, Any], p99_ms: f
 
 def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_allow() -> None:
     sample = make_sample(2.0).model_copy(update={"throughput": 50.0})
-    assert summarise([sample], batch=4, is_loaded=True).throughput == 200.0
-    assert summarise([sample], batch=4).throughput == 2000.0
+    assert summarise_cell([sample], batch=4, is_loaded=True).throughput == 200.0
+    assert summarise_cell([sample], batch=4).throughput == 2000.0
 
 
 def test_what_a_load_found_reaches_the_document() -> None:
-    summary = summarise([make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})])
+    summary = summarise_cell([make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})])
     driven = [CellPhase(name="", launches=8, metrics={"rate_per_s": rate}) for rate in (400.0, 812.0, 900.0)]
     searched = scenarios.parse("load:bound=20ms")
     for rates, words in [
@@ -366,6 +372,9 @@ def test_what_a_load_found_reaches_the_document() -> None:
         (driven[:2], "up to at least"),
         (driven[:1], "up to at least"),
     ]:
-        assert phases.text_of(summary, searched, rates) == f"Keeps its p99 within 20 ms {words} 812 requests per s."
-    assert phases.text_of(summary, scenarios.parse("single"), driven) == ""
-    assert phases.text_of(None, searched, []) == ""
+        assert (
+            phases.describe_result(summary, searched, rates)
+            == f"Keeps its p99 within 20 ms {words} 812 requests per s."
+        )
+    assert phases.describe_result(summary, scenarios.parse("single"), driven) == ""
+    assert phases.describe_result(None, searched, []) == ""

@@ -212,9 +212,9 @@ def test_operators_that_are_called_come_by_their_change_and_say_how_large_it_is(
     small = changed("Norm", 60.0, 66.0, None).model_copy(update=judged("slower"))
     large = changed("Gemm", 600.0, 500.0, None).model_copy(update=judged("faster"))
     other = changed("Relu", 9.0, 9.0, None)
-    assert called_operators.called_operators(compared(operators=[small, other, large])) == [large, small]
-    assert called_operators.operator_size(small) == "10 % slower (8–12 %)"
-    assert called_operators.operator_size(other) == ""
+    assert called_operators.list_changed_operators(compared(operators=[small, other, large])) == [large, small]
+    assert called_operators.format_operator_change(small) == "10 % slower (8–12 %)"
+    assert called_operators.format_operator_change(other) == ""
 
 
 def test_what_costs_more_than_the_change_explains_all_of_it():
@@ -260,7 +260,7 @@ def test_operators_are_listed_by_what_they_add_whatever_their_type(verdict, shar
         changed("MatMul", 9.0, 2.0, -0.7), changed("MatMul", 1.0, 5.0, 0.4), changed("MatMul", 1.0, 6.0, 0.5),
         changed("Norm", 1.0, 9.0, 0.8),
     ]  # fmt: skip
-    listed = called_operators.ordered_operators(compared(verdict=verdict, operators=operators))
+    listed = called_operators.sort_operators(compared(verdict=verdict, operators=operators))
     assert [change.share for change in listed] == shares
 
 
@@ -272,14 +272,14 @@ def test_too_few_traces_explain_nothing():
 def test_too_few_traces_still_name_what_changed_most_the_way_the_latency_did():
     operators = [changed("Norm", 100.0, 300.0, None), changed("Gemm", 900.0, 400.0, None), changed("X", 1.0, 2.0, 0.1)]
     slower = compared(operators=operators)
-    assert called_operators.largest_change(slower) == (
+    assert called_operators.describe_largest_type(slower) == (
         "Norm: 1 node, 100 → 300 µs, changes most; too few traces for its share"
     )
     faster = slower.model_copy(update={"verdict": "faster"})
-    assert called_operators.largest_change(faster).startswith("Gemm: 1 node, 900 → 400 µs")
-    assert called_operators.largest_change(slower.model_copy(update={"verdict": "undecided"})) == ""
-    assert called_operators.largest_change(compared()) == ""
-    assert called_operators.largest_change(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
+    assert called_operators.describe_largest_type(faster).startswith("Gemm: 1 node, 900 → 400 µs")
+    assert called_operators.describe_largest_type(slower.model_copy(update={"verdict": "undecided"})) == ""
+    assert called_operators.describe_largest_type(compared()) == ""
+    assert called_operators.describe_largest_type(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
 
 
 def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.rules.presenting.session_code import javascript_code, session_code
+from farm.rules.presenting.session_code import make_javascript, make_session_code
 from tests.documents import make_cell
 
 
@@ -19,7 +19,7 @@ def test_what_differs_from_the_default_is_set() -> None:
         threads=3, optimization="basic", session=session, provider="CUDAExecutionProvider", memory_limit_mb=512,
         provider_options={"device_id": "1"}, requested_providers=["CUDAExecutionProvider", "CPUExecutionProvider"],
     )  # fmt: skip
-    code = session_code(cell, "it's.onnx")
+    code = make_session_code(cell, "it's.onnx")
     for line in (
         "options.intra_op_num_threads = 3",
         "options.inter_op_num_threads = 2",
@@ -39,14 +39,14 @@ def test_what_differs_from_the_default_is_set() -> None:
 
 
 def test_a_plain_session_sets_little() -> None:
-    assert len(session_code(make_cell(session={"spinning": True}), "m.onnx").splitlines()) == 7
+    assert len(make_session_code(make_cell(session={"spinning": True}), "m.onnx").splitlines()) == 7
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not there")
 def test_the_javascript_makes_the_same_session(tmp_path: Path) -> None:
     """A module in the place of onnxruntime-node says what it was asked for."""
     session = {"arena": False, "spinning": False, "inter_op_threads": 2, "execution_mode": "parallel"}
-    code = javascript_code(make_cell(threads=3, optimization="extended", session=session), "it's.onnx")
+    code = make_javascript(make_cell(threads=3, optimization="extended", session=session), "it's.onnx")
     folder = tmp_path / "node_modules" / "onnxruntime-node"
     folder.mkdir(parents=True)
     create = "create: async (path, options) => console.log(JSON.stringify([path, options]))"
@@ -79,4 +79,4 @@ def test_the_javascript_makes_the_same_session(tmp_path: Path) -> None:
     ],
 )
 def test_what_javascript_cannot_set_has_no_javascript(other: dict[str, object]) -> None:
-    assert javascript_code(make_cell(**other), "m.onnx") == ""
+    assert make_javascript(make_cell(**other), "m.onnx") == ""

@@ -137,5 +137,5 @@ def test_a_report_to_file_tells_the_turned_change() -> None:
     spec = CellSpec(artifact_sha256="a" * 64, runtime=runtime)
     case = report.Case(document, document.cells[1], document.cells[0], spec, "encoder.onnx", "Slower.")
     assert case.comparison.verdict == "slower"
-    assert "# [Performance] 25 % slower: onnxruntime==1.27.0 compared with 1.29.0" in report.issue(case)
+    assert "# [Performance] 25 % slower: onnxruntime==1.27.0 compared with 1.29.0" in report.render_issue(case)
     assert replace(case, old=case.new, new=case.old).comparison == document.comparisons[0]

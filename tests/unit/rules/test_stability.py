@@ -7,7 +7,7 @@ import pytest
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.planning.estimates import OUT_OF_TIME
-from farm.rules.presenting.stability import at_risk, measured_on, more_may_decide
+from farm.rules.presenting.stability import find_at_risk, measured_on, more_may_decide
 from tests.documents import make_cell, make_comparison
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
@@ -47,22 +47,22 @@ def compared(verdict: str, ratio: float | None, low: float | None, high: float |
 def test_a_cell_that_did_not_settle_is_unstable_where_its_verdicts_are_at_risk(
     made: tuple[tuple[str, float, float, float], ...], is_said: bool
 ) -> None:
-    assert at_risk([cell()], [compared(*one) for one in made]) == ({"c1"} if is_said else set())
+    assert find_at_risk([cell()], [compared(*one) for one in made]) == ({"c1"} if is_said else set())
 
 
 @pytest.mark.parametrize("is_stable", [True, None])
 def test_a_cell_that_settled_or_did_not_say_is_never_called_unstable(is_stable: bool | None) -> None:
-    assert at_risk([cell(is_stable=is_stable, p50_ci_ms=None)], [compared(*UNDECIDED)]) == set()
+    assert find_at_risk([cell(is_stable=is_stable, p50_ci_ms=None)], [compared(*UNDECIDED)]) == set()
 
 
 @pytest.mark.parametrize(("interval", "is_said"), [((0.9, 1.1), True), (None, True), ((0.96, 1.04), False)])
 def test_alone_a_cell_is_judged_by_its_own_interval(interval: tuple[float, float] | None, is_said: bool) -> None:
-    assert at_risk([cell(p50_ci_ms=interval)], []) == ({"c1"} if is_said else set())
+    assert find_at_risk([cell(p50_ci_ms=interval)], []) == ({"c1"} if is_said else set())
 
 
 def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its_own() -> None:
     unmeasured = cell().model_copy(update={"p50_ms": None})
-    assert at_risk([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
+    assert find_at_risk([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
 
 
 @pytest.mark.parametrize(

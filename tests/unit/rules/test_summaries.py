@@ -13,7 +13,7 @@ from farm.rules.judging.summaries import (
     MAX_TIMINGS,
     TimingsProblem,
     pack_timings,
-    summarise,
+    summarise_cell,
     unpack_timings,
 )
 from tests.unit.rules.making import make_sample
@@ -35,11 +35,11 @@ def timed(durations_ms, **changes):
 
 
 def test_no_samples_have_no_summary():
-    assert summarise([]) is None
+    assert summarise_cell([]) is None
 
 
 def test_the_p50_is_the_median_of_launches_not_of_iterations():
-    summary = summarise([timed([1.0] * 100), timed([2.0] * 3), timed([3.0] * 3)])
+    summary = summarise_cell([timed([1.0] * 100), timed([2.0] * 3), timed([3.0] * 3)])
     p50 = summary.launched["p50_ms"]
     assert (p50.value, p50.samples) == (2.0, [1.0, 2.0, 3.0])
     assert summary.timings == 106
@@ -48,7 +48,7 @@ def test_the_p50_is_the_median_of_launches_not_of_iterations():
 @given(st.lists(st.lists(st.integers(1_000, 9_000_000), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_mean_spread_and_extremes_are_those_of_all_timings_pooled(launches):
     launches_ms = [[ns / 1e6 for ns in launch] for launch in launches]
-    summary = summarise([timed(launch) for launch in launches_ms])
+    summary = summarise_cell([timed(launch) for launch in launches_ms])
     pooled = np.concatenate([np.asarray(launch) for launch in launches_ms])
     assert summary.mean_ms == pytest.approx(pooled.mean())
     extremes = [summary.launched[name].value for name in ("min_ms", "max_ms")]
@@ -61,23 +61,23 @@ def test_mean_spread_and_extremes_are_those_of_all_timings_pooled(launches):
 
 @pytest.mark.parametrize(("count", "has_p90", "has_p99"), [(63, False, False), (64, True, False), (662, True, True)])
 def test_percentiles_are_published_only_where_the_count_allows_them(count, has_p90, has_p99):
-    summary = summarise([timed(np.linspace(1.0, 2.0, count))])
+    summary = summarise_cell([timed(np.linspace(1.0, 2.0, count))])
     assert (summary.p90_ms is not None, summary.p99_ms is not None) == (has_p90, has_p99)
 
 
 def test_throughput_is_items_per_second():
-    assert summarise([timed([2.0] * 3)], batch=8).throughput == 4000.0
-    assert summarise([timed([2.0] * 3)]).throughput == 500.0
+    assert summarise_cell([timed([2.0] * 3)], batch=8).throughput == 4000.0
+    assert summarise_cell([timed([2.0] * 3)]).throughput == 500.0
 
 
 def test_one_stream_takes_its_throughput_from_the_p50_alone():
-    assert summarise([timed([2.0] * 3, throughput=123.0)], batch=1).throughput == 500.0
+    assert summarise_cell([timed([2.0] * 3, throughput=123.0)], batch=1).throughput == 500.0
 
 
 def test_concurrent_streams_report_what_they_reached_together():
     samples = [timed([2.0] * 3, throughput=value) for value in (900.0, 1000.0, 1100.0)]
-    assert summarise(samples, batch=4, concurrency=2).throughput == 4000.0
-    assert summarise([timed([2.0] * 3)], batch=4, concurrency=2).throughput == 2000.0
+    assert summarise_cell(samples, batch=4, concurrency=2).throughput == 4000.0
+    assert summarise_cell([timed([2.0] * 3)], batch=4, concurrency=2).throughput == 2000.0
 
 
 def test_flags_and_counts_of_the_samples_are_kept():
@@ -86,7 +86,7 @@ def test_flags_and_counts_of_the_samples_are_kept():
         timed([1.0], remeasured=2),
         timed([1.0], remeasured=3, is_disturbed=True, peak_memory_bytes=7, with_copies_p50_ms=1.5),
     ]
-    summary = summarise(samples)
+    summary = summarise_cell(samples)
     assert not summary.is_stable
     # five were measured again, and one stayed disturbed
     assert summary.disturbed_samples == 6
@@ -94,8 +94,8 @@ def test_flags_and_counts_of_the_samples_are_kept():
 
 
 def test_two_groups_of_launches_are_called_bimodal():
-    assert summarise([timed([value]) for value in [1.0] * 5 + [1.7] * 5]).is_bimodal
-    assert not summarise([timed([value]) for value in np.linspace(1.0, 1.01, 10)]).is_bimodal
+    assert summarise_cell([timed([value]) for value in [1.0] * 5 + [1.7] * 5]).is_bimodal
+    assert not summarise_cell([timed([value]) for value in np.linspace(1.0, 1.01, 10)]).is_bimodal
 
 
 def test_the_interval_of_the_median_holds_it():

@@ -13,8 +13,8 @@ from farm.rules.presenting.tables import (
     Table,
     counted,
     moment,
+    move_shared_note,
     verdict_entry,
-    with_shared_note,
     written,
 )
 
@@ -92,7 +92,7 @@ def test_sentences_that_all_notes_have_stand_once_and_an_empty_column_goes(
     table = Table.of(
         "models", "Models", [Column[str]("Name", lambda note: Entry("a")), Prose[str]("Note", Entry)], notes
     )
-    found, said = with_shared_note(table)
+    found, said = move_shared_note(table)
     assert said == shared
     assert [len(row) for row in found.rows] == [len(found.heads)] * len(notes)
     assert own is None or [row[1].text for row in found.rows] == own
@@ -100,4 +100,4 @@ def test_sentences_that_all_notes_have_stand_once_and_an_empty_column_goes(
 
 def test_a_table_without_notes_shares_none() -> None:
     table = Table.of("models", "Models", [NAME], ["encoder", "vad"])
-    assert with_shared_note(table) == (table, "")
+    assert move_shared_note(table) == (table, "")

@@ -9,9 +9,9 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.headlines import find_lead
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
-from farm.rules.presenting.spreadsheets import rows_of
+from farm.rules.presenting.spreadsheets import list_rows
 from farm.rules.presenting.times import Times, items_text, latency_of
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.documents import NEW, make_cell, make_comparison, make_document
@@ -83,7 +83,7 @@ def test_items_per_second_say_of_which_time_they_are_and_stand_under_a_key_each(
         "34.5 items/s",
         "50.0 items/s",
     ]
-    (row,) = rows_of(make_document(busy))
+    (row,) = list_rows(make_document(busy))
     assert (row["throughput"], row["cpu_throughput"]) == (busy.throughput, pytest.approx(1000 / 2.7))
 
 
@@ -107,7 +107,7 @@ def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
     lone = make_cell(**CALM)
     assert Times.of([lone], [twin()]).by_processor == {"c1"}
     assert BUSY_WORDS in sentences.cell_sentence(lone, [twin()])
-    lead = lead_of(make_document(lone, make_cell("c1.twin", twin_of="c1", **CALM), comparisons=[twin()]))
+    lead = find_lead(make_document(lone, make_cell("c1.twin", twin_of="c1", **CALM), comparisons=[twin()]))
     assert (lead.quantity, lead.p50_ms, lead.p50_ci_ms) == (
         "processor",
         2.7,

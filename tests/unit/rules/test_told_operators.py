@@ -5,11 +5,11 @@ import pytest
 from dashboard.figures.operators import operators, sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.presenting.called_operators import (
-    largest_change,
+    describe_largest_type,
+    describe_order,
+    list_named_operators,
     operators_heading,
-    order_of,
-    ordered_operators,
-    told_operators,
+    sort_operators,
 )
 from farm.rules.presenting.sentences import explanation
 from farm.rules.wording.numbers import THIN
@@ -41,9 +41,9 @@ def nodes(found: list[OperatorChange]) -> list[str]:
 
 def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
     pair = compared(ONE_PAIR)
-    assert nodes(told_operators(pair)) == ["Skip_2", "Skip_1"]
-    assert nodes(ordered_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_1", "MatMul_2", "MatMul_3"]
-    assert largest_change(pair).startswith("Skip: 2 nodes")
+    assert nodes(list_named_operators(pair)) == ["Skip_2", "Skip_1"]
+    assert nodes(sort_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_1", "MatMul_2", "MatMul_3"]
+    assert describe_largest_type(pair).startswith("Skip: 2 nodes")
     assert operators_heading(pair, "old → new") == (
         "Too few traces to explain the change old → new; operators that became slower most (without 3 that changed by "
         "more than the inference), per inference:"
@@ -54,7 +54,7 @@ def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
 
 
 def test_of_an_undecided_change_nothing_is_said_to_be_its_cause() -> None:
-    assert order_of(compared(ONE_PAIR, "undecided")) == "changed most"
+    assert describe_order(compared(ONE_PAIR, "undecided")) == "changed most"
 
 
 def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None:
@@ -69,13 +69,13 @@ def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None
     ("verdict", "named"), [("slower", ["Skip_2", "Skip_1"]), ("faster", []), ("equal", ["MatMul_1", "MatMul_2"])]
 )
 def test_what_changed_the_other_way_is_not_named(verdict: str, named: list[str]) -> None:
-    assert nodes(told_operators(compared(ONE_PAIR, verdict)))[:2] == named
+    assert nodes(list_named_operators(compared(ONE_PAIR, verdict)))[:2] == named
 
 
 def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
     own = {"Skip_1": "slower", "Skip_2": "slower", "MatMul_4": "undecided", "Gemm_1": "faster"}
     pair = compared({**ONE_PAIR, "MatMul_4": 2_000.0, "Gemm_1": -9_000.0}, **own)
-    assert nodes(told_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_4"]
+    assert nodes(list_named_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_4"]
     assert "; operators that became slower by their own pairs, then others (without 3 " in operators_heading(pair, "x")
     assert (explanation(pair) or "").startswith(
         f"Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs; the traces do not add up ("
@@ -107,11 +107,11 @@ def test_an_operator_that_may_not_have_changed_is_not_said_to_have_become_slower
     """Under "operators that became slower most" stood `FusedGemm: 7.18 → 6.70 µs`, +0.263 µs from −3.74 to +0.943."""
     chance = doubtful("FusedGemm_1", 7.18, 6.70, 0.263, -3.74, 0.943)
     pair = make_comparison("slower", operators=[chance], metrics=[P50], traces=8)
-    assert (told_operators(pair), largest_change(pair)) == ([], "")
+    assert (list_named_operators(pair), describe_largest_type(pair)) == ([], "")
     assert ";" not in operators_heading(pair, "old → new")
     sure = doubtful("Conv_1", 7.0, 8.0, 1.0, 0.5, 1.5)
     by_its_pairs = doubtful("Gemm_1", 7.0, 8.0, 1.0, -0.5, 1.5).model_copy(update=judged("slower", rounds=8))
     several = pair.model_copy(update={"operators": [chance, sure, by_its_pairs]})
-    assert nodes(told_operators(several)) == ["Gemm_1", "Conv_1"]
+    assert nodes(list_named_operators(several)) == ["Gemm_1", "Conv_1"]
     undecided = pair.model_copy(update={"verdict": "undecided"})
-    assert nodes(told_operators(undecided)) == ["FusedGemm_1"]
+    assert nodes(list_named_operators(undecided)) == ["FusedGemm_1"]

@@ -266,8 +266,8 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
     assert [(one.kind, one.node, one.candidate) for one in found.findings] == [("slower", "bench-2", "c4")]
     assert found.compared == 2
     elsewhere = Judgement(findings=(finding("slower", 1.3, series=found.findings[0].series),))
-    assert watch_rounds.confirmed(found.findings, elsewhere) == ([], [], list(found.findings))
-    assert [shown.node for shown in watch_rounds.confirmed(found.findings, found)[0]] == ["bench-2"]
+    assert watch_rounds.sort_by_confirmation(found.findings, elsewhere) == ([], [], list(found.findings))
+    assert [shown.node for shown in watch_rounds.sort_by_confirmation(found.findings, found)[0]] == ["bench-2"]
 
 
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
@@ -275,8 +275,10 @@ def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
     (found,) = cell_pairs.pair_cells(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
     assert (found.old.id, found.new.id) == ("c1", "c2")
-    assert cell_pairs.series_of(cell("x", OLD)) == cell_pairs.series_of(cell("y", NEW, session={"name": "1 other"}))
-    assert cell_pairs.series_of(cell("x", OLD)) != cell_pairs.series_of(cell("x", OLD, batch=8))
+    assert cell_pairs.series_digest(cell("x", OLD)) == cell_pairs.series_digest(
+        cell("y", NEW, session={"name": "1 other"})
+    )
+    assert cell_pairs.series_digest(cell("x", OLD)) != cell_pairs.series_digest(cell("x", OLD, batch=8))
 
 
 def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
@@ -292,7 +294,7 @@ def finding(kind: Key, size: float | None = None, series: str = "s") -> Finding:
 def test_only_noisy_findings_need_to_be_shown_again() -> None:
     first = [finding("slower", 1.2), finding("parity"), finding("memory", 1.5), finding("session", 1.5)]
     again = Judgement(findings=(finding("slower", 1.19),), settled=frozenset({("memory", "s", "bench-1")}))
-    found = watch_rounds.confirmed(first, again)
+    found = watch_rounds.sort_by_confirmation(first, again)
     assert [[each.kind for each in part] for part in found] == [["slower", "parity"], ["memory"], ["session"]]
     # what was shown again is told by the block that showed it; what had no need to by the first
     assert [(each.size, each.is_again) for each in found[0]] == [(1.19, True), (None, False)]
@@ -324,12 +326,12 @@ def test_only_an_answer_contradicts_a_finding(verdict: str, ratio: float, is_set
 def test_a_fresh_block_of_another_series_confirms_nothing() -> None:
     found = [finding("slower", 1.2)]
     other = Judgement(findings=(finding("slower", 1.2, series="t"),), settled=frozenset({("slower", "t", "bench-1")}))
-    assert watch_rounds.confirmed(found, other) == ([], [], found)
+    assert watch_rounds.sort_by_confirmation(found, other) == ([], [], found)
 
 
 def test_the_worst_finding_is_what_is_wrong_before_what_is_slow() -> None:
-    assert watch_rounds.worst([finding("slower", 1.1), finding("slower", 1.4), finding("memory", 9.0)]).size == 1.4
-    assert watch_rounds.worst([finding("slower", 9.0), finding("parity")]).kind == "parity"
+    assert watch_rounds.find_worst([finding("slower", 1.1), finding("slower", 1.4), finding("memory", 9.0)]).size == 1.4
+    assert watch_rounds.find_worst([finding("slower", 9.0), finding("parity")]).kind == "parity"
 
 
 def test_false_alerts_need_two_errors_in_the_same_direction() -> None:

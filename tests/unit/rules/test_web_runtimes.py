@@ -126,12 +126,12 @@ def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_n
 
 @pytest.mark.parametrize(("version", "files"), [("1.22.0", web.FILES), ("1.30.0", (*web.FILES, *web.WEBGPU_FILES))])
 def test_the_files_of_a_release_are_those_that_its_browsers_load(version, files):
-    assert web.files_of(version) == files
+    assert web.list_files(version) == files
 
 
 @pytest.mark.parametrize("version", web.RELEASES)
 def test_of_every_known_release_the_wheel_has_the_digest_of_each_file(version):
-    assert set(web.pins_of(version)) == set(web.files_of(version))
+    assert set(web.pins_of(version)) == set(web.list_files(version))
     assert web.mismatch_sentence(version, web.pins_of(version)) is None
 
 

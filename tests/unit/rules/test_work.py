@@ -19,8 +19,8 @@ from tests.unit.rules.making import make_block, make_check, make_facts, make_mod
     ],
 )
 def test_the_instructions_of_two_sides_say_whether_they_do_the_same_work(new: list[float], said: str) -> None:
-    assert work.sentence([1000.0, 1001.0, 999.0], new, names=("c1", "c2")) == said
-    assert work.sentence([], new, names=("c1", "c2")) == ""
+    assert work.describe_work([1000.0, 1001.0, 999.0], new, names=("c1", "c2")) == said
+    assert work.describe_work([], new, names=("c1", "c2")) == ""
 
 
 def reason_of(counts: dict[int, dict[str, float]], *, axis: str = "runtime") -> str | None:

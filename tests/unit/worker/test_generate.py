@@ -104,7 +104,7 @@ def test_a_context_that_is_too_short_is_said_with_the_token(tmp_path: Path) -> N
     ],
 )
 def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port], outputs: list[Port]) -> None:
-    read, found = decoders.decoder_of(inputs, outputs), decoder_ports.describe_decoder(Session(inputs, outputs))
+    read, found = decoders.find_decoder(inputs, outputs), decoder_ports.describe_decoder(Session(inputs, outputs))
     assert {(past.name, present) for past, present in found.caches} == set(read.caches)
     assert found.scores.name == read.scores
     assert {role: port.name for role, port in found.roles.items()} == {

@@ -275,7 +275,7 @@ def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
     """Lists own nodes that make what the nodes of an executed one read."""
     own = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
-    makers = dict.fromkeys(maker.label for name in read if (maker := source.maker(name)) is not None)
+    makers = dict.fromkeys(maker.label for name in read if (maker := source.find_maker(name)) is not None)
     return tuple(label for label in makers if label not in own)[:MAX_EDGES]
 
 
