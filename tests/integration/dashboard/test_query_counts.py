@@ -28,7 +28,7 @@ LISTS = {
     "/": 24,
     "/models/": 13,
     "/models/?q=model": 13,
-    "/runs/": 8,
+    "/runs/": 9,
     "/runs/?state=running": 8,
     "/alerts/": 9,
     "/alerts/?state=all": 9,
