@@ -176,12 +176,13 @@ def _in_words(judged: Judged) -> str:
     return judged.change if judged.change.endswith(judged.sign.word) else f"{judged.sign.word} ({judged.change})"
 
 
-def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
+def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison], of_other: Sequence[Comparison] = ()) -> Judged:
     """A cell against the base, whichever of them was measured as the baseline: paired where one block measured both,
-    else unpaired and labelled as such. Of wrong outputs there is no verdict on speed."""
-    judged = _judged(base, other, measured)
-    # ids of another run are of other cells
-    wrong = [each for each in (base, other) if is_wrong(each.cell, measured if each.run_id == base.run_id else ())]
+    else unpaired and labelled as such. Of wrong outputs there is no verdict on speed. `measured`: comparisons of the
+    base; `of_other`: of the other, whose ids are of other cells where its run is another."""
+    beside = (*(measured if base.run_id == other.run_id else ()), *of_other)
+    judged = _judged(base, other, measured, beside)
+    wrong = [each for each, own in ((base, measured), (other, beside)) if is_wrong(each.cell, own)]
     if not wrong:
         return judged
     how = "; ".join(filter(None, (judged.how, why_wrong(wrong[-1].cell), "there is no verdict on speed")))
@@ -189,7 +190,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     return replace(judged, sign=sign, how=how, wrong=tuple(each.key for each in wrong))
 
 
-def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
+def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison], beside: Sequence[Comparison]) -> Judged:
     is_one_run = base.run_id == other.run_id
     paired = comparison_between(index_by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
@@ -200,8 +201,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
             if is_one_block
             else partial(unjudged.explain_across_blocks, is_one_machine=is_one_machine)
         )
-        times = Times.of([base.cell], measured), Times.of([other.cell], measured if is_one_run else ())
-        by_processor = any(known.by_processor for known in times)
+        by_processor = bool(Times.of([base.cell], measured).by_processor | Times.of([other.cell], beside).by_processor)
         return _unpaired(base.cell, other.cell, *why(base.cell, other.cell), by_processor=by_processor)
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:

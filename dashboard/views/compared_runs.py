@@ -1,6 +1,6 @@
 """Two to four runs compared cell by cell, as far as the filters of the address leave them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TypeGuard
@@ -19,6 +19,7 @@ from dashboard.views import lists
 from dashboard.views.access import signed_in_user
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metric import Metric
 from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -95,16 +96,33 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
     made = []
+    measured = [_comparisons_by_cell(document) for document in documents]
     for place, (base, *others) in list(places.items())[:MAX_MATCHES]:
-        judged = tuple(_judge(base, other) for other in others)
+        judged = tuple(
+            _judge(base, other, measured[0], of_other) for other, of_other in zip(others, measured[1:], strict=True)
+        )
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
     return sorted(made, key=lambda match: -match.size)
 
 
-def _judge(base: Cell | None, other: Cell | None) -> Judged | None:
+def _comparisons_by_cell(document: Document) -> Mapping[str, Sequence[Comparison]]:
+    found: dict[str, list[Comparison]] = {}
+    for comparison in document.comparisons:
+        for cell in (comparison.baseline, comparison.candidate):
+            found.setdefault(cell, []).append(comparison)
+    return found
+
+
+def _judge(
+    base: Cell | None,
+    other: Cell | None,
+    of_base: Mapping[str, Sequence[Comparison]],
+    of_other: Mapping[str, Sequence[Comparison]],
+) -> Judged | None:
     if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
         return None
-    return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
+    chosen = Chosen("", 0, base, ""), Chosen("", 1, other, "")
+    return judge(*chosen, of_base.get(base.id, []), of_other.get(other.id, []))
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:

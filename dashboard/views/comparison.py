@@ -18,6 +18,7 @@ from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, signed_in_user
 from dashboard.views.lists import first_rows, make_page_in_order, read_row_numbers, read_search_words
 from farm.base.refusals import Missing
+from farm.contract.document_comparisons import Comparison
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
 from farm.rules.presenting.tables import Table
@@ -203,10 +204,17 @@ def judge_by_base(
     if len({choice.cell.node for choice in chosen}) > 1:
         devices = devices_by_block({choice.run_id for choice in chosen})
         chosen = [replace(choice, device=devices.get((choice.run_id, choice.cell.block), "")) for choice in chosen]
+
+    def comparisons_of(choice: side.Chosen) -> list[Comparison]:
+        run = (known or {}).get(choice.run_id) or selectors.run(user, choice.run_id)
+        return selectors.comparisons_of(run, name=choice.cell.id, with_operators=False)
+
     base, *others = chosen
-    run = (known or {}).get(base.run_id) or selectors.run(user, base.run_id)
-    measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)
-    return [side.judge(base, other, measured) for other in others]
+    measured = comparisons_of(base)
+    return [
+        side.judge(base, other, measured, comparisons_of(other) if other.run_id != base.run_id else ())
+        for other in others
+    ]
 
 
 def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:

@@ -166,6 +166,20 @@ def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     assert (shown.value, shown.soft) == (1.2, "CPU time")
 
 
+def test_whole_runs_are_compared_by_the_clock_that_their_verdicts_rest_on() -> None:
+    """Runs whose verdicts rested on processor time were compared by a clock that was not longer than it."""
+    samples = {"p50_ms": 1.0, "samples_ms": [1.0] * 8}
+    runs = [make_document(busy("c1", ms).model_copy(update=samples)) for ms in (1.0, 1.2)]
+    by_processor = make_comparison("slower", 1.2, ci_low=1.1, ci_high=1.3, verdict_from="processor")
+    (by_clock,), (judged,) = (
+        match_cells([run.model_copy(update={"comparisons": pairs}) for run in runs])[0].judged
+        for pairs in ([], [by_processor])
+    )
+    assert by_clock is not None
+    assert judged is not None
+    assert (by_clock.ratio, judged.ratio) == (pytest.approx(1.0), pytest.approx(1.2, rel=1e-3))
+
+
 def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands(judged: Document) -> None:
     text = "Output 'y': cosine to the reference is 0.98991, below 0.99."
     wrong = judged.cells[1].model_copy(update={"parity": Parity(verdict="fail", text=text)})
