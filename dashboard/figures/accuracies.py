@@ -15,14 +15,14 @@ from farm.rules.quality import accuracy_metrics, quantisation
 from farm.rules.wording import numbers
 
 
-def value(accuracy: Accuracy | None) -> str:
+def format_value(accuracy: Accuracy | None) -> str:
     """`98.1 %`, or three digits."""
     return (
         numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
     )
 
 
-def interval(accuracy: Accuracy | None) -> str:
+def format_interval(accuracy: Accuracy | None) -> str:
     """`96.6–99.0 %`; empty where there is none."""
     return (
         ""
@@ -31,13 +31,13 @@ def interval(accuracy: Accuracy | None) -> str:
     )
 
 
-def title(accuracy: Accuracy) -> str:
+def name_metric(accuracy: Accuracy) -> str:
     return accuracy_metrics.metric_of(accuracy).title
 
 
-def entry(cell: Cell) -> Entry:
+def accuracy_entry(cell: Cell) -> Entry:
     accuracy = cell.accuracy
-    return Entry(value(accuracy), accuracy.value if accuracy else None, soft=interval(accuracy))
+    return Entry(format_value(accuracy), accuracy.value if accuracy else None, soft=format_interval(accuracy))
 
 
 def difference_entry(cell: Cell) -> Entry:
@@ -48,14 +48,14 @@ def difference_entry(cell: Cell) -> Entry:
     return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 
-def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK) -> Table:
+def make_table(cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK) -> Table:
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
         Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
         figure.p50_column(times, cells),
-        Number("accuracy", entry, note="with its 95 % interval"),
+        Number("accuracy", accuracy_entry, note="with its 95 % interval"),
         Number(
             "against the upload",
             difference_entry,
@@ -67,13 +67,13 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times:
             lambda cell: Entry("on the front" if cell.id in front else "", int(cell.id not in front)),
             note="no other cell is at least as fast, as small and as accurate, and better in one",
         ),
-        Prose("What it ran", lambda cell: Entry(stayed(cell))),
+        Prose("What it ran", lambda cell: Entry(describe_float_operators(cell))),
     )
     ordered = sorted(cells, key=lambda cell: (cell.p50_ms is None, cell.p50_ms))
     return Table.of("pareto", "Size, latency and accuracy of each cell", shown, ordered)
 
 
-def stayed(cell: Cell) -> str:
+def describe_float_operators(cell: Cell) -> str:
     """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""

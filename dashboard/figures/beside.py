@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, empty_figure, start_of
+from dashboard.figures.figure import Figure, empty_figure, shorten_end
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
@@ -33,7 +33,7 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
     return [metric for metric in known if any(metric.value(cell) is not None for cell in cells)]
 
 
-def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
+def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
     """The cells with a figure as bars from zero, the base first; those without bar are named in the summary."""
     table = Table.of(
         NAME,
@@ -50,10 +50,10 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
         return empty_figure(NAME, f"None of these cells has a figure for {metric.title}.", table)
     values = [axis_value(metric, bar.cell) or 0.0 for bar in drawn]
     ends = [metric.interval_of(bar.cell) or (value, value) for bar, value in zip(drawn, values, strict=True)]
-    colour_of = colours.of_cells(bar.cell for bar in drawn)
+    colour_of = colours.choose_cell_colour(bar.cell for bar in drawn)
     return Figure(
         name=NAME,
-        title=finding(metric, drawn, values),
+        title=write_finding(metric, drawn, values),
         summary=_summary(metric, bars, drawn),
         data=[
             theme.bars(
@@ -72,7 +72,7 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
             xaxis=theme.axis(axis_title(metric), **theme.linear(theme.ends(ends))),
             yaxis=theme.numbered_rows(
                 [
-                    f"{start_of(bar.name, most=34)}<br>{metric_with_unit(metric, bar.cell)}"
+                    f"{shorten_end(bar.name, most=34)}<br>{metric_with_unit(metric, bar.cell)}"
                     f"{f' ({bar.change})' if bar.change else ''}"
                     for bar in drawn
                 ]
@@ -84,7 +84,7 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
     )
 
 
-def finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
+def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
     """From where to where the figures go; no verdict, which stands above."""
     low, high = (drawn[values.index(pick(values))] for pick in (min, max))
     if min(values) == max(values):
@@ -115,7 +115,7 @@ class Matched:
     cells: Sequence[Cell | None]
 
 
-def runs_beside(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
+def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
     """The first rows that have a figure, in their order; the table has all of them."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
     columns = (name, *(_of_run(metric, place, run) for place, run in enumerate(runs)))
@@ -151,8 +151,8 @@ def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
     releases = [{c.runtime for row in rows if (c := row.cells[place]) is not None} for place in range(len(runs))]
     own = [next(iter(names)) for names in releases if len(names) == 1]
     if len(set(own)) == len(runs):
-        return [colours.runtime(name) for name in own]
-    return colours.of_names([f"run {run}" for run in runs])
+        return [colours.runtime_colour(name) for name in own]
+    return colours.assign_name_colours([f"run {run}" for run in runs])
 
 
 def _points(

@@ -62,7 +62,7 @@ class CellBars:
         return " to ".join(f"{write(of(cell))} ({axes.name_of(cell, self.along)})" for cell in ends)
 
 
-def ms(value: float) -> str:
+def format_ms(value: float) -> str:
     return f"{numbers.plain(value)} ms"
 
 
@@ -73,7 +73,7 @@ START = (
 )
 
 
-def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
+def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """What a fresh process pays before its first answer, of each cell that was started; where there are many, of the
     fastest, the slowest and some between."""
     times = Times.of(cells, comparisons)
@@ -96,9 +96,9 @@ def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     reached = theme.linear([_start_ms(cell) for cell in shown])
     return Figure(
         name=COLD_START,
-        title=f"{ms(_start_ms(known[0]))} until the first answer"
+        title=f"{format_ms(_start_ms(known[0]))} until the first answer"
         if len(known) == 1
-        else f"Until the first answer: {bars.extremes(_start_ms, ms)}",
+        else f"Until the first answer: {bars.extremes(_start_ms, format_ms)}",
         summary=(
             f"Import, session creation and first inference of {numbers.counted(len(known), 'cell')}, each in one fresh "
             f"process, so without an interval.{rest} The table below has every number."
@@ -114,7 +114,7 @@ def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     )
 
 
-def memory(cells: Sequence[Cell], address: Address) -> Figure:
+def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
     """The peak memory of each cell's process beside the bytes of its model; where there are many cells, of the least,
     the most and some between."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
@@ -138,7 +138,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         return empty_figure(MEMORY, "No cell has reported its memory yet.", table)
     shown, rest = choose_bars(known, _peak)
     reached = theme.linear([_peak(cell) / MIB for cell in shown], room=theme.FOR_LABELS)
-    colour_of = colours.of_cells(shown)
+    colour_of = colours.choose_cell_colour(shown)
     return Figure(
         name=MEMORY,
         title=f"At most {numbers.memory(_peak(known[0]))}"
@@ -163,7 +163,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
     )
 
 
-def providers(cells: Sequence[Cell], address: Address) -> Figure:
+def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
     """Where the time goes: a stacked bar of time shares for every traced cell."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     bars = CellBars(traced, address)
@@ -229,7 +229,7 @@ def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
         textposition="inside",
         insidetextanchor="middle",
         textfont={"color": "@paper"},
-        marker={"color": colours.provider(provider), "line": EDGE},
+        marker={"color": colours.provider_colour(provider), "line": EDGE},
         customdata=[
             [address(cell.id), part.nodes if part else 0] for cell, part in zip(bars.cells, parts, strict=True)
         ],

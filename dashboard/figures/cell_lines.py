@@ -95,7 +95,7 @@ class CellLines:
             x,
             heights,
             colour,
-            mark=colours.mark(cell),
+            mark=colours.cell_mark(cell),
             hover=hover if self.is_alone else f"%{{fullData.name}}<br>{hover}",
             customdata=[self.address(cell.id)] * len(heights) if self.address else [],
             name=name or self.name(cell),
@@ -120,12 +120,12 @@ class CellLines:
 
     @cached_property
     def _colour_of(self) -> Callable[[Cell], str]:
-        return colours.of_cells(self.cells)
+        return colours.choose_cell_colour(self.cells)
 
 
-def of_cell(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
+def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
     """The only line of a cell's own chart."""
-    return theme.line(x, y, colours.runtime(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
+    return theme.line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 
 def _moved(column: Column[Row]) -> Column[Placed[Row]]:

@@ -43,7 +43,7 @@ def runtime_slot(runtime: Runtime) -> int:
     return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
 
 
-def runtime(runtime: Runtime) -> str:
+def runtime_colour(runtime: Runtime) -> str:
     return _series(runtime_slot(runtime))
 
 
@@ -53,7 +53,7 @@ def runtime_mark(runtime: Runtime) -> str:
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 
-def provider(name: str) -> str:
+def provider_colour(name: str) -> str:
     """The colour of a provider, known or from a plug-in; the CPU, on which everything else falls back, is grey."""
     if name == CPU.name:
         return GREY
@@ -61,11 +61,11 @@ def provider(name: str) -> str:
     return _series((entry.colour if entry is not None else 0) or _hashed(titles.provider(name)))
 
 
-def precision(name: str) -> str:
+def precision_colour(name: str) -> str:
     return _series(_PRECISIONS.get(name) or _hashed(name))
 
 
-def operators(types: Sequence[str]) -> dict[str, str]:
+def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
     """Colours of types of operator, at most seven, the first ones first: one that is taken gives way to the next."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
@@ -75,36 +75,36 @@ def operators(types: Sequence[str]) -> dict[str, str]:
     return {name: _series(slot) for name, slot in given.items()}
 
 
-def of_cells(cells: Iterable[Cell]) -> Callable[[Cell], str]:
+def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
     """By which thing these cells are coloured: the runtime where they differ in it, else the provider, or precision."""
     known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
-        "runtime": lambda cell: runtime(cell.runtime),
-        "provider": lambda cell: provider(cell.provider),
-        "precision": lambda cell: precision(cell.precision),
+        "runtime": lambda cell: runtime_colour(cell.runtime),
+        "provider": lambda cell: provider_colour(cell.provider),
+        "precision": lambda cell: precision_colour(cell.precision),
     }
     return by_name[leading]
 
 
-def dash(cell: Cell) -> str:
+def cell_dash(cell: Cell) -> str:
     """The dash of a cell's line, by its precision: what tells lines of one release apart."""
     return DASHES[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) // 2 % len(DASHES)]
 
 
-def mark(cell: Cell) -> str:
+def cell_mark(cell: Cell) -> str:
     """The shape of a cell's points, by its precision as well, so that both say the same."""
     return MARKS[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) % len(MARKS)]
 
 
-def of_names(names: Sequence[str]) -> list[str]:
+def assign_name_colours(names: Sequence[str]) -> list[str]:
     """Colours of lines by what tells them apart: their precisions or providers where they are named by these alone,
     else a colour for each of the first seven, and grey for the others."""
     if len(set(names)) == len(names) <= SLOTS:
         if all(name in _PRECISIONS for name in names):
-            return [precision(name) for name in names]
+            return [precision_colour(name) for name in names]
         if all(name in _TITLES for name in names):
-            return [provider(_TITLES[name]) for name in names]
+            return [provider_colour(_TITLES[name]) for name in names]
     return [_series(place) if place <= SLOTS else GREY for place in range(1, len(names) + 1)]
 
 

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from dashboard import axes
 from dashboard.figures import labels
-from dashboard.figures.frame import NARROW, WIDE, Frame, frame
-from dashboard.figures.picture import picture
+from dashboard.figures.frame import NARROW, WIDE, Frame, make_frame
+from dashboard.figures.picture import draw_svg
 from dashboard.figures.theme import DASH_LENGTHS, INK, OTHER, SHAPES, SLOTS, Json
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
@@ -41,7 +41,7 @@ class Series:
         return self.colour == OTHER.removeprefix("@")
 
 
-def series_of(data: Iterable[Json], layout: Json) -> list[Series]:
+def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
     """The named series of a figure that wants a key, those drawn last first where the layout says so."""
     if not layout.get("showlegend"):
         return []
@@ -137,7 +137,7 @@ class Figure:
     @property
     def key(self) -> list[Series]:
         """Which line or bar is what; empty for a figure that says so itself."""
-        return series_of(self.data, self.layout)
+        return list_series(self.data, self.layout)
 
     @property
     def greys(self) -> list[Series]:
@@ -145,12 +145,12 @@ class Figure:
 
     @cached_property
     def _frame(self) -> Frame:
-        return frame(self.data, self.layout)
+        return make_frame(self.data, self.layout)
 
     @property
     def picture(self) -> str:
         """What stands in the SVG of its first paint, safe inside it."""
-        return picture(self.name, self.data, self._frame)
+        return draw_svg(self.name, self.data, self._frame)
 
     @property
     def room(self) -> str:
@@ -175,7 +175,7 @@ class Figure:
         names = [
             {
                 place: {"text": [name.text for name in some], "textposition": [name.way for name in some]}
-                for place, some in labels.placed(self.data, drawn, width).items()
+                for place, some in labels.place_labels(self.data, drawn, width).items()
             }
             for width in (WIDE, NARROW)
         ]
@@ -205,7 +205,7 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
     return Column("Cell", entry)
 
 
-def with_right_outputs(cells: Sequence[Cell]) -> Sequence[Cell]:
+def select_right_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Those that a title may praise: with right outputs, unless none has."""
     return [cell for cell in cells if not is_wrong(cell)] or cells
 
@@ -219,12 +219,12 @@ MAX_BARS = 40
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
     """The cells that get a bar, at most MAX_BARS, and a sentence about the others; empty when there are none."""
-    shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MAX_BARS)]
+    shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
-def thinned(values: Sequence[float], *, most: int) -> list[int]:
+def thin_places(values: Sequence[float], *, most: int) -> list[int]:
     """Places of at most `most` (≥ 4) values, in order: the first, the last, and of each stretch its lowest and highest.
 
     All places when there are no more values than that.
@@ -241,7 +241,7 @@ def thinned(values: Sequence[float], *, most: int) -> list[int]:
     return sorted(chosen)
 
 
-def spread(values: Sequence[float], *, most: int) -> list[int]:
+def spread_places(values: Sequence[float], *, most: int) -> list[int]:
     """Places of at most `most` (≥ 2) values: the lowest, the highest, and evenly many ranks between, in their order."""
     count = len(values)
     if count <= most:
@@ -250,10 +250,10 @@ def spread(values: Sequence[float], *, most: int) -> list[int]:
     return sorted({ranked[number * (count - 1) // (most - 1)] for number in range(most)})
 
 
-def start_of(name: str, *, most: int) -> str:
+def shorten_end(name: str, *, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def end_of(name: str, *, most: int) -> str:
+def shorten_start(name: str, *, most: int) -> str:
     """The last letters of a long name: nodes of one model are told apart by them."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

@@ -137,7 +137,7 @@ class Frame:
         return max((text.count("<br>") + 1 for text in self.rows), default=1)
 
 
-def frame(data: Sequence[Json], layout: Json) -> Frame:
+def make_frame(data: Sequence[Json], layout: Json) -> Frame:
     """The frame of a figure that has data."""
     bars = sum(trace["type"] == "bar" for trace in data)
     x, y = (_scale(layout[f"{along}axis"], (value for trace in data for value in trace[along])) for along in "xy")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dashboard import axes
 from dashboard.figures import figure, theme
-from dashboard.figures.cell_bars import CellBars, Part, ms
+from dashboard.figures.cell_bars import CellBars, Part, format_ms
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, choose_bars, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
@@ -18,12 +18,12 @@ from farm.rules.wording import numbers, titles
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 
 
-def stretches_of(cell: Cell) -> list[CellPhase]:
+def list_stretches(cell: Cell) -> list[CellPhase]:
     """The time per token along the sequence, stretch by stretch."""
     return [phase for phase in cell.phases if TPOT in phase.metrics]
 
 
-def phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
+def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """A bar for each cell: what a generation takes in the prompt, in the tokens behind it, and outside the graph, all
     by the clock that its time per token is told by."""
     bars, times = CellBars(cells, address), times.alike(cells)
@@ -53,9 +53,9 @@ def phases(cells: Sequence[Cell], address: Address | None = None, times: Times =
     )
     return Figure(
         name=PHASES,
-        title=f"{ms(first.whole_ms)}{of} a generation, {of_prompt} of it the prompt"
+        title=f"{format_ms(first.whole_ms)}{of} a generation, {of_prompt} of it the prompt"
         if len(cells) == 1
-        else f"A generation takes {bars.extremes(whole_ms, ms)}{of}",
+        else f"A generation takes {bars.extremes(whole_ms, format_ms)}{of}",
         summary=(
             f"Prompt, tokens and choosing them in a generation of {numbers.counted(len(cells), 'cell')}, from medians "
             f"of launches.{rest} The table has every number."
@@ -80,7 +80,7 @@ def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
     return lambda cell: written(of(cell))
 
 
-def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
+def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """The time to the first token over the length of the prompt: a line of cells that differ in nothing else."""
     ordered, times = sorted(cells, key=_prompt_tokens), times.alike(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
@@ -132,10 +132,10 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
     return len({_prompt_tokens(cell) for cell in cells}) > 1
 
 
-def tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
+def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """A line for each cell: the time per token over the tokens before it, which the clock alone says."""
     lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
-    stretches = [placed.row for placed in lines.rows(stretches_of)]
+    stretches = [placed.row for placed in lines.rows(list_stretches)]
     each_ms = [_tpot_ms(stretch) for stretch in stretches]
     first, last, low, high = (
         f"{numbers.milliseconds(time)} ms" for time in (each_ms[0], each_ms[-1], min(each_ms), max(each_ms))
@@ -162,7 +162,7 @@ def _tpot_ms(stretch: CellPhase) -> float:
 CURVE = Curve(
     TOKENS,
     "Time per token",
-    stretches_of,
+    list_stretches,
     _position,
     _tpot_ms,
     "behind %{x:.4~g} tokens: %{y:.5~g} ms",

@@ -32,7 +32,7 @@ class _Box(NamedTuple):
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def placed(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
+def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
     """The labels of each series that has names, by its place, in a drawing of this width."""
     spots = {place: _spots(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, empty_figure
-from dashboard.figures.timelines import MAX_BARS, Bar, Matched, bars_of, layout_of, us
+from dashboard.figures.timelines import MAX_BARS, Bar, Matched, draw_bars, format_us, make_layout
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.graphs import list_beginnings
 from farm.rules.tracing.timeline import Span, Timeline
@@ -27,14 +27,14 @@ class Traced:
 
 COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
     Column("Cell", lambda row: Entry(row[0])),
-    Number("inference, µs", lambda row: written(row[1].duration_us, us)),
-    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, us)),
+    Number("inference, µs", lambda row: written(row[1].duration_us, format_us)),
+    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, format_us)),
     Number("executed nodes", lambda row: counted(len(row[1].spans))),
     Number("inferences traced", lambda row: counted(row[1].runs)),
 )
 
 
-def lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
+def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
     """The inferences that are there, one lane below the other: the same own nodes together, painted where their time
     moved, and of two cells the largest changes joined by lines. `matched`: by own node, of exactly these cells."""
     known = [
@@ -55,13 +55,13 @@ def lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
             bars += _together(mine, number, place, matched)
         rows += [_cell_row_name(name, *place) for place in places]
     bars = sorted(bars, key=lambda bar: -bar.length_us)[:MAX_BARS]
-    took = [f"{us(trace.duration_us)} µs in {name}" for _, name, trace in known]
+    took = [f"{format_us(trace.duration_us)} µs in {name}" for _, name, trace in known]
     return Figure(
         name=NAME,
         title=numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}"),
         summary=_summary_of_several(traced, drawn=bars),
-        data=[bars_of(name, mine, colour) for name, colour, mine in _painted(bars)],
-        layout=layout_of(
+        data=[draw_bars(name, mine, colour) for name, colour, mine in _painted(bars)],
+        layout=make_layout(
             rows,
             [trace for _, _, trace in known],
             "µs since the inference began",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.figure import Address, Figure, empty_figure, with_right_outputs
+from dashboard.figures.figure import Address, Figure, empty_figure, select_right_cells
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Number, Table, counted
@@ -14,7 +14,7 @@ from farm.rules.wording import numbers, titles
 NAME = "latency"
 
 
-def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
+def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
     """Every measured cell as a point with its interval, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
     measured = [times.with_compared_time(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
@@ -38,14 +38,14 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
     return Figure(
         name=NAME,
-        title=finding(measured, comparisons),
+        title=write_finding(measured, comparisons),
         summary=_summary(measured, titled),
         data=[
             _series(
                 [cell for cell in measured if cell.runtime == runtime],
                 others,
                 address,
-                colours.runtime(runtime) if runtime in coloured else colours.GREY,
+                colours.runtime_colour(runtime) if runtime in coloured else colours.GREY,
                 times,
             )
             for runtime in runtimes
@@ -61,14 +61,14 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     )
 
 
-def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
+def write_finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     """What the picture shows, in a sentence: how many comparisons of runtimes changed, else the fastest cell."""
     judged = [c for c in comparisons if c.axis == "runtime"]
     slower, faster = (sum(c.verdict == verdict for c in judged) for verdict in ("slower", "faster"))
     if slower or faster:
         parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
         return f"Of {numbers.counted(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
-    best = min(with_right_outputs(cells), key=lambda cell: cell.p50_ms or 0.0)
+    best = min(select_right_cells(cells), key=lambda cell: cell.p50_ms or 0.0)
     named = axes.name_of(best, axes.varying_axes(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 

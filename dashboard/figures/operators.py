@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dashboard import axes
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, empty_figure, end_of
+from dashboard.figures.figure import Figure, empty_figure, shorten_start
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
@@ -36,16 +36,18 @@ class Side:
     colour: str
 
 
-def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
+def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     """Two cells by the axes along which they differ, in the colours that these have everywhere."""
     both = (baseline, candidate)
-    along, colour_of = axes.varying_axes(both), colours.of_cells(both)
+    along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
     return _apart(first, second)
 
 
-def sides_of_runtimes(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
-    first, second = (Side(titles.runtime(runtime), colours.runtime(runtime)) for runtime in (baseline, candidate))
+def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
+    first, second = (
+        Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in (baseline, candidate)
+    )
     return _apart(first, second)
 
 
@@ -57,7 +59,7 @@ def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
     return baseline, Side(candidate.name, other)
 
 
-def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
+def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     """The ten operators that explain most; the table has all of them."""
     baseline, candidate = compared
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
@@ -67,10 +69,10 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
         return empty_figure(NAME, "These two cells have not been traced side by side yet.", table)
     largest = list_named_operators(comparison)[:MAX_OPERATORS]
     if not largest:
-        return empty_figure(NAME, finding(comparison), table)
+        return empty_figure(NAME, write_finding(comparison), table)
     return Figure(
         name=NAME,
-        title=finding(comparison),
+        title=write_finding(comparison),
         summary=(
             f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {describe_order(comparison)}, "
             f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
@@ -96,7 +98,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     )
 
 
-def finding(comparison: Comparison) -> str:
+def write_finding(comparison: Comparison) -> str:
     """Which type of operator explains the change, with how many nodes; or that none does, and which changed most."""
     if not comparison.operators:
         return "Not traced side by side yet"
@@ -146,7 +148,7 @@ def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]
 
 
 def _short(change: OperatorChange) -> str:
-    return end_of(change.node, most=44)
+    return shorten_start(change.node, most=44)
 
 
 def _interval(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:

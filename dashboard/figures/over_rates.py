@@ -30,12 +30,12 @@ COLUMNS = (
 )
 
 
-def rates_of(cell: Cell) -> list[CellPhase]:
+def list_rates(cell: Cell) -> list[CellPhase]:
     """The rates that a cell was driven at, from the lowest."""
     return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_metric("rate_per_s"))
 
 
-def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """p50 and p99 of each cell, with the bounds that they were asked to keep."""
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
@@ -45,8 +45,8 @@ def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         for what, dash in (("p50", "dot"), ("p99", "")):
             line = lines.line(
                 cell,
-                map(_metric("rate_per_s"), rates_of(cell)),
-                map(_metric(f"{what}_ms"), rates_of(cell)),
+                map(_metric("rate_per_s"), list_rates(cell)),
+                map(_metric(f"{what}_ms"), list_rates(cell)),
                 hover=f"{what} at %{{x:.4~g}} per s: %{{y:.5~g}} ms",
                 name=what if lines.is_alone else lines.name(cell),
                 dash=dash,
@@ -65,12 +65,12 @@ def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
             shapes=[theme.rule("y", bound, dash="dash") for bound in bounds],
             showlegend=True,
         ),
-        table=Table.of(LATENCY, "Latency over rates", lines.columns(COLUMNS), lines.rows(rates_of)),
+        table=Table.of(LATENCY, "Latency over rates", lines.columns(COLUMNS), lines.rows(list_rates)),
         note=f"Whole lines: p99; dotted: p50{'; dashed: the bound' if bounds else ''}.",
     )
 
 
-def goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """What was answered in time of what came."""
     lines = CellLines(cells, address)
     goodputs, highest = _all(lines, "goodput_per_s"), max(_all(lines, "rate_per_s"))
@@ -86,7 +86,7 @@ def goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     )
 
 
-def processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """What a request costs."""
     lines = CellLines(cells, address)
     times = _all(lines, "cpu_ms")
@@ -102,7 +102,7 @@ def processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
 
 
 # what draws each of them, by its name
-FIGURES = {LATENCY: latency, GOODPUT: goodput, PROCESSOR: processor}
+FIGURES = {LATENCY: draw_latency, GOODPUT: draw_goodput, PROCESSOR: draw_processor}
 
 
 def _finding(lines: CellLines) -> str:
@@ -122,7 +122,7 @@ def _max_rate(cell: Cell) -> float:
 
 
 def _summary(lines: CellLines, what: str) -> str:
-    rates = lines.rows(rates_of)
+    rates = lines.rows(list_rates)
     launches = max(placed.row.launches for placed in rates)
     return (
         f"{what} at {numbers.counted(len(rates), 'rate')} of {numbers.counted(len(lines.cells), 'cell')}, medians of "
@@ -135,11 +135,11 @@ def _rate_axis(lines: CellLines) -> theme.Json:
 
 
 def _all(lines: CellLines, key: str) -> list[float]:
-    return [placed.row.metrics[key] for placed in lines.rows(rates_of)]
+    return [placed.row.metrics[key] for placed in lines.rows(list_rates)]
 
 
 def _curve(name: str, caption: str, key: str, hover: str) -> Curve[CellPhase]:
-    return Curve(name, caption, rates_of, _metric("rate_per_s"), _metric(key), hover, COLUMNS)
+    return Curve(name, caption, list_rates, _metric("rate_per_s"), _metric(key), hover, COLUMNS)
 
 
 def _metric(key: str) -> Callable[[CellPhase], float]:

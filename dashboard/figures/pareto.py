@@ -61,8 +61,8 @@ class Judged:
 
     @property
     def words(self) -> str:
-        interval = accuracies.interval(self.accuracy)
-        judged = accuracies.value(self.accuracy) + (f" ({interval})" if interval else "")
+        interval = accuracies.format_interval(self.accuracy)
+        judged = accuracies.format_value(self.accuracy) + (f" ({interval})" if interval else "")
         return f"{self.time}<br>{judged}"
 
     @property
@@ -71,7 +71,7 @@ class Judged:
         return f"{latency} of CPU time" if self.is_processor else latency
 
 
-def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
+def draw_cells(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """Every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one that
     most of them have. Dominated cells are faded, and areas as large as models."""
     times = Times.of(cells, comparisons).alike(cells)
@@ -81,14 +81,14 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
         if cell.twin_of is None
     )
     if not judged:
-        return empty_figure(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
+        return empty_figure(CELLS, NO_CELL, accuracies.make_table([], frozenset(), address, times))
     known = [point.cell for point in judged]
-    along, colour_of = axes.varying_axes(known), colours.of_cells(known)
+    along, colour_of = axes.varying_axes(known), colours.choose_cell_colour(known)
     right = [point for point in judged if not is_wrong(point.cell)]
     front = find_undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
     chosen = [right[place] for place in front]
     others = [point for point in judged if point not in chosen]
-    metric = accuracies.title(judged[0].accuracy)
+    metric = accuracies.name_metric(judged[0].accuracy)
     largest = max(cell.model_bytes or 0 for cell in known)
 
     def drawn(points: Sequence[Judged], *, is_front: bool) -> theme.Json:
@@ -120,7 +120,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
             *([drawn(chosen, is_front=True)] if chosen else []),
         ],
         layout=_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
-        table=accuracies.table(known, frozenset(point.cell.id for point in chosen), address, times),
+        table=accuracies.make_table(known, frozenset(point.cell.id for point in chosen), address, times),
         note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
     )
 
@@ -128,7 +128,7 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
 def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[axes.Axis]) -> str:
     """What stands out: the fastest of the front, where outputs are right; else that none are."""
     fastest = min(front or judged, key=lambda point: point.p50_ms)
-    reached = f"{accuracies.title(fastest.accuracy)} {accuracies.value(fastest.accuracy)}"
+    reached = f"{accuracies.name_metric(fastest.accuracy)} {accuracies.format_value(fastest.accuracy)}"
     if len(judged) == 1:
         return f"{fastest.time}, {reached}{'' if front else f': {WRONG}'}"
     if not front:
@@ -140,11 +140,11 @@ def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[ax
     )
 
 
-def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
+def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
     """Settings of one batch size, the one that most of them have, that may be recommended, in the colour of their
     target or provider. `names`: targets in the order of their colours."""
     judged = _of_usual_recipe(
-        _judged(own.cell, address(own), target_of(own), hardware_words.setting(own), is_processor=own.is_processor)
+        _judged(own.cell, address(own), target_label(own), hardware_words.setting(own), is_processor=own.is_processor)
         for own in measured
         if fault_of(own.cell) is None
     )
@@ -161,7 +161,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     if not judged:
         is_known = any(own.cell.accuracy is not None for own in measured)
         return empty_figure(HARDWARE, NONE_RIGHT if is_known else NO_SETTING, table)
-    metric = accuracies.title(judged[0].accuracy)
+    metric = accuracies.name_metric(judged[0].accuracy)
     time = title_of([point.is_processor for point in judged])
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
@@ -174,7 +174,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
         title=(
             f"{len(front)} of {numbers.counted(len(judged), 'setting')} on {numbers.counted(len(targets), 'target')} "
             f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {fastest.target}, "
-            f"takes {fastest.time} at {metric} {accuracies.value(fastest.accuracy)}"
+            f"takes {fastest.time} at {metric} {accuracies.format_value(fastest.accuracy)}"
         ),
         summary=(
             f"{metric} against {time} of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
@@ -193,7 +193,7 @@ def _target_points(judged: Sequence[Judged], target: str, place: int) -> theme.J
     own = [point for point in judged if point.target == target]
     colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
     if len({point.cell.provider for point in judged}) > 1:
-        colour = colours.provider(own[0].cell.provider)
+        colour = colours.provider_colour(own[0].cell.provider)
     line = theme.pen(theme.INK, 1)
     marker = {"color": colour, "symbol": theme.MARKS[place % len(theme.MARKS)], "size": 10, "line": line}
     says = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
@@ -202,7 +202,7 @@ def _target_points(judged: Sequence[Judged], target: str, place: int) -> theme.J
     return _points(own, precisions, says, ink=theme.INK, has_names=has_names, marker=marker, name=target)
 
 
-def target_of(measured: Measured) -> str:
+def target_label(measured: Measured) -> str:
     return f"{measured.node} ({measured.tag})"
 
 
@@ -276,6 +276,6 @@ def _columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
         Number(f"{title_of(by)}, ms", lambda point: latency_entry(point.cell, says=says and point.is_processor)),
-        Number("accuracy", lambda point: accuracies.entry(point.cell), note="with its 95 % interval"),
+        Number("accuracy", lambda point: accuracies.accuracy_entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

@@ -22,7 +22,7 @@ ANCHORS = {"left": "start", "center": "middle", "right": "end"}
 Spots = Sequence[tuple[float | None, float | None]]
 
 
-def picture(name: str, data: Sequence[Json], frame: Frame) -> str:
+def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
     """The drawing; its title and summary stand before it. `name`: what its marks are called by on the page."""
     shapes = frame.layout.get("shapes", ())
     grounds, rules = ([shape for shape in shapes if shape["type"] == kind] for kind in ("rect", "line"))
@@ -201,7 +201,7 @@ def _shape(shape: Json, frame: Frame) -> str:
 def _names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
     """Names beside points, as they have room in a window of that kind."""
     texts = []
-    for place, some in labels.placed(data, frame, width).items():
+    for place, some in labels.place_labels(data, frame, width).items():
         trace = data[place]
         for x, y, label in zip(trace["x"], trace["y"], some, strict=True):
             right, down = labels.WAYS[label.way]

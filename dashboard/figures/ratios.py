@@ -57,7 +57,7 @@ MARGIN: Column[Named] = Number(
 NAMED: Column[Named] = Column("Comparison", lambda row: Entry(row.name, href=row.href))
 
 
-def ratios(named: Sequence[Named]) -> Figure:
+def draw_ratios(named: Sequence[Named]) -> Figure:
     """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
     drawn = [row for row in named if row.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
@@ -71,7 +71,7 @@ def ratios(named: Sequence[Named]) -> Figure:
     quantity = next(iter(of)) if len(of) == 1 else "latency or processor time" if PROCESSOR in of else "latency"
     return Figure(
         name=NAME,
-        title=finding(named),
+        title=write_finding(named),
         summary=(
             f"Change of {quantity} of {numbers.counted(len(drawn), 'comparison')}, with 95 % intervals; the grey band "
             "is the margin within which a change is called equal. The table has every number."
@@ -98,7 +98,7 @@ def _label(row: Named, drawn: Sequence[Named]) -> str:
     return row.where if _step(drawn) else row.name
 
 
-def finding(named: Sequence[Named]) -> str:
+def write_finding(named: Sequence[Named]) -> str:
     """How many comparisons came out which way."""
     words = Counter(
         f"{row.change.word}{row.change.unit}" for row in sorted(named, key=lambda row: rank(row.change.word))

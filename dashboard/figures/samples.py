@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thinned
+from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thin_places
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.presenting.times import BY_CLOCK, Times
@@ -27,7 +27,7 @@ class Groups:
     high: float
 
 
-def split(samples: Sequence[float]) -> Groups | None:
+def split_launches(samples: Sequence[float]) -> Groups | None:
     """The two groups of launches: split where neighbours lie furthest apart, by ratio. None for fewer than four."""
     ordered = sorted(samples)
     if len(ordered) < 4:
@@ -41,11 +41,11 @@ def split(samples: Sequence[float]) -> Groups | None:
     )
 
 
-def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
+def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     """One point a launch, of the time that is told; the band is the 95 % interval of their median."""
     title, told = times.title([cell]), times.with_compared_time(cell)
     # groups were found by the clock
-    groups, cell = split(cell.samples_ms) if cell.is_bimodal and told is cell else None, told
+    groups, cell = split_launches(cell.samples_ms) if cell.is_bimodal and told is cell else None, told
     table = _table(cell.samples_ms, groups, title)
     if not cell.samples_ms:
         return empty_figure(NAME, "No launch has been timed yet.", table)
@@ -58,7 +58,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     places = {"range": [0.5, count + 0.5], "tickvals": [*range(1, count + 1, max(1, count // 12))]}
     return Figure(
         name=NAME,
-        title=finding(cell, groups),
+        title=write_finding(cell, groups),
         summary=(
             f"{numbers.counted(len(cell.samples_ms), 'process launch', 'process launches')} from "
             f"{numbers.milliseconds(min(cell.samples_ms))} to {numbers.milliseconds(max(cell.samples_ms))} ms. "
@@ -69,7 +69,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
                 range(1, count + 1),
                 cell.samples_ms,
                 name=titles.runtime(cell.runtime),
-                marker={"color": colours.runtime(cell.runtime), "size": 9},
+                marker={"color": colours.runtime_colour(cell.runtime), "size": 9},
                 hover="launch %{x}: %{y:.5~g} ms",
             )
         ],
@@ -88,7 +88,7 @@ def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     )
 
 
-def finding(cell: Cell, groups: Groups | None) -> str:
+def write_finding(cell: Cell, groups: Groups | None) -> str:
     """How the launches lie: in two groups, or how closely together."""
     if groups is not None:
         return (
@@ -151,7 +151,7 @@ MIN_TIMINGS = 10
 Launches = Sequence[tuple[int, Sequence[float]]]
 
 
-def warm_up(cell: Cell, launches: Launches) -> Figure:
+def draw_warm_up(cell: Cell, launches: Launches) -> Figure:
     """A thin line for each launch; the last is drawn in ink. Every lowest and highest timing is among the points."""
     known = [(number, values) for number, values in launches if len(values) >= MIN_TIMINGS]
     table = Table.of(WARM_UP, "How each launch begins", WARM_UP_COLUMNS, known)
@@ -202,8 +202,8 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_last: bool) -> theme.Json:
-    places = thinned(values, most=max(4, most))
-    colour = colours.runtime(cell.runtime) if is_last else theme.OTHER
+    places = thin_places(values, most=max(4, most))
+    colour = colours.runtime_colour(cell.runtime) if is_last else theme.OTHER
     return theme.points(
         [place + 1 for place in places],
         [float(f"{values[place]:.4g}") for place in places],

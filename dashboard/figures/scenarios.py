@@ -24,15 +24,15 @@ MIN_SPAN_MIB = 8.0
 SHAPES = "shapes"
 
 
-def readings_of(cell: Cell) -> list[CellPhase]:
+def list_readings(cell: Cell) -> list[CellPhase]:
     """The readings of a launch in the middle, in order."""
     return [phase for phase in cell.phases if "resident_bytes" in phase.metrics]
 
 
-def figure(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """A line for each cell that has readings."""
     lines = CellLines(cells, address)
-    readings = [placed.row for placed in lines.rows(readings_of)]
+    readings = [placed.row for placed in lines.rows(list_readings)]
     launches = max(reading.launches for reading in readings)
     resident = [_resident_mib(reading) for reading in readings]
     # what comes and goes in any process looks as small as it is
@@ -73,7 +73,7 @@ def _finding(lines: CellLines) -> str:
 CURVE = Curve(
     NAME,
     "Memory over inferences",
-    readings_of,
+    list_readings,
     _inferences,
     _resident_mib,
     "%{x:.4~g}: %{y:.5~g} MiB",
@@ -92,26 +92,26 @@ class Panel:
     table: Table | None = None
 
 
-def figures_of(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
+def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
-    found = [figure([cell])] if readings_of(cell) else []
+    found = [draw_memory([cell])] if list_readings(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
-    found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.rates_of(cell) else []
-    found += [generation.phases([cell], None, times)] if has_generation_times(cell) else []
-    return [*found, *([generation.tokens([cell], None, times)] if generation.stretches_of(cell) else [])]
+    found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.list_rates(cell) else []
+    found += [generation.draw_phases([cell], None, times)] if has_generation_times(cell) else []
+    return [*found, *([generation.draw_tokens([cell], None, times)] if generation.list_stretches(cell) else [])]
 
 
-def panels_of(cell: Cell, times: Times) -> list[Panel]:
+def make_panels(cell: Cell, times: Times) -> list[Panel]:
     """What the cell's page shows of its scenario. The figures of a load have one table."""
-    lasting = [sustained.sustained(cell)] if cell.sustained else []
-    found = [*lasting, *figures_of(cell, times)]
+    lasting = [sustained.draw_sustained(cell)] if cell.sustained else []
+    found = [*lasting, *draw_figures(cell, times)]
     beside = [figure for figure in found if figure.name in (over_rates.GOODPUT, over_rates.PROCESSOR)]
     panels = [Panel([figure], figure.table) for figure in found if figure not in beside]
     return [*panels, *([Panel(beside)] if beside else [])]
 
 
-def of_run(
+def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
     """What draws each figure that cells of a run have together, by its name; those of the load first."""
@@ -145,16 +145,21 @@ class Chart(NamedTuple):
 
 
 CHARTS = (
-    Chart(over_rates.LATENCY, "Load", over_rates.rates_of, over_rates.latency, leads=True),
-    Chart(over_rates.GOODPUT, "Goodput", over_rates.rates_of, over_rates.goodput),
-    Chart(over_rates.PROCESSOR, "Processor time", over_rates.rates_of, over_rates.processor),
-    Chart(NAME, "Memory over inferences", readings_of, figure, leads=True),
-    Chart(sustained.NAME, "Over minutes", sustained.points_of, sustained.together, leads=True),
+    Chart(over_rates.LATENCY, "Load", over_rates.list_rates, over_rates.draw_latency, leads=True),
+    Chart(over_rates.GOODPUT, "Goodput", over_rates.list_rates, over_rates.draw_goodput),
+    Chart(over_rates.PROCESSOR, "Processor time", over_rates.list_rates, over_rates.draw_processor),
+    Chart(NAME, "Memory over inferences", list_readings, draw_memory, leads=True),
+    Chart(sustained.NAME, "Over minutes", sustained.list_points, sustained.draw_together, leads=True),
     Chart(
-        generation.PHASES, "Prefill and decoding", has_generation_times, generation.phases, leads=True, is_by_times=True
+        generation.PHASES,
+        "Prefill and decoding",
+        has_generation_times,
+        generation.draw_phases,
+        leads=True,
+        is_by_times=True,
     ),
-    Chart(generation.TOKENS, "Time per token", has_generation_times, generation.tokens, is_by_times=True),
-    Chart(generation.PROMPTS, "First token", has_generation_times, generation.prompts, is_by_times=True),
+    Chart(generation.TOKENS, "Time per token", has_generation_times, generation.draw_tokens, is_by_times=True),
+    Chart(generation.PROMPTS, "First token", has_generation_times, generation.draw_prompts, is_by_times=True),
 )
 
 
@@ -178,7 +183,7 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         name=SHAPES,
         title=f"p50 from {low} to {high}",
         summary=f"p50 of {numbers.counted(len(ordered), 'shape')}. The table below has every one.",
-        data=[cell_lines.of_cell(cell, [phase.name for phase in ordered], p50s, hover="%{x}: %{y:.5~g} ms")],
+        data=[cell_lines.single_line(cell, [phase.name for phase in ordered], p50s, hover="%{x}: %{y:.5~g} ms")],
         layout=theme.layout(
             height=240,
             xaxis=theme.axis("shape", **theme.categories([phase.name for phase in ordered])),

@@ -15,7 +15,7 @@ CAPTION = "Latency of a process that works on"
 LONG_S = 180.0
 
 
-def sustained(cell: Cell) -> Figure:
+def draw_sustained(cell: Cell) -> Figure:
     """One point a minute; empty with its reason where the process did not last, or was not asked for."""
     curve = cell.sustained or Sustained()
     points = curve.points
@@ -36,7 +36,7 @@ def sustained(cell: Cell) -> Figure:
             "point."
         ),
         data=[
-            cell_lines.of_cell(
+            cell_lines.single_line(
                 cell, [_end_s(point) / unit_s for point in points], p50s, hover="%{x:.3~g}: %{y:.5~g} ms"
             )
         ],
@@ -51,12 +51,12 @@ def sustained(cell: Cell) -> Figure:
     )
 
 
-def together(cells: Sequence[Cell], address: Address) -> Figure:
+def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
     """The curves of several cells that have points, over minutes or seconds; that of the only one as on its page."""
     if len(cells) == 1:
-        return sustained(cells[0])
+        return draw_sustained(cells[0])
     lines = CellLines(cells, address)
-    points = [placed.row for placed in lines.rows(points_of)]
+    points = [placed.row for placed in lines.rows(list_points)]
     unit_s, unit = _unit(points)
     throttling = [cell for cell in cells if cell.sustained is not None and cell.sustained.throttle_s is not None]
     found = (
@@ -68,7 +68,7 @@ def together(cells: Sequence[Cell], address: Address) -> Figure:
         Curve(
             NAME,
             CAPTION,
-            points_of,
+            list_points,
             lambda point: _end_s(point) / unit_s,
             lambda point: point.p50_ms,
             "%{x:.3~g}: %{y:.5~g} ms",
@@ -82,7 +82,7 @@ def together(cells: Sequence[Cell], address: Address) -> Figure:
     )
 
 
-def points_of(cell: Cell) -> list[CurvePoint]:
+def list_points(cell: Cell) -> list[CurvePoint]:
     return cell.sustained.points if cell.sustained is not None else []
 
 

@@ -16,7 +16,7 @@ from farm.rules.wording import numbers
 NAME = "throughput"
 
 
-def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
+def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """Items per second of every cell that has a batch, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
@@ -33,7 +33,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         return empty_figure(NAME, "No cell with a batch has a throughput yet.", table)
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
-    best = max(figure.with_right_outputs(measured), key=lambda cell: cell.throughput or 0.0)
+    best = max(figure.select_right_cells(measured), key=lambda cell: cell.throughput or 0.0)
     most = items_words(best, is_processor=best.id in times.by_processor)
     batches = sorted({cell.batch for cell in measured if cell.batch})
     return Figure(
@@ -64,7 +64,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
 
 def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
     """Colours of the lines; of many the highest ones in colour, the others in grey."""
-    colour_of = colours.of_cells(measured)
+    colour_of = colours.choose_cell_colour(measured)
     highest = sorted(range(len(lines)), key=lambda place: -max(cell.throughput or 0.0 for cell in lines[place]))
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
 
@@ -79,8 +79,8 @@ def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
         map(str, batches),
         values,
         colour,
-        mark=colours.mark(measured[0]),
-        dash=colours.dash(measured[0]),
+        mark=colours.cell_mark(measured[0]),
+        dash=colours.cell_dash(measured[0]),
         name=name,
         connectgaps=False,
         error_y=theme.whiskers([value or 0.0 for value in values], ends, colour, thickness=1),

@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 
 from dashboard.figures import colours, theme
 from dashboard.figures.cell_bars import EDGE
-from dashboard.figures.figure import Figure, empty_figure, end_of, rounded_entry
+from dashboard.figures.figure import Figure, empty_figure, rounded_entry, shorten_start
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
@@ -47,7 +47,7 @@ class Bar:
         return max(span.start_us + span.duration_us for span in self.spans) - self.start_us
 
 
-def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
+def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
     """The timeline, or the sentence that says why there is none. `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
         return empty_figure(ONE, trace, _table(NOTHING))
@@ -60,10 +60,10 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
     bars = [Bar([span], places.index((span.lane, span.depth))) for span in drawn]
     return Figure(
         name=ONE,
-        title=finding(trace),
+        title=write_finding(trace),
         summary=_summary(trace, len(drawn)),
         data=_series(bars, trace.spans),
-        layout=layout_of(
+        layout=make_layout(
             [_row_name(*place) for place in places],
             [trace],
             "µs since the traced inference began",
@@ -76,20 +76,20 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
     )
 
 
-def finding(trace: Timeline) -> str:
+def write_finding(trace: Timeline) -> str:
     """How long the inference took, how much of it in nodes, and the longest."""
     longest = max(trace.spans, key=lambda span: span.self_us)
     share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     # a node without a name has its type for it
     node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
     return (
-        f"One traced inference of {us(trace.duration_us)} µs, {share} of it in nodes; "
-        f"longest: {node}, {us(longest.self_us)} µs"
+        f"One traced inference of {format_us(trace.duration_us)} µs, {share} of it in nodes; "
+        f"longest: {node}, {format_us(longest.self_us)} µs"
     )
 
 
 def shorten_name(name: str) -> str:
-    return end_of(name, most=60)
+    return shorten_start(name, most=60)
 
 
 def _summary(trace: Timeline, drawn: int) -> str:
@@ -106,7 +106,7 @@ def _note(trace: Timeline, untraced_ms: float | None) -> str:
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
         return general
-    took, untraced = us(trace.duration_us), us(1000 * untraced_ms)
+    took, untraced = format_us(trace.duration_us), format_us(1000 * untraced_ms)
     return f"{general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
@@ -115,7 +115,7 @@ def _row_name(lane: int, depth: int) -> str:
     return f"thread {lane + 1}, {inside}" if lane else inside
 
 
-def layout_of(
+def make_layout(
     rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float, **more: object
 ) -> theme.Json:
     """Until the end of the longest inference, or of the last node where that is later."""
@@ -138,13 +138,13 @@ def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
     for span in spans:
         times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
     types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
-    coloured = {**colours.operators(types), "": colours.GREY}
+    coloured = {**colours.assign_operator_colours(types), "": colours.GREY}
     of_type = {name: [bar for bar in bars if bar.spans[0].op_type == name] for name in types}
     of_type[""] = [bar for bar in bars if bar.spans[0].op_type not in types]
-    return [bars_of(name or "others", mine, coloured[name]) for name, mine in of_type.items() if mine]
+    return [draw_bars(name or "others", mine, coloured[name]) for name, mine in of_type.items() if mine]
 
 
-def bars_of(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
+def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
     return theme.bars(
         [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],
@@ -163,7 +163,7 @@ def bars_of(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
     )
 
 
-def us(value: float | None) -> str:
+def format_us(value: float | None) -> str:
     """The profiler knows whole microseconds."""
     return numbers.fixed(value or 0.0, 0)
 
@@ -174,9 +174,9 @@ def _table(trace: Timeline) -> Table:
         Column("Executed node", lambda span: Entry(span.name, is_name=True)),
         Column("Type", lambda span: Entry(span.op_type)),
         Column("Provider", lambda span: Entry(titles.provider(span.provider))),
-        Number("from, µs", lambda span: written(span.start_us, us), note="since the inference began"),
-        Number("takes, µs", lambda span: written(span.duration_us, us), note="with what runs inside it"),
-        Number("itself, µs", lambda span: written(span.self_us, us)),
+        Number("from, µs", lambda span: written(span.start_us, format_us), note="since the inference began"),
+        Number("takes, µs", lambda span: written(span.duration_us, format_us), note="with what runs inside it"),
+        Number("itself, µs", lambda span: written(span.self_us, format_us)),
         Number(
             "share",
             lambda span: written(span.self_us / (trace.duration_us or 1), numbers.share),
@@ -205,7 +205,7 @@ class Stretch:
         return sum(span.duration_us for span in self.spans)
 
 
-def placed(trace: Timeline | str) -> Figure:
+def draw_placement(trace: Timeline | str) -> Figure:
     """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
     if isinstance(trace, str):
         return empty_figure(PLACEMENT_MAP, trace, _stretch_table([]))
@@ -260,7 +260,7 @@ def _stretch_bars(name: str, stretches: Sequence[Stretch]) -> theme.Json:
         [0] * len(mine),
         base=[round(start, 1) for start, _ in mine],
         name=titles.provider(name),
-        marker={"color": colours.provider(name), "line": EDGE},
+        marker={"color": colours.provider_colour(name), "line": EDGE},
         customdata=[[len(stretch.spans), shorten_name(stretch.spans[0].name)] for _, stretch in mine],
         hover="%{fullData.name}: %{customdata[0]} nodes from %{customdata[1]} on, %{x:.4~g} µs",
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Figure, empty_figure, thinned
+from dashboard.figures.figure import Figure, empty_figure, thin_places
 from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
@@ -70,7 +70,7 @@ class Line:
 
     def told(self, spot: Spot) -> str:
         """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""
-        return decided_or_not(self.change(spot), self.verdict(spot) if spot.round else "equal")
+        return mark_undecided(self.change(spot), self.verdict(spot) if spot.round else "equal")
 
     def interval(self, spot: Spot) -> str:
         return numbers.change_interval(spot.low, spot.high, ratio=spot.ratio, words=self.words)
@@ -109,11 +109,11 @@ def series_key(series: str, node: str) -> str:
     return f"{series[:12]}@{node}"
 
 
-def decided_or_not(change: str, verdict: str) -> str:
+def mark_undecided(change: str, verdict: str) -> str:
     return f"{change}, undecided" if verdict == "undecided" else change
 
 
-def shift_words(line: Line, shift: Shift) -> str:
+def describe_shift(line: Line, shift: Shift) -> str:
     return f"{numbers.change(shift.ratio, 0.98, 1.02, words=line.words)} with {line.spots[shift.place].version}"
 
 
@@ -125,7 +125,7 @@ MAX_SPOTS, MAX_GREY_SPOTS = 300, 80
 WHISKERS = 60
 
 
-def trend(
+def draw_trend(
     lines: Sequence[Line],
     *,
     reference: str,
@@ -154,7 +154,7 @@ def trend(
     reached = theme.ends(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
     return Figure(
         name=NAME,
-        title=finding(ordered, reference=reference),
+        title=write_finding(ordered, reference=reference),
         summary=_summary(lines, ordered, reference, what),
         data=data,
         layout=theme.layout(
@@ -171,7 +171,7 @@ def trend(
     )
 
 
-def finding(lines: Sequence[Line], *, reference: str) -> str:
+def write_finding(lines: Sequence[Line], *, reference: str) -> str:
     """Where the last values stand, and how often a level shifted."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
@@ -210,7 +210,11 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what:
 def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
     """The colour of each series on a node, which it keeps when it is chosen."""
     own = dict(
-        zip([(line.series, line.node) for line in lines], colours.of_names([line.name for line in lines]), strict=True)
+        zip(
+            [(line.series, line.node) for line in lines],
+            colours.assign_name_colours([line.name for line in lines]),
+            strict=True,
+        )
     )
     wanted = [(line.series, line.node) for line in lines if line.key == chosen]
     if not wanted:
@@ -226,7 +230,7 @@ def _has_whiskers(line: Line) -> bool:
 def _drawn(line: Line, across: Across, colour: str) -> list[theme.Json]:
     is_grey = colour == colours.GREY
     marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
-    places = thinned([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
+    places = thin_places([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
     shown = sorted({*places, *marked})
     drawn = [_line(line, shown, across, colour=colour)]
     if line.shifts:
@@ -282,7 +286,7 @@ def _shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
         [shift.place for shift in line.shifts],
         across,
         marker={"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
-        text=[shift_words(line, shift) for shift in line.shifts],
+        text=[describe_shift(line, shift) for shift in line.shifts],
         hover="level shift of %{fullData.name}<br>%{text}",
     )
 

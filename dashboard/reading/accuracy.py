@@ -34,7 +34,7 @@ def list_sentences(cell: Cell) -> list[str]:
     accuracy = cell.accuracy
     if accuracy is None:
         return []
-    how = f"Judged by {accuracies.title(accuracy)}" + (f" of {accuracy.output}" if accuracy.output else "")
+    how = f"Judged by {accuracies.name_metric(accuracy)}" + (f" of {accuracy.output}" if accuracy.output else "")
     recipe = f", recipe {accuracy.recipe}" if accuracy.recipe != accuracy.metric else ""
     shared = f" Measured by {accuracy.measured_by}, which has the same variant, runtime, provider and session."
     return [accuracy.text, f"{how}{recipe}.{shared if accuracy.measured_by else ''}"]

@@ -19,7 +19,7 @@ from farm.rules.wording import numbers, titles
 PEAK = BY_NAME["peak_memory_bytes"]
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
 ACCURACY: tuple[Column[Cell], ...] = (
-    Number("accuracy", accuracies.entry, note="on labelled data, with its 95 % interval"),
+    Number("accuracy", accuracies.accuracy_entry, note="on labelled data, with its 95 % interval"),
     Number(
         "against the upload", accuracies.difference_entry, note="difference on the same samples, with its 95 % interval"
     ),

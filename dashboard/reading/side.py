@@ -40,7 +40,7 @@ FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 )
 JUDGEMENTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Parity", lambda c: sign_of(c.parity.verdict).word),
-    ("Accuracy", lambda c: "" if c.accuracy is None or c.accuracy.value is None else accuracies.value(c.accuracy)),
+    ("Accuracy", lambda c: accuracies.format_value(c.accuracy) if c.accuracy and c.accuracy.value is not None else ""),
     ("Executed nodes", lambda c: ", ".join(f"{titles.provider(p.name)} {p.nodes}" for p in c.providers)),
 )
 

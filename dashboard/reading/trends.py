@@ -12,8 +12,8 @@ from django.conf import settings
 from django.urls import reverse
 
 from dashboard.cache import cached
-from dashboard.figures.figure import thinned
-from dashboard.figures.trends import Line, Mark, Shift, Spot, decided_or_not, series_key, shift_words
+from dashboard.figures.figure import thin_places
+from dashboard.figures.trends import Line, Mark, Shift, Spot, describe_shift, mark_undecided, series_key
 from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
@@ -192,7 +192,7 @@ def _release(distribution: str, version: str) -> Entry:
 
 
 def describe_shifts(line: Line, *, most: int) -> str:
-    return numbers.listed([shift_words(line, shift) for shift in line.shifts], most=most) or "none"
+    return numbers.listed([describe_shift(line, shift) for shift in line.shifts], most=most) or "none"
 
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
@@ -256,7 +256,7 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     return Standing(
         spark=draw_spark([row[8] for row in slowest]),
         ratio=ratio,
-        last=decided_or_not(numbers.change(ratio, low, high), verdict),
+        last=mark_undecided(numbers.change(ratio, low, high), verdict),
         interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
         release=release,
         words=f"{label} on {node}, against {distribution} {reference}{of}",
@@ -283,7 +283,7 @@ def draw_spark(ratios: Sequence[float]) -> Spark:
     low, high = min(0.0, *values), max(0.0, *values)
     if high - low < MIN_REACH:
         low, high = low - MIN_REACH / 2, high + MIN_REACH / 2
-    places = thinned(values, most=MAX_SPOTS)
+    places = thin_places(values, most=MAX_SPOTS)
     step = (WIDTH - 2 * ROOM) / max(1, len(places) - 1)
 
     def height(value: float) -> float:

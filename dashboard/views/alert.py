@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
-from dashboard.figures.operators import Side, sides_of_runtimes
+from dashboard.figures.operators import Side, make_runtime_sides
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.views.access import page, signed_in_user
@@ -163,7 +163,7 @@ def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
 
 def make_sides(alert: "Alert") -> tuple[Side, Side]:
     """The two releases, as the figure of operators shows them."""
-    return sides_of_runtimes(
+    return make_runtime_sides(
         *(Runtime(distribution=alert.distribution, version=version) for version in (alert.good, alert.bad))
     )
 
@@ -341,7 +341,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         "busy": BUSY
         if any((pair := find_headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
         else "",
-        "figure": ratios.ratios(compared) if len(compared) > 1 else None,
+        "figure": ratios.draw_ratios(compared) if len(compared) > 1 else None,
         "operators": _operators(row),
         "graph_changes": list_graph_changes(symptom) if (symptom := row.lead) is not None else [],
         "traces": before_and_after_address(symptom.run_id, symptom.baseline, symptom.cell)
@@ -369,4 +369,4 @@ def _operators(row: "Alert") -> Figure | None:
     comparison = find_headline_comparison(row.lead) if row.lead is not None else None
     if comparison is None or not comparison.operators:
         return None
-    return operators.operators(comparison, make_sides(row))
+    return operators.draw_operators(comparison, make_sides(row))

@@ -170,9 +170,13 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "state": state,
         "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
-        "scenario": scenarios.panels_of(found, Times.of([found], document.comparisons)),
+        "scenario": scenarios.make_panels(found, Times.of([found], document.comparisons)),
         "inputs": reading.input_table(found),
-        "quantised": [text for text in (accuracies.stayed(found), *accuracy.list_advice(found, arch=arch)) if text],
+        "quantised": [
+            text
+            for text in (accuracies.describe_float_operators(found), *accuracy.list_advice(found, arch=arch))
+            if text
+        ],
         "beside": make_comparison_table(document.cells, found, address),
         **make_panel(request, row, document.cells, found),
         "siblings": reading.sibling_table(document, found, address),
@@ -217,7 +221,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
         "because": _because(cell, compared, by_id),
         "notes": list_notes(cell, compared),
         "facts": facts.list_cell_facts(cell),
-        "figure": samples.samples(cell, Times.of([cell], compared)),
+        "figure": samples.draw_samples(cell, Times.of([cell], compared)),
         "metrics": reading.metric_table(cell),
         "providers": reading.provider_table(cell),
         "operators": operators.operator_table(cell),
@@ -331,9 +335,9 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         "run": row,
         "cell": cell,
         "figures": [
-            timelines.timeline(trace, untraced_ms=cell.p50_ms),
-            timelines.placed(trace),
-            *([] if gone else [samples.warm_up(cell, list_launches(row, cell_id))]),
+            timelines.draw_timeline(trace, untraced_ms=cell.p50_ms),
+            timelines.draw_placement(trace),
+            *([] if gone else [samples.draw_warm_up(cell, list_launches(row, cell_id))]),
         ],
         "gone": gone,
         "waits": trace == WAITS,

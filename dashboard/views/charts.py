@@ -62,7 +62,7 @@ NAMES = tuple(tab.name for tab in TABS)
 def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
-    own = scenarios.of_run(document.cells, address, document.comparisons)
+    own = scenarios.list_run_figures(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
     judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
     is_about_accuracy = len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
@@ -78,18 +78,18 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
         return {**_operators(request, row, document), "tabs": tabs}
     drawn: dict[str, Callable[[], Figure]] = {
         "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
-        "latency": lambda: latency.latency(document.cells, document.comparisons, address),
-        "providers": lambda: cell_bars.providers(document.cells, address),
-        "throughput": lambda: throughput.throughput(document.cells, address, document.comparisons),
+        "latency": lambda: latency.draw_latency(document.cells, document.comparisons, address),
+        "providers": lambda: cell_bars.draw_providers(document.cells, address),
+        "throughput": lambda: throughput.draw_throughput(document.cells, address, document.comparisons),
         "pareto": lambda: draw_accuracy(row, document, address),
-        "cold-start": lambda: cell_bars.cold_start(document.cells, address, document.comparisons),
-        "memory": lambda: cell_bars.memory(document.cells, address),
+        "cold-start": lambda: cell_bars.draw_cold_start(document.cells, address, document.comparisons),
+        "memory": lambda: cell_bars.draw_memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
+    return pareto.draw_cells([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
@@ -112,7 +112,7 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.choose_axis(document.comparisons, by_id)
     drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
-    return ratios.ratios(comparisons.name_comparisons(drawn, by_id, address))
+    return ratios.draw_ratios(comparisons.name_comparisons(drawn, by_id, address))
 
 
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
@@ -131,7 +131,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     labels = [
         (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
     ]
-    figure = operators.operators(chosen, operators.sides(by_id[chosen.baseline], by_id[chosen.candidate]))
+    figure = operators.draw_operators(chosen, operators.make_sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from dashboard.figures import lanes, timelines
-from dashboard.figures.figure import end_of, script_json
+from dashboard.figures.figure import script_json, shorten_start
 from dashboard.figures.operators import APART
 from dashboard.reading.side import Chosen, name_cells
 from dashboard.views import lists
@@ -190,7 +190,7 @@ def write_headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     top_type = longest.types[0] if longest.types else ""
     verb = "moved" if len(chosen) == 2 else "moved in at least one cell"
     return (
-        f"{len(moved)} of {counted} {verb}, most {top_type} {end_of(top.node, most=40)}: "
+        f"{len(moved)} of {counted} {verb}, most {top_type} {shorten_start(top.node, most=40)}: "
         f"{numbers.signed(top.change_us(place))} µs in {name_cells(chosen)[place]}"
     )
 
@@ -268,7 +268,7 @@ def write_graph_notes(found: Sequence[Group]) -> str:
     for group in found:
         for inner in group.covers:
             written.setdefault(
-                inner, {"text": f"with {end_of(group.node, most=24)}", "more": _both_times(group), "step": 0}
+                inner, {"text": f"with {shorten_start(group.node, most=24)}", "more": _both_times(group), "step": 0}
             )
     return script_json(written)
 
@@ -341,7 +341,7 @@ def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -
     matched = {
         node: timelines.Matched(group.node, group.moved) for group in found for node in (group.node, *group.covers)
     }
-    return {"figure": lanes.lanes(traced, matched), "waits": WAITS in read, **_graph_changes(chosen, found)}
+    return {"figure": lanes.draw_lanes(traced, matched), "waits": WAITS in read, **_graph_changes(chosen, found)}
 
 
 CHANGES: tuple[Column[GraphChange], ...] = (

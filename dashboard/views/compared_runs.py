@@ -259,7 +259,7 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
     is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)
     metric = choose_metric(request, metrics, is_by_processor=is_by_processor)
     rows = [beside.Matched(match.name, match.cells) for match in left]
-    figure = beside.runs_beside(metric, numbers, rows, _cell_address)
+    figure = beside.draw_runs(metric, numbers, rows, _cell_address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 
 

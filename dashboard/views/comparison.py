@@ -147,7 +147,7 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
         beside.Bar(name, choice.cell, choice.href, how)
         for name, choice, how in zip(side.name_cells(chosen), chosen, changes, strict=True)
     ]
-    return beside.beside(metric, bars)
+    return beside.draw_cells(metric, bars)
 
 
 def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> list[side.Row]:

@@ -105,7 +105,7 @@ def _figure(race: "Find") -> Figure | None:
     document = runs.document(run)
     if all(cell.accuracy is None for cell in document.cells):
         return None
-    drawn = pareto.pareto(document.cells, cell_addresses_in(run.pk), document.comparisons)
+    drawn = pareto.draw_cells(document.cells, cell_addresses_in(run.pk), document.comparisons)
     return replace(drawn, name=f"{drawn.name}-{race.pk}")
 
 

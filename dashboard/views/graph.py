@@ -14,7 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
-from dashboard.figures.figure import end_of, script_json
+from dashboard.figures.figure import script_json, shorten_start
 from dashboard.reading import side
 from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, total_us
 from dashboard.views import compared_operators
@@ -79,7 +79,7 @@ def write_graph_notes(cell: Cell) -> str:
     whole = total_us(cell) or 1.0
     written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
     for operator in cell.operators:
-        where = f"in {end_of(operator.node, most=24)}"
+        where = f"in {shorten_start(operator.node, most=24)}"
         for inner in operator.covers:
             more = f"fused into {operator.op_type} {operator.node}"
             written.setdefault(inner, {"text": where, "more": more, "step": 0})

@@ -99,7 +99,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     found = select_targets(every, asked.version)
     newest = select_version(found)
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
-    names = sorted({pareto.target_of(cell) for cell in measured})
+    names = sorted({pareto.target_label(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
@@ -112,7 +112,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
         table=Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown),
         hidden=len(found) - len(shown),
         grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
-        figure=pareto.over_hardware(drawn, names, address),
+        figure=pareto.draw_hardware(drawn, names, address),
         versions=versions,
         shown=shown,
     )
@@ -160,7 +160,7 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
             _of_best(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
             note="in its batch",
         ),
-        Number("accuracy", _of_best(lambda best: accuracies.entry(best.cell)), note="on labelled data"),
+        Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
         Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
         Column("Outputs", _of_best(lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(

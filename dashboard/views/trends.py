@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 from dashboard.cache import cached
 from dashboard.figures.figure import Figure
-from dashboard.figures.trends import Line, trend
+from dashboard.figures.trends import Line, draw_trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
@@ -104,7 +104,7 @@ def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -
     )
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
-    chart = trend(
+    chart = draw_trend(
         over_releases if shown == "release" else over_time,
         reference=watch.reference,
         table=table,

@@ -238,7 +238,7 @@ COLUMNS: tuple[Column["Measured"], ...] = (
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
     ),
 )
-ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.entry(measured.cell), "on labelled data")
+ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.accuracy_entry(measured.cell), "on labelled data")
 
 
 def write_finding(measured: Sequence["Measured"]) -> str:
@@ -319,7 +319,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
         "files": row.derived.bundle.files if row.derived else (),
         "run": run,
         "cell": cell,
-        "stayed": accuracies.stayed(cell) if cell else "",
+        "stayed": accuracies.describe_float_operators(cell) if cell else "",
         "is_open": row.state in OPEN or found.report in OPEN,
         "may_write": can_write(user, team=row.artifact.team),
     }

@@ -257,7 +257,7 @@ def revoke_share(*, share: Share, by: User) -> Share:
 
 def open_share(secret: str) -> Share:
     """Return the public link of a secret, and note that it was opened: the first time in the audit log, later at most
-    once a minute in its row. Raises Missing for an unknown link, Gone for one that was revoked or has expired.
+    once a minute in its row. Raises Missing for an unknown link, Gone for a link that was revoked or has expired.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."

@@ -173,7 +173,7 @@ class Run:
 
     @contextlib.contextmanager
     def _machine(self, follower: Follower) -> Iterator[None]:
-        """Holds the machine for one measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
+        """Holds the machine for a measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
         self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(

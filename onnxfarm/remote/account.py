@@ -32,7 +32,7 @@ ServerOption = Annotated[
 class Account:
     """A farm's address without a slash at its end, and the token to send there.
 
-    Raises Usage for an address that a token must not be sent to; see `check_address`.
+    Raises Usage where a token must not be sent to it; see `check_address`.
     """
 
     server: str
@@ -71,7 +71,7 @@ def find_account(server: str | None = None) -> Account:
 
 
 def check_address(address: str) -> str:
-    """Returns a farm's address without a slash at its end. Raises Usage for one that a token must not be sent to.
+    """Returns a farm's address without a slash at its end. Raises Usage where a token must not be sent to it.
 
     It has to be https://, or http:// to this machine. A name that leads to this machine is taken for it only if it is
     `localhost`: what others resolve to may change.

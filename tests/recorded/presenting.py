@@ -100,10 +100,10 @@ def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     cells = {cell.id: cell for cell in document.cells}
     along = comparisons.select_axis(document.comparisons, "runtime")
     figures = [
-        latency.latency(document.cells, document.comparisons, _address),
-        throughput.throughput(document.cells, _address, document.comparisons),
-        cell_bars.providers(document.cells, _address),
-        ratios.ratios(comparisons.name_comparisons(along, cells, _address)),
+        latency.draw_latency(document.cells, document.comparisons, _address),
+        throughput.draw_throughput(document.cells, _address, document.comparisons),
+        cell_bars.draw_providers(document.cells, _address),
+        ratios.draw_ratios(comparisons.name_comparisons(along, cells, _address)),
     ]
     for figure in figures:
         rows = [" | ".join(_entry(entry) for entry in row) for row in figure.table.rows]

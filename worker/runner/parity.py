@@ -131,7 +131,7 @@ def _measure(value: Array, reference: Array, *, atol: float, rtol: float) -> dic
 
 
 def _compute_cosine(new: Array, old: Array) -> float | None:
-    """Computes the cosine between two vectors: 1 for two zero vectors, None for one."""
+    """Computes the cosine between two vectors: 1 for two zero vectors, None where only one is zero."""
     # scaling first keeps the squares of large values finite
     top_new, top_old = np.max(np.abs(new)), np.max(np.abs(old))
     if top_new == 0 and top_old == 0:

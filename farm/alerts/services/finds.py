@@ -44,7 +44,7 @@ from farm.runs.services import cancel_run, plan_run, start_run
 from farm.runs.states import RunOutcome, RunReason, RunState
 
 MAX_KINDS = 16
-# for one block whose node is lost each time before it measured anything
+# for a block whose node is lost each time before it measured anything
 MAX_TRIES = 3
 # refusals after which the next tick tries again
 PASSING = ("too_many_runs", "not_inspected")
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 class Question:
     """What is looked for. `minutes`: of machine time for each race. `space`: a matrix whose points compete; for None it
     is the usual space of `providers`, with the axes and settings of `beside`. `hardware`: tags or `node:NAME`, with a
-    race for each; empty for one race on any hardware."""
+    race for each; empty for a single race on any hardware."""
 
     goal: Goal = "latency"
     limits: Limits = field(default_factory=Limits)

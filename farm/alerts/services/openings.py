@@ -60,7 +60,7 @@ class Shown:
 
     @property
     def hardware(self) -> str:
-        """Return the hardware that the round asked for, because a fresh block asks for one node."""
+        """Return the hardware that the round asked for, because a fresh block names its node."""
         place = self.finding.series, self.finding.node
         cells = (cell for cell in self.first.cells if (cell_pairs.series_digest(cell), cell.node) == place)
         return next(cells, self.cell).hardware

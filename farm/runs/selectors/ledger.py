@@ -23,7 +23,7 @@ MAX_INSTALLED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a node did for a person of a team, for one reason: numbers of runs and blocks, and minutes."""
+    """What a node did for a person of a team, for a reason: numbers of runs and blocks, and minutes."""
 
     team: str
     person: str

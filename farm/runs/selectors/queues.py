@@ -24,7 +24,7 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The open blocks for one hardware: how many wait and are measured, and the planned minutes that are left.
+    """The open blocks for a kind of hardware: how many wait and are measured, and the planned minutes that are left.
 
     `nodes` counts the online nodes that take such blocks, busy or not. `start_s` is in how many seconds a block would
     begin that a person queues now; None where that cannot be known.

@@ -118,7 +118,7 @@ def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tu
 
 
 def _serialise(model: onnx.ModelProto) -> bytes:
-    """Serialises the model; b"" where it is too large for one protobuf message."""
+    """Serialises the model; b"" where it is too large for a protobuf message."""
     try:
         return bytes(model.SerializeToString())
     except ValueError:

@@ -53,7 +53,7 @@ def list_candidates(
     """Yields at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
 
     Sizes that the graph requires are the same in all of them. For the rest come first sizes that the model hints at,
-    then one size for all, and last another size for one dimension at a time.
+    then one size for all, and last another size for each dimension in turn.
     """
     seen: list[dict[str, int]] = []
     for sizes in _propose_sizes(model, facts, batch, required):
@@ -139,7 +139,7 @@ def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
 def make_prompt_sizes(
     sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
 ) -> dict[str, int]:
-    """Makes the sizes for a whole prompt without a cache from those for one more token; empty without such a cache."""
+    """Makes the sizes for a whole prompt without a cache from those for another token; empty without such a cache."""
     changed = {
         dim: 0 if size == PAST else SEQUENCE for dim, size in _make_step_sizes(facts, list(sizes), required).items()
     }
@@ -147,7 +147,7 @@ def make_prompt_sizes(
 
 
 def _make_step_sizes(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
-    """Makes sizes for one step after a cache of earlier ones; empty for a model without such a cache."""
+    """Makes sizes for a single step after a cache of earlier ones; empty for a model without such a cache."""
     pasts = {dim: PAST for dim in free if dim in required.pasts}
     return {**pasts, **{dim: STEP for dim in free if dim in _find_step_dims(facts, required)}} if pasts else {}
 

@@ -8,7 +8,7 @@ _LARGE_BYTES = 1_500_000_000
 
 
 def is_large(model: onnx.ModelProto) -> bool:
-    """Says whether the model is too large for one protobuf file."""
+    """Says whether the model is too large for a protobuf file."""
     return int(model.ByteSize()) > _LARGE_BYTES
 
 

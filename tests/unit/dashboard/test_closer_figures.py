@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.figures import cell_bars, samples, theme, timelines
-from dashboard.figures.figure import Figure, spread
+from dashboard.figures.figure import Figure, spread_places
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.tracing.timeline import Span, Timeline
@@ -32,8 +32,9 @@ def figures(document: Document) -> list[Figure]:
     mixed = traced(*(span(number, provider=CUDA if number % 3 else CPU) for number in range(30)))
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
-        timelines.timeline(mixed), timelines.placed(mixed), samples.warm_up(document.cells[0], launches),
-        cell_bars.cold_start(document.cells, address), cell_bars.memory(document.cells, address),
+        timelines.draw_timeline(mixed), timelines.draw_placement(mixed),
+        samples.draw_warm_up(document.cells[0], launches),
+        cell_bars.draw_cold_start(document.cells, address), cell_bars.draw_memory(document.cells, address),
     ]  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def test_each_has_a_finding_a_summary_and_a_table_as_wide_as_its_head(document: 
 def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
     spans = [span(number, length=5.0) for number in range(20_000)]
     spans[777] = span(777, length=9999.0)
-    figure = timelines.timeline(traced(*spans))
+    figure = timelines.draw_timeline(traced(*spans))
     assert len(figure.json.encode()) < LIMIT
     drawn = [length for series in figure.data for length in series["x"]]
     assert len(drawn) == timelines.MAX_BARS
@@ -64,37 +65,39 @@ def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
 
 
 def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_longest() -> None:
-    figure = timelines.timeline(traced(span(0), span(1, length=30.0)))
+    figure = timelines.draw_timeline(traced(span(0), span(1, length=30.0)))
     assert figure.title.startswith(
         "One traced inference of 25 µs, 160 % of it in nodes; longest: Op1 /encoder/layers.1"
     )
-    inside = timelines.timeline(traced(span(0), span(1, depth=1)))
+    inside = timelines.draw_timeline(traced(span(0), span(1, depth=1)))
     assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
 
 
-@pytest.mark.parametrize("figure", [timelines.timeline("Why."), timelines.placed("Why."), timelines.timeline(traced())])
+@pytest.mark.parametrize(
+    "figure", [timelines.draw_timeline("Why."), timelines.draw_placement("Why."), timelines.draw_timeline(traced())]
+)
 def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
     assert figure.empty.endswith(".")
     assert figure.data == []
 
 
 def test_a_timeline_says_that_tracing_adds_time_and_how_long_the_inference_takes_without() -> None:
-    figure = timelines.timeline(traced(span(0), span(1)), untraced_ms=0.018)
+    figure = timelines.draw_timeline(traced(span(0), span(1)), untraced_ms=0.018)
     assert "traced" in figure.layout["xaxis"]["title"]["text"]
     assert figure.note.startswith("Tracing adds time")
     assert figure.note.endswith("This inference took 25 µs; p50 without tracing is 18 µs.")
-    assert timelines.timeline(traced(span(0))).note.startswith("Tracing adds time")
+    assert timelines.draw_timeline(traced(span(0))).note.startswith("Tracing adds time")
 
 
 def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:
-    figure = timelines.placed(traced(span(0), span(1)))
+    figure = timelines.draw_placement(traced(span(0), span(1)))
     assert figure.empty == "All 2 executed nodes of the main graph ran on CPU, one after another."
     assert len(figure.table.rows) == 1
 
 
 def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
     spans = [span(0), span(1, provider=CUDA), span(2, provider=CUDA), span(3), span(4, depth=1, provider=CUDA)]
-    figure = timelines.placed(traced(*spans))
+    figure = timelines.draw_placement(traced(*spans))
     assert figure.title == "2 switches between CPU and CUDA in one inference"
     cpu, cuda = figure.data
     assert (cpu["base"], cpu["x"], cuda["base"], cuda["x"]) == ([0.0, 30.0], [10.0, 10.0], [10.0], [20.0])
@@ -103,7 +106,7 @@ def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
 def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell]) -> None:
     values = [3.0] * 600 + [1.0] * 5400
     values[4321] = 50.0
-    figure = samples.warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
+    figure = samples.draw_warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
     assert len(figure.data) == samples.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
@@ -114,22 +117,22 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
 
 def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict[str, Cell]) -> None:
     timings = [1.0, 1.1] * 100
-    figure = samples.warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
+    figure = samples.draw_warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
     assert figure.layout["yaxis"]["range"][1] < 3
     assert figure.note.endswith("Above the axis: 1, up to 90.0.")
-    assert "Above" not in samples.warm_up(by_id["b1-a0"], [(0, timings)]).note
+    assert "Above" not in samples.draw_warm_up(by_id["b1-a0"], [(0, timings)]).note
     far = by_id["b1-a0"].model_copy(
         update={"samples_ms": [1.0, 1.1, 1.0, 30.0], "p50_ms": 1.05, "p50_ci_ms": (1.0, 30.0)}
     )
-    figure = samples.samples(far)
+    figure = samples.draw_samples(far)
     assert figure.layout["yaxis"]["range"][1] < 3
     assert "up to 30.0" in figure.note
     assert figure.picture.count("h0") == 3
 
 
 def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
-    assert samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
-    assert "No launch has 10 timings" in samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+    assert samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
+    assert "No launch has 10 timings" in samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
 
 
 def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:
@@ -142,7 +145,7 @@ def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Documen
     assert not [row for row in start.table.rows if row[0].text.endswith("twin")]
 
 
-@pytest.mark.parametrize("make", [cell_bars.cold_start, cell_bars.memory])
+@pytest.mark.parametrize("make", [cell_bars.draw_cold_start, cell_bars.draw_memory])
 def test_many_cells_leave_the_middle_to_the_table(make: Any, by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     many = [
@@ -159,6 +162,6 @@ def test_many_cells_leave_the_middle_to_the_table(make: Any, by_id: dict[str, Ce
 
 def test_spread_keeps_the_ends_and_the_order() -> None:
     values = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0]
-    assert spread(values, most=9) == [0, 1, 2, 3, 4, 5]
-    assert spread(values, most=2) == [1, 2]
-    assert {1, 2} <= set(spread(values, most=4))
+    assert spread_places(values, most=9) == [0, 1, 2, 3, 4, 5]
+    assert spread_places(values, most=2) == [1, 2]
+    assert {1, 2} <= set(spread_places(values, most=4))

@@ -27,13 +27,13 @@ def all_figures(document: Document) -> list[Figure]:
     by_id = {cell.id: cell for cell in document.cells}
     runtime = comparisons.select_axis(document.comparisons, "runtime")
     return [
-        latency.latency(document.cells, document.comparisons, address),
-        throughput.throughput(document.cells, address),
-        cell_bars.providers(document.cells, address),
-        operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"])),
-        samples.samples(by_id["b1-a0"]),
-        samples.samples(by_id["b1-a6"]),
-        ratios.ratios(comparisons.name_comparisons(runtime, by_id, address)),
+        latency.draw_latency(document.cells, document.comparisons, address),
+        throughput.draw_throughput(document.cells, address),
+        cell_bars.draw_providers(document.cells, address),
+        operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])),
+        samples.draw_samples(by_id["b1-a0"]),
+        samples.draw_samples(by_id["b1-a6"]),
+        ratios.draw_ratios(comparisons.name_comparisons(runtime, by_id, address)),
     ]
 
 
@@ -78,14 +78,14 @@ def test_every_colour_token_of_a_figure_is_in_the_stylesheet(document: Document)
 
 
 def test_a_figures_json_cannot_end_its_script_element(document: Document) -> None:
-    sneaky = latency.latency(document.cells, document.comparisons, address)
+    sneaky = latency.draw_latency(document.cells, document.comparisons, address)
     sneaky.data[0]["name"] = "</script><script>alert(1)"
     assert "</script>" not in sneaky.json
     assert json.loads(sneaky.json)["data"][0]["name"] == "</script><script>alert(1)"
 
 
 def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Document) -> None:
-    figure = latency.latency(document.cells, document.comparisons, address)
+    figure = latency.draw_latency(document.cells, document.comparisons, address)
     old = next(series for series in figure.data if series["name"] == "1.29.0")
     assert len(old["x"]) == len(old["error_x"]["array"]) == 4
     assert all(size > 0 for size in old["error_x"]["array"])
@@ -95,7 +95,7 @@ def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Do
 
 
 def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]) -> None:
-    figure = latency.latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
+    figure = latency.draw_latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
     assert figure.layout["xaxis"].get("type", "linear") == "linear"
     assert figure.layout["xaxis"]["range"][0] == 0
     assert figure.title.startswith("Fastest: 1.29.0, 1.9")
@@ -103,7 +103,7 @@ def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]
 
 def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
-    figure = ratios.ratios(
+    figure = ratios.draw_ratios(
         comparisons.name_comparisons(comparisons.select_axis(document.comparisons, ""), by_id, address)
     )
     low, high = figure.layout["xaxis"]["range"]
@@ -119,7 +119,7 @@ def test_ratios_lie_on_a_logarithmic_axis_around_one_with_the_margin_as_a_band(d
 def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(document: Document) -> None:
     by_id = {cell.id: cell for cell in document.cells}
     named = comparisons.name_comparisons(document.comparisons, by_id, address) * 10
-    figure = ratios.ratios(named)
+    figure = ratios.draw_ratios(named)
     assert sum(len(series["x"]) for series in figure.data) == ratios.MAX_ROWS
     assert len(figure.table.rows) == len(named)
 
@@ -127,7 +127,7 @@ def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(docum
 def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
+    figure = operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert "LayerNormalization" in figure.data[0]["y"][0]
     assert figure.title.startswith("SkipLayerNormalization (4 nodes) +4")
     assert "explains" in figure.title
@@ -139,12 +139,12 @@ def test_a_list_of_operators_ends_in_what_explains_the_change_or_that_nothing_do
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     comparison = document.comparisons[0]
-    sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
 
     def title(share: float | None, verdict: str = "slower", traces: int = 4) -> str:
         rows = [operator.model_copy(update={"share": share}) for operator in comparison.operators]
         changed = comparison.model_copy(update={"operators": rows, "verdict": verdict, "traces": traces})
-        return operators.operators(changed, sides).title
+        return operators.draw_operators(changed, sides).title
 
     most = "SkipLayerNormalization (4 nodes) +4"
     assert re.fullmatch(rf"{re.escape(most)}\d+ µs, explains 80 % of the change", title(0.2))
@@ -158,21 +158,21 @@ def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     comparison = document.comparisons[0]
-    sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
-    plain = operators.operators(comparison, sides)
+    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
+    plain = operators.draw_operators(comparison, sides)
     assert "Verdict" not in [head.text for head in plain.table.heads]
     judged = {"verdict": "slower", "ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "rounds": 16}
     first, *rest = sort_operators(comparison)
     both = [first.model_copy(update=judged), *rest]
-    figure = operators.operators(comparison.model_copy(update={"operators": both}), sides)
+    figure = operators.draw_operators(comparison.model_copy(update={"operators": both}), sides)
     assert [head.text for head in figure.table.heads][-5:] == ["Verdict", "ratio", "ratio from, to", "rounds", "Why"]
     assert figure.table.rows[0][-3].text == "1.08 to 1.12"
     assert "; significant on their own: " in figure.title
     quiet = [one.model_copy(update={**judged, "verdict": "undecided"}) for one in both]
-    title = operators.operators(comparison.model_copy(update={"operators": quiet}), sides).title
+    title = operators.draw_operators(comparison.model_copy(update={"operators": quiet}), sides).title
     assert title.endswith("; no single operator is significantly slower or faster")
     many = [one.model_copy(update=judged) for one in both]
-    title = operators.operators(comparison.model_copy(update={"operators": many}), sides).title
+    title = operators.draw_operators(comparison.model_copy(update={"operators": many}), sides).title
     assert title.endswith(f" and {len(many) - 2} more")
 
 
@@ -180,15 +180,15 @@ def test_a_candidate_of_the_same_runtime_is_told_from_its_baseline_by_colour(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
     for other in ("b1-a0", "b1-a2", "b1-a4"):
-        figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id[other]))
+        figure = operators.draw_operators(document.comparisons[0], operators.make_sides(by_id["b1-a0"], by_id[other]))
         assert figure.data[0]["marker"]["color"] != figure.data[1]["marker"]["color"], other
     int8 = by_id["b1-a0"].model_copy(update={"precision": "int8-dynamic"})
-    first, second = operators.sides(by_id["b1-a0"], int8)
+    first, second = operators.make_sides(by_id["b1-a0"], int8)
     assert (first.name, second.name) == ("fp32", "int8-dynamic")
 
 
 def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> None:
-    figure = samples.samples(by_id["b1-a6"])
+    figure = samples.draw_samples(by_id["b1-a6"])
     assert figure.title.startswith("Launches fall into two groups: 7.7")
     assert len(figure.layout["annotations"]) == 2
     assert {(note["x"], note["xanchor"]) for note in figure.layout["annotations"]} == {(1, "left")}
@@ -196,30 +196,30 @@ def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> No
 
 
 def test_launches_in_one_group_say_how_close_they_lie(by_id: dict[str, Cell]) -> None:
-    figure = samples.samples(by_id["b1-a0"])
+    figure = samples.draw_samples(by_id["b1-a0"])
     assert re.fullmatch(r"8 launches within [\d.]+ % of each other", figure.title)
     assert figure.layout["annotations"] == []
 
 
 def test_launches_far_apart_are_named_by_their_ends(by_id: dict[str, Cell]) -> None:
     wide = by_id["b1-a0"].model_copy(update={"samples_ms": [2.0, 3.0, 7.5]})
-    assert samples.samples(wide).title == "3 launches spread from 2.00 to 7.50 ms"
+    assert samples.draw_samples(wide).title == "3 launches spread from 2.00 to 7.50 ms"
 
 
 def test_one_launch_shows_no_spread(by_id: dict[str, Cell]) -> None:
     single = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9], "p50_ci_ms": None, "is_bimodal": True})
-    assert samples.samples(single).title == "One launch: no spread is known"
+    assert samples.draw_samples(single).title == "One launch: no spread is known"
 
 
 def test_time_outside_the_asked_provider_is_the_finding(document: Document) -> None:
-    figure = cell_bars.providers(document.cells, address)
+    figure = cell_bars.draw_providers(document.cells, address)
     assert "spends 38 % of its time outside OpenVINO" in figure.title
-    alone = cell_bars.providers([document.cells[0]], address)
+    alone = cell_bars.draw_providers([document.cells[0]], address)
     assert alone.title == "All time is spent where it was asked for: CPU"
 
 
 def test_throughput_joins_the_batches_of_one_line_in_order(document: Document) -> None:
-    figure = throughput.throughput(document.cells, address)
+    figure = throughput.draw_throughput(document.cells, address)
     lines = {series["name"]: series for series in figure.data}
     assert lines["CPU · fp32 · 1.29.0"]["x"] == ["1", "8"]
     assert figure.title.startswith("Most: ")
@@ -228,10 +228,10 @@ def test_throughput_joins_the_batches_of_one_line_in_order(document: Document) -
 @pytest.mark.parametrize(
     "empty",
     [
-        lambda: latency.latency([], [], address),
-        lambda: throughput.throughput([], address),
-        lambda: cell_bars.providers([], address),
-        lambda: ratios.ratios([]),
+        lambda: latency.draw_latency([], [], address),
+        lambda: throughput.draw_throughput([], address),
+        lambda: cell_bars.draw_providers([], address),
+        lambda: ratios.draw_ratios([]),
     ],
 )
 def test_a_figure_without_rows_is_a_sentence(empty: Callable[[], Figure]) -> None:
@@ -242,10 +242,10 @@ def test_a_figure_without_rows_is_a_sentence(empty: Callable[[], Figure]) -> Non
 
 def test_a_pair_without_traces_says_so(document: Document, by_id: dict[str, Cell]) -> None:
     bare = document.comparisons[0].model_copy(update={"operators": []})
-    figure = operators.operators(bare, operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
+    figure = operators.draw_operators(bare, operators.make_sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert figure.empty == "These two cells have not been traced side by side yet."
-    assert operators.finding(bare) == "Not traced side by side yet"
+    assert operators.write_finding(bare) == "Not traced side by side yet"
 
 
 def test_a_cell_without_launches_says_so(by_id: dict[str, Cell]) -> None:
-    assert samples.samples(by_id["b1-a11"]).empty == "No launch has been timed yet."
+    assert samples.draw_samples(by_id["b1-a11"]).empty == "No launch has been timed yet."

@@ -145,7 +145,7 @@ def test_wrong_outputs_are_not_drawn_and_smaller_errors_are_better() -> None:
         on("a", cell("c1", accuracy=judged(0.1, metric="mse", higher_is_better=False))),
         on("b", cell("c2", 3.0, accuracy=judged(0.4, metric="mse", higher_is_better=False))),
     ]
-    figure = pareto.over_hardware([wrong, *errors], [], address)
+    figure = pareto.draw_hardware([wrong, *errors], [], address)
     assert column(figure.table, "Pareto front") == ["on the front", ""]
     assert "mean squared error" in figure.title
 

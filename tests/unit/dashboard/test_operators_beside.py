@@ -125,7 +125,7 @@ def test_lanes_share_one_axis_and_what_is_fused_or_moved_is_together_painted_and
     traced = [lanes.Traced("old", trace(10, 20)), lanes.Traced("new", trace(10, 60, 5))]
     # n1 of the old cell is what the new one runs as n1 and n2
     matched = Matched("n1", [reading.LONGER])
-    figure = lanes.lanes(traced, {"n1": matched, "n2": matched, "n0": Matched("n0", [None])})
+    figure = lanes.draw_lanes(traced, {"n1": matched, "n2": matched, "n0": Matched("n0", [None])})
     drawn = json.loads(figure.json)
     assert figure.title.replace("\N{NO-BREAK SPACE}", " ") == "One traced inference: 31 µs in old and 76 µs in new"
     assert drawn["layout"]["yaxis"]["ticktext"] == ["old", "new"]
@@ -140,7 +140,7 @@ def test_a_lane_knows_nodes_by_the_beginning_of_their_names_and_a_third_cell_joi
     spans = (Span("n1_nchwc", "Conv", CPU, 0.0, 5.0, 5.0, 0), Span("x", "Conv", CPU, 5.0, 5.0, 5.0, 0))
     named = Timeline(runs=5, number=2, duration_us=10, spans=spans)
     traced = [lanes.Traced(name, named) for name in ("old", "new", "third")]
-    figure = lanes.lanes(traced, {"n1": Matched("n1", [None, reading.ELSEWHERE])})
+    figure = lanes.draw_lanes(traced, {"n1": Matched("n1", [None, reading.ELSEWHERE])})
     painted = {bars["name"]: bars["y"] for bars in json.loads(figure.json)["data"]}
     assert painted == {"differs": [0, 2], "not moved": [0, 1, 1, 2]}
     assert figure.layout["shapes"] == []
@@ -148,6 +148,6 @@ def test_a_lane_knows_nodes_by_the_beginning_of_their_names_and_a_third_cell_joi
 
 def test_a_trace_that_is_not_there_is_named_beside_those_that_are() -> None:
     gone = lanes.Traced("gone", "Nothing is stored.")
-    figure = lanes.lanes([lanes.Traced("old", trace(10)), gone], {})
+    figure = lanes.draw_lanes([lanes.Traced("old", trace(10)), gone], {})
     assert figure.summary.endswith("gone: Nothing is stored.")
-    assert lanes.lanes([gone], {}).empty == "Nothing is stored."
+    assert lanes.draw_lanes([gone], {}).empty == "Nothing is stored."

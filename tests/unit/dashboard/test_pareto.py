@@ -43,7 +43,7 @@ def drawn(found: Figure) -> list[dict[str, Any]]:
 
 
 def test_cells_that_nothing_beats_are_on_the_front_and_the_others_are_faded() -> None:
-    figure = pareto.pareto(ALL, address)
+    figure = pareto.draw_cells(ALL, address)
     line, faded, front = drawn(figure)
     assert [point[0] for point in front["customdata"]] == [address(name) for name in ("c1", "c2", "c3")]
     assert [point[0] for point in faded["customdata"]] == [address("c4")]
@@ -56,7 +56,7 @@ def test_cells_that_nothing_beats_are_on_the_front_and_the_others_are_faded() ->
 
 
 def test_a_point_has_both_intervals_and_an_area_for_its_bytes() -> None:
-    _, _, front = drawn(pareto.pareto(ALL, address))
+    _, _, front = drawn(pareto.draw_cells(ALL, address))
     assert front["error_y"]["array"] == pytest.approx([0.01, 0.01, 0.01])
     assert front["error_x"]["arrayminus"] == pytest.approx([0.1, 0.12, 0.05])
     sizes = front["marker"]["size"]
@@ -65,7 +65,7 @@ def test_a_point_has_both_intervals_and_an_area_for_its_bytes() -> None:
 
 
 def test_the_table_has_every_number_and_says_who_is_on_the_front() -> None:
-    table = pareto.pareto(ALL, address).table
+    table = pareto.draw_cells(ALL, address).table
     rows = {row[0].href: [entry.text for entry in row] for row in table.rows}
     assert rows[address("c2")][1:4] == ["50.0 kB", "1.2", "98.0 %"]
     assert [row[6] for row in rows.values()].count("on the front") == 3
@@ -79,11 +79,11 @@ def test_cells_without_latency_or_accuracy_and_twins_are_left_out() -> None:
         cell("c5", p50=None, right=0.9, size=1), cell("c6", p50=1.0, right=None, size=1),
         cell("c7", p50=1.0, right=0.5, size=1, accuracy=failed), cell("c8", p50=0.1, right=1.0, size=1, twin_of="c1"),
     ]  # fmt: skip
-    assert pareto.pareto([*ALL, *odd], address).table.rows == pareto.pareto(ALL, address).table.rows
+    assert pareto.draw_cells([*ALL, *odd], address).table.rows == pareto.draw_cells(ALL, address).table.rows
 
 
 def test_without_labelled_data_the_chart_says_what_to_do() -> None:
-    figure = pareto.pareto([cell("c1", p50=1.0, right=None, size=1)], address)
+    figure = pareto.draw_cells([cell("c1", p50=1.0, right=None, size=1)], address)
     assert figure.empty
     assert not figure.data
 
@@ -93,7 +93,7 @@ def test_smaller_errors_are_better() -> None:
         one.model_copy(update={"accuracy": judged(value, metric="mse", recipe="mse", higher_is_better=False)})
         for one, value in ((PLAIN, 0.1), (FAST, 0.4), (BEATEN, 0.5))
     ]
-    _, _, front = drawn(pareto.pareto(off, address))
+    _, _, front = drawn(pareto.draw_cells(off, address))
     assert [point[0] for point in front["customdata"]] == [address("c1"), address("c3")]
 
 
@@ -123,13 +123,13 @@ def test_what_a_quantised_cell_ran_is_read_off_its_trace(op_types: tuple[str, ..
         OperatorTime(node=f"n{at}", op_type=kind, provider="CPUExecutionProvider", time_us=5.0)
         for at, kind in enumerate(op_types)
     ]
-    assert accuracies.stayed(SMALL.model_copy(update={"operators": ran})) == words
-    assert accuracies.stayed(PLAIN.model_copy(update={"operators": ran})) == ""
+    assert accuracies.describe_float_operators(SMALL.model_copy(update={"operators": ran})) == words
+    assert accuracies.describe_float_operators(PLAIN.model_copy(update={"operators": ran})) == ""
 
 
 def test_a_row_with_wrong_outputs_keeps_its_name_and_link() -> None:
     wrong = cell("c5", p50=0.4, right=0.97, size=54_000, precision="int8-qdq", parity=Parity(verdict="fail", text=""))
-    table = accuracies.table([PLAIN, wrong], frozenset(), address)
+    table = accuracies.make_table([PLAIN, wrong], frozenset(), address)
     [row] = [row for row in markup.rows(table).split("<tr")[1:] if "wrong outputs" in row]
     assert f'href="{address("c5")}"' in row
     assert "int8-qdq" in row
@@ -140,7 +140,7 @@ WRONG = cell("c5", p50=0.1, right=0.006, size=10, precision="int8-qoperator", ac
 
 
 def test_wrong_outputs_are_never_on_the_front_nor_the_fastest_and_are_marked() -> None:
-    figure = pareto.pareto([*ALL, WRONG], address)
+    figure = pareto.draw_cells([*ALL, WRONG], address)
     _, faded, front = drawn(figure)
     assert address("c5") not in [point[0] for point in front["customdata"]]
     assert any("✕ wrong outputs" in point[1] for point in faded["customdata"])
@@ -151,11 +151,11 @@ def test_wrong_outputs_are_never_on_the_front_nor_the_fastest_and_are_marked() -
 
 def test_where_no_outputs_are_right_nothing_is_praised() -> None:
     alone, both = (
-        pareto.pareto([WRONG], address),
-        pareto.pareto([WRONG, cell("c6", p50=0.2, right=None, size=1)], address),
+        pareto.draw_cells([WRONG], address),
+        pareto.draw_cells([WRONG, cell("c6", p50=0.2, right=None, size=1)], address),
     )
     assert alone.title == both.title == "0.10 ms ± 0.01, top-1 0.6 %: wrong outputs"
     other = WRONG.model_copy(update={"id": "c6", "batch": 8})
-    several = pareto.pareto([WRONG, other], address)
+    several = pareto.draw_cells([WRONG, other], address)
     assert several.title == "Wrong outputs in all 2 cells, top-1 0.6 % in the fastest"
     assert len(drawn(several)) == 2

@@ -24,8 +24,8 @@ from dashboard.figures import (
     trends,
 )
 from dashboard.figures.figure import Figure
-from dashboard.figures.frame import NARROW, WIDE, frame
-from dashboard.figures.labels import placed
+from dashboard.figures.frame import NARROW, WIDE, make_frame
+from dashboard.figures.labels import place_labels
 from dashboard.figures.picture import SIDE
 from dashboard.reading import trends as reading
 from farm.contract.document import Document
@@ -45,7 +45,7 @@ def parsed(figure: Figure) -> ElementTree.Element:
 
 def trend(count: int = 60, **more: Any) -> Figure:
     lines = reading.lines_over_time(test_trends.WATCH, [*test_trends.rows(test_trends.stepped(count, at=count // 2))])
-    return trends.trend(lines, reference="1.29.0", table=EMPTY, **more)
+    return trends.draw_trend(lines, reference="1.29.0", table=EMPTY, **more)
 
 
 def every_kind(document: Document) -> list[Figure]:
@@ -53,7 +53,7 @@ def every_kind(document: Document) -> list[Figure]:
     bars = [beside.Bar(f"cell {cell.id}", cell, address(cell.id), "4 % slower") for cell in cells[:3]]
     return [
         *test_figures.all_figures(document), *test_closer_figures.figures(document),
-        pareto.pareto(test_pareto.ALL, address), trend(), beside.beside(BY_NAME["p50_ms"], bars),
+        pareto.draw_cells(test_pareto.ALL, address), trend(), beside.draw_cells(BY_NAME["p50_ms"], bars),
     ]  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def test_every_kind_of_figure_is_a_picture_in_the_colours_of_the_stylesheet(docu
 
 
 def test_bars_are_as_long_as_their_numbers(document: Document, by_id: dict[str, Cell]) -> None:
-    sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
+    sides = operators.make_sides(by_id["b1-a0"], by_id["b1-a1"])
     for figure in (
-        cell_bars.memory(document.cells, address),
-        cell_bars.cold_start(document.cells, address),
-        operators.operators(document.comparisons[0], sides),
+        cell_bars.draw_memory(document.cells, address),
+        cell_bars.draw_cold_start(document.cells, address),
+        operators.draw_operators(document.comparisons[0], sides),
     ):
         values = [value for trace in figure.data for value in trace["x"]]
         drawn, reach = lengths(figure), figure.layout["xaxis"]["range"][1]
@@ -100,7 +100,7 @@ def test_bars_are_as_long_as_their_numbers(document: Document, by_id: dict[str, 
 
 
 def test_parts_of_a_bar_stand_behind_each_other(document: Document) -> None:
-    figure = cell_bars.cold_start(document.cells[:1], address)
+    figure = cell_bars.draw_cold_start(document.cells[:1], address)
     rects = [(share(rect.get("x")), share(rect.get("width"))) for rect in parsed(figure).iter("rect")]
     assert len(rects) == 3
     for (x, width), (after, _) in pairwise(rects):
@@ -108,7 +108,7 @@ def test_parts_of_a_bar_stand_behind_each_other(document: Document) -> None:
 
 
 def test_points_stand_where_their_numbers_say_on_a_logarithmic_axis(document: Document) -> None:
-    figure = latency.latency(document.cells, document.comparisons, address)
+    figure = latency.draw_latency(document.cells, document.comparisons, address)
     low, high = figure.layout["xaxis"]["range"]
     values = [value for trace in figure.data for value in trace["x"]]
     expected = [(log10(value) - low) / (high - low) for value in values]
@@ -128,7 +128,7 @@ def test_one_outlier_never_flattens_the_others(by_id: dict[str, Cell]) -> None:
         by_id["b1-a0"].model_copy(update={"id": f"c{n}", "batch": n + 1, "p50_ms": p50, "p50_ci_ms": (p50, p50)})
         for n, p50 in enumerate((1.0, 2.0, 900.0))
     ]
-    first, second, _ = sorted(x for x, _ in spots(latency.latency(cells, [], address)))
+    first, second, _ = sorted(x for x, _ in spots(latency.draw_latency(cells, [], address)))
     assert second - first > 0.05
 
 
@@ -150,11 +150,11 @@ def test_hostile_names_stay_text(by_id: dict[str, Cell], document: Document, len
     bars = [beside.Bar(name, cells[0], address("c1"), name)]
     traced = test_closer_figures.traced(test_closer_figures.span(1))
     for figure in (
-        beside.beside(BY_NAME["p50_ms"], bars),
-        lanes.lanes([lanes.Traced(name, traced)], {}),
-        ratios.ratios([ratios.Named(document.comparisons[0], name)]),
+        beside.draw_cells(BY_NAME["p50_ms"], bars),
+        lanes.draw_lanes([lanes.Traced(name, traced)], {}),
+        ratios.draw_ratios([ratios.Named(document.comparisons[0], name)]),
         trend(releases=["1.29.0", name]),
-        pareto.pareto([test_pareto.PLAIN.model_copy(update={"precision": name, "id": n}) for n in "ab"], address),
+        pareto.draw_cells([test_pareto.PLAIN.model_copy(update={"precision": name, "id": n}) for n in "ab"], address),
     ):
         svg = parsed(figure)
         assert {part.tag for part in svg.iter()} <= {"svg", "g", "path", "text", "tspan", "use", "defs", "rect"}
@@ -165,7 +165,7 @@ def test_hostile_names_stay_text(by_id: dict[str, Cell], document: Document, len
 
 def test_on_a_phone_names_of_rows_stand_above_them_and_ticks_have_room(document: Document) -> None:
     for figure in every_kind(document):
-        drawn = frame(figure.data, figure.layout)
+        drawn = make_frame(figure.data, figure.layout)
         assert drawn.narrow_height >= (len(drawn.rows) * 28 if drawn.rows else figure.layout["height"])
         narrow = [text for text in parsed(figure).iter("text") if text.get("y") == "100%" and not text.get("class")]
         assert sum(6.6 * len(text.text or "") for text in narrow if not text.get("dy")) <= NARROW, figure.name
@@ -177,16 +177,16 @@ def test_names_of_points_never_lie_on_each_other() -> None:
         test_pareto.PLAIN.model_copy(update={"id": f"c{n}", "precision": f"fp{n}", "p50_ms": 1 + n / 500})
         for n in range(8)
     ]
-    figure = pareto.pareto(crowd, address)
-    drawn = frame(figure.data, figure.layout)
-    shown = {width: [name for some in placed(figure.data, drawn, width).values() for name in some if name.text]
+    figure = pareto.draw_cells(crowd, address)
+    drawn = make_frame(figure.data, figure.layout)
+    shown = {width: [name for some in place_labels(figure.data, drawn, width).values() for name in some if name.text]
              for width in (NARROW, WIDE)}  # fmt: skip
     assert 0 < len(shown[NARROW]) < 8
     assert len({(name.way, name.text) for name in shown[WIDE]}) == len(shown[WIDE])
     wide, narrow = json.loads(figure.json)["names"]
     assert wide.keys() == narrow.keys()
-    alone = pareto.pareto(test_pareto.ALL, address)
-    names = placed(alone.data, frame(alone.data, alone.layout), WIDE).values()
+    alone = pareto.draw_cells(test_pareto.ALL, address)
+    names = place_labels(alone.data, make_frame(alone.data, alone.layout), WIDE).values()
     assert {name.text for some in names for name in some} == {"fp32", "int8-qdq", "fp16", "int8-dynamic"}
 
 
@@ -203,7 +203,7 @@ def test_a_time_axis_has_round_moments_within_it(span: timedelta) -> None:
 
 
 def test_a_launch_s_place_is_a_whole_number(by_id: dict[str, Cell]) -> None:
-    figure = samples.samples(by_id["b1-a0"])
+    figure = samples.draw_samples(by_id["b1-a0"])
     assert [text.text for text in parsed(figure).iter("text") if text.get("y") == "100%"][:8] == [
         *map(str, range(1, 9))
     ]

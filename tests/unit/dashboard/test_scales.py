@@ -92,7 +92,7 @@ def test_every_axis_of_every_figure_holds_all_that_is_drawn_with_ticks_at_its_en
     figures = [
         *test_figures.all_figures(document),
         *test_closer_figures.figures(document),
-        pareto.pareto(test_pareto.ALL, address),
+        pareto.draw_cells(test_pareto.ALL, address),
     ]
     for figure in figures:
         for along in ("x", "y"):

@@ -143,7 +143,7 @@ def test_what_is_right_is_told_behind_what_is_wrong(chosen: list[side.Chosen], d
 
 def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(chosen: list[side.Chosen]):
     bars = [beside.Bar(one.key, one.cell, one.href) for one in chosen]
-    figure = beside.beside(BY_NAME["p50_ms"], bars)
+    figure = beside.draw_cells(BY_NAME["p50_ms"], bars)
     drawn = json.loads(figure.json)
     low, high = drawn["layout"]["xaxis"]["range"]
     assert low == 0
@@ -158,7 +158,7 @@ def test_a_metric_that_no_cell_has_is_not_offered_and_not_drawn(chosen: list[sid
     names = {metric.name for metric in beside.drawable_metrics([one.cell for one in chosen])}
     assert "p50_ms" in names
     assert "energy_mj" not in names
-    figure = beside.beside(BY_NAME["energy_mj"], [beside.Bar("one", chosen[0].cell, "")])
+    figure = beside.draw_cells(BY_NAME["energy_mj"], [beside.Bar("one", chosen[0].cell, "")])
     assert figure.empty == "None of these cells has a figure for energy per inference."
 
 

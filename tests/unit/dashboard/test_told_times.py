@@ -49,11 +49,11 @@ def judged() -> Document:
 def figures_of(document: Document) -> list[Figure]:
     known = (document.cells, address, document.comparisons)
     return [
-        latency.latency(document.cells, document.comparisons, address),
-        throughput.throughput(*known),
-        cell_bars.cold_start(*known),
-        pareto.pareto(*known),
-        samples.samples(document.cells[1], Times.of(document.cells, document.comparisons)),
+        latency.draw_latency(document.cells, document.comparisons, address),
+        throughput.draw_throughput(*known),
+        cell_bars.draw_cold_start(*known),
+        pareto.draw_cells(*known),
+        samples.draw_samples(document.cells[1], Times.of(document.cells, document.comparisons)),
     ]
 
 
@@ -66,13 +66,13 @@ def test_every_chart_of_times_shows_processor_time_and_its_axis_says_so(judged: 
         shown = [entry.value for row in figure.table.rows for entry in row]
         assert 1.27 in shown or figure.name == "samples", (figure.name, shown)
         assert 12.7 not in shown, figure.name
-    points = latency.latency(judged.cells, judged.comparisons, address).data
+    points = latency.draw_latency(judged.cells, judged.comparisons, address).data
     assert [series["x"] for series in points] == [[0.945], [1.27]]
 
 
 def test_a_chart_of_changes_says_of_what_they_are(judged: Document) -> None:
     by_id = {cell.id: cell for cell in judged.cells}
-    figure = ratios.ratios(comparisons.name_comparisons(judged.comparisons, by_id, address))
+    figure = ratios.draw_ratios(comparisons.name_comparisons(judged.comparisons, by_id, address))
     assert figure.layout["xaxis"]["title"]["text"].startswith("change of processor time 1.29.0 → 1.31.1")
     assert "<br>processor time 0.945 → 1.27 ms" in f"{figure.data[0]['text']}"
 
@@ -216,8 +216,8 @@ def test_items_of_a_cell_that_generates_say_that_the_prompt_is_left_out() -> Non
     notes = {row[0].text: row[3].text for row in reading.metric_table(cell).rows}
     assert notes["throughput"] == f"{ITEMS_NOTE}; by the clock"
     assert ITEMS_NOTE in notes["throughput of processor time"]
-    assert ITEMS_NOTE in throughput.throughput([cell], address).note
-    assert ITEMS_NOTE not in throughput.throughput([busy("c2", 1.0)], address).note
+    assert ITEMS_NOTE in throughput.draw_throughput([cell], address).note
+    assert ITEMS_NOTE not in throughput.draw_throughput([busy("c2", 1.0)], address).note
 
 
 def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(judged: Document) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures.figure import thinned
-from dashboard.figures.trends import COLOURED, shift_words, trend
+from dashboard.figures.figure import thin_places
+from dashboard.figures.trends import COLOURED, describe_shift, draw_trend
 from dashboard.reading import trends as reading
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def stepped(count: int, *, at: int) -> list[float]:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 39, 40])
 def test_short_lines_are_not_thinned(count: int) -> None:
-    assert thinned([1.0] * count, most=40) == list(range(count))
+    assert thin_places([1.0] * count, most=40) == list(range(count))
 
 
 @pytest.mark.parametrize("count", [41, 99, 1000, 9999])
@@ -44,7 +44,7 @@ def test_thinning_keeps_the_ends_and_every_extreme(count: int) -> None:
     spikes = {count // 3: 9.0, count // 2: -9.0}
     for place, value in spikes.items():
         values[place] = value
-    places = thinned(values, most=40)
+    places = thin_places(values, most=40)
     assert len(places) <= 40
     assert places == sorted(set(places))
     assert {0, count - 1, *spikes} <= {*places}
@@ -58,7 +58,7 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
     assert len(line.spots) == 60
     assert [shift.place for shift in line.shifts] == [40]
     assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
-    assert shift_words(line, line.shifts[0]) == "24 % slower with 1.31.1"
+    assert describe_shift(line, line.shifts[0]) == "24 % slower with 1.31.1"
 
 
 @pytest.mark.parametrize(("count", "at"), [(1000, 600), (1000, 602), (10_000, 8_123), (201, 100)])
@@ -75,7 +75,7 @@ def test_an_alert_is_marked_where_its_round_stands() -> None:
     elsewhere = SimpleNamespace(node="pi", round_id=7, pk=4, state="open", symptoms=alert.symptoms)
     (line,) = reading.lines_over_time(WATCH, rows([1.0] * 10), [alert, elsewhere])
     assert [(mark.place, mark.alert) for mark in line.marks] == [(7, 3)]
-    figure = trend([line], reference="1.29.0", table=reading.make_table([line], watch=1))
+    figure = draw_trend([line], reference="1.29.0", table=reading.make_table([line], watch=1))
     marks = next(one for one in figure.data if one["mode"] == "markers+text")
     assert marks["customdata"] == ["/alerts/3/"]
     assert marks["text"] == ["alert 3"]
@@ -98,7 +98,7 @@ def test_over_releases_each_has_its_newest_value_in_release_order() -> None:
         ("1.31.1", 1.2),
     ]
     table = reading.make_table([line], watch=1)
-    figure = trend([line], reference="1.29.0", table=table, releases=["1.9.0", "1.29.0", "1.30.0", "1.31.1"])
+    figure = draw_trend([line], reference="1.29.0", table=table, releases=["1.9.0", "1.29.0", "1.30.0", "1.31.1"])
     assert figure.layout["xaxis"]["categoryarray"] == ["1.9.0", "1.29.0", "1.30.0", "1.31.1"]
 
 
@@ -107,7 +107,7 @@ def test_what_its_round_left_undecided_is_told_as_undecided_where_no_verdict_sta
     undecided = [(*row[:-1], "undecided") for row in rows([1.19, 1.19])]
     lines = reading.lines_over_time(WATCH, undecided)
     table = reading.make_table(lines, watch=1)
-    headings = [trend(shown, reference="1.29.0", table=table).title for shown in (lines, [*lines, *lines])]
+    headings = [draw_trend(shown, reference="1.29.0", table=table).title for shown in (lines, [*lines, *lines])]
     assert headings == [
         "1.31.1 against 1.29.0: 19 % slower, undecided",
         "2 series against 1.29.0, the last values from 19 % slower to 19 % slower; 2 undecided",
@@ -121,7 +121,7 @@ def test_a_release_that_was_not_measured_is_a_gap_and_no_line_joins_its_neighbou
     lines = reading.lines_over_releases(WATCH, rows([1.0, 1.2], versions=["1.30.0", "1.31.1"]))
     releases = reading.list_releases(WATCH, lines)
     assert releases == ["1.29.0", "1.30.0", "1.31.0", "1.31.1"]
-    figure = trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1), releases=releases)
+    figure = draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1), releases=releases)
     (drawn,) = figure.data
     assert (drawn["x"], drawn["y"], drawn["connectgaps"]) == (releases, [1.0, 1.0, None, 1.2], False)
     assert drawn["customdata"][2] == drawn["text"][2] == ""
@@ -133,7 +133,7 @@ def test_a_release_that_was_not_measured_is_a_gap_and_no_line_joins_its_neighbou
 def test_a_round_in_which_a_series_was_not_measured_breaks_its_line_once() -> None:
     whole, other = list(rows([1.0] * 9)), list(rows([1.1] * 9, series="s2", label="int8"))
     lines = reading.lines_over_time(WATCH, [*whole, *other[:3], *other[6:]])
-    figure = trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1))
+    figure = draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1))
     values = {line["name"]: line["y"] for line in figure.data}
     assert values["fp32"] == [1.0] * 9
     assert values["int8"] == [1.1] * 3 + [None] + [1.1] * 3
@@ -141,7 +141,7 @@ def test_a_round_in_which_a_series_was_not_measured_breaks_its_line_once() -> No
 
 def test_the_axis_reaches_the_whiskers_of_every_value() -> None:
     lines = reading.lines_over_time(WATCH, [(*row[:6], 0.8, 1.9, *row[8:]) for row in rows([1.0, 1.1, 1.0])])
-    axis = trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1)).layout["yaxis"]
+    axis = draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1)).layout["yaxis"]
     assert min(axis["tickvals"]) <= 0.8
     assert max(axis["tickvals"]) >= 1.9
 
@@ -149,7 +149,7 @@ def test_the_axis_reaches_the_whiskers_of_every_value() -> None:
 def test_series_whose_names_begin_alike_have_colours_of_their_own() -> None:
     named = [row for end in "abc" for row in rows([1.0], series=f"watched-series-{end}", label=f"batch {end}")]
     lines = reading.lines_over_time(WATCH, named)
-    drawn = trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1)).data
+    drawn = draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1)).data
     assert len({one["line"]["color"] for one in drawn}) == 3
 
 
@@ -159,7 +159,7 @@ def test_a_series_keeps_its_colour_when_it_is_chosen() -> None:
     every, chosen, ninth = (
         {one["name"]: one["line"]["color"] for one in figure.data}
         for figure in (
-            trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1), chosen=key)
+            draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1), chosen=key)
             for key in ("", lines[4].key, lines[8].key)
         )
     )
@@ -183,14 +183,14 @@ def test_names_leave_out_what_all_series_share() -> None:
 def test_the_title_says_where_the_last_values_stand() -> None:
     one = reading.lines_over_time(WATCH, rows(stepped(60, at=40)))
     table = reading.make_table(one, watch=1)
-    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 against 1.29.0: 2")
-    assert trend(one, reference="1.29.0", table=table).title.endswith("; 1 level shift")
+    assert draw_trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 against 1.29.0: 2")
+    assert draw_trend(one, reference="1.29.0", table=table).title.endswith("; 1 level shift")
     two = reading.lines_over_time(WATCH, [*rows([0.9]), *rows([1.2], series="s2", label="int8")])
     assert (
-        trend(two, reference="1.29.0", table=table).title
+        draw_trend(two, reference="1.29.0", table=table).title
         == "2 series against 1.29.0, the last values from 10 % faster to 20 % slower"
     )
-    assert trend([], reference="1.29.0", table=table).empty.startswith("No data yet")
+    assert draw_trend([], reference="1.29.0", table=table).empty.startswith("No data yet")
 
 
 def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
@@ -198,11 +198,11 @@ def test_ten_long_lines_stay_small_with_seven_in_colour() -> None:
     for number in range(10):
         found += rows(stepped(1000, at=600), series=f"s{number}", label=f"batch {number}")
     lines = reading.lines_over_time(WATCH, found)
-    figure = trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1))
+    figure = draw_trend(lines, reference="1.29.0", table=reading.make_table(lines, watch=1))
     assert len(figure.json) < 300_000
     drawn = [one for one in figure.data if one["mode"] == "lines+markers"]
     assert sum(one["line"]["color"] != "@series-other" for one in drawn) == COLOURED
-    chosen = trend(lines, reference="1.29.0", table=figure.table, chosen=lines[4].key)
+    chosen = draw_trend(lines, reference="1.29.0", table=figure.table, chosen=lines[4].key)
     coloured = [one for one in chosen.data if one["mode"] == "lines+markers" and one["line"]["color"] == "@series-5"]
     assert [one["name"] for one in coloured] == [lines[4].name]
     assert json.loads(figure.json)["layout"]["yaxis"]["type"] == "log"

@@ -64,7 +64,7 @@ class GenerationRequest:
 
 @dataclass
 class LoadedModel:
-    """A model loaded for one request. `vocabulary` is how many tokens it scores."""
+    """A model loaded for a request. `vocabulary` is how many tokens it scores."""
 
     model: Any
     asked: GenerationRequest
