@@ -151,7 +151,7 @@ def _largest_change(both: Sequence[Match]) -> str:
     changes = [judged for judged in sure[0].judged if _counts(judged)]
     top = max(changes, key=lambda judged: abs(log(judged.ratio or 1.0)))
     counted = f"{len(sure)} of {numbers.counted(len(both), 'cell')}"
-    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
+    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name}: {top.change}"
 
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:

@@ -17,6 +17,7 @@ from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import make_join_commands
+from farm.fleet.states import NodeHealth
 from farm.rules.planning.time_left import format_about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
@@ -65,14 +66,15 @@ def describe_queue_start(queue: Queue) -> str:
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
-def write_headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
-    """How many nodes are there, and what waits for them."""
+def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = ()) -> str:
+    """How many nodes are there, and what waits. `pending`: the names of those that nobody has approved yet."""
     if not nodes:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
     measuring = sum(queue.measuring for queue in queues)
     stuck = sum(queue.waiting for queue in queues if not queue.nodes)
-    parts = [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
+    parts = [f"{numbers.listed(pending)} {'waits' if len(pending) == 1 else 'wait'} for approval"] if pending else []
+    parts += [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
     parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
     parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
     return f"{online} of {numbers.counted(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"
@@ -130,7 +132,12 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     there = online_nodes(user)
     waiting = queues(user, there, forecast=forecast)
     return {
-        "headline": write_headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
+        "headline": write_headline(
+            online=len(there),
+            nodes=nodes.paginator.count,
+            queues=waiting,
+            pending=[node.name for node in nodes if node.health == NodeHealth.PENDING],
+        ),
         "nodes": rows,
         "page": nodes,
         "alarms": selectors.false_alarms_of_fleet(user),

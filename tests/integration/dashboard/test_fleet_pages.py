@@ -49,6 +49,13 @@ def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node)
     assert "Not known yet. Every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
 
+def test_a_machine_that_waits_for_approval_is_named_in_the_heading(
+    signed_in: Client, node: Node, team: Team, owner: User
+) -> None:
+    rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
+    assert "nodes online; pi waits for approval" in assert_is_page(signed_in.get("/fleet/"))
+
+
 def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
     signed_in: Client, version: Version, owner: User, node: Node
 ) -> None:
