@@ -207,8 +207,7 @@ def make_mail_settings(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     if parts.scheme not in MAIL_PORTS or not parts.hostname:
         raise ValueError(
-            f"ONNXFARM_MAIL_URL starts with {parts.scheme or 'nothing'}://; use smtp://host, "
-            "smtps://user:password@host or smtp+tls://user:password@host"
+            "ONNXFARM_MAIL_URL must look like smtp://host, smtps://user:password@host or smtp+tls://user:password@host"
         )
     return {
         "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",

@@ -44,7 +44,7 @@ def _execute(*words: str) -> object:
             answer: object = client.execute_command(*words)
             return answer
     except redis.RedisError as problem:
-        raise Invalid(f"The broker rejected a command: {problem}", code="no_direct_line") from problem
+        raise Invalid(f"The broker could not carry out a command: {problem}", code="no_direct_line") from problem
 
 
 def _address(user: str, secret: str, *, host: str) -> str:

@@ -21,12 +21,16 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Port of the pages.")] = 8000,
     tls_cert: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Certificate in PEM: https:// for other machines.", show_default="http://"),
+        typer.Option(
+            metavar="FILE", help="Certificate in PEM: other machines get the pages by HTTPS.", show_default=False
+        ),
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its key, without a password.", show_default="http://")
+        Path | None, typer.Option(metavar="FILE", help="Its private key, not encrypted.", show_default=False)
     ] = None,
-    tls_port: Annotated[int, typer.Option(min=1, max=65_534, metavar="N", help="Port of the pages by TLS.")] = 8443,
+    tls_port: Annotated[
+        int, typer.Option(min=1, max=65_534, metavar="N", help="HTTPS port of the pages; needs --tls-cert.")
+    ] = 8443,
     node: Annotated[bool, typer.Option("--node/--no-node", help="Whether this machine measures too.")] = True,
 ) -> None:
     """Start a farm on this machine, and keep it up until Ctrl-C. Prints a one-time sign-in link."""
