@@ -6,14 +6,14 @@ from farm.api.middleware import AnswerMiddleware
 from farm.base.errors import API_ROOT, make_problem_response
 
 
-class MethodsInWords(AnswerMiddleware):
-    """Answers 405 in JSON for a method that an address of the API does not take. The header `Allow` stays."""
+class MethodNotAllowedMiddleware(AnswerMiddleware):
+    """Turns every 405 of the API into a JSON problem with a sentence, and keeps its header `Allow`."""
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.status_code != 405 or not request.path.startswith(API_ROOT):
             return response
         allowed = response.headers.get("Allow", "")
         hint = f"It takes {allowed}." if allowed else ""
-        words = make_problem_response(405, f"{request.path} takes no {request.method}.", hint=hint)
-        words.headers["Allow"] = allowed
-        return words
+        problem = make_problem_response(405, f"{request.path} takes no {request.method}.", hint=hint)
+        problem.headers["Allow"] = allowed
+        return problem

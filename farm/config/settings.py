@@ -50,7 +50,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "farm.config.security.SecurityHeaders",
-    "farm.api.methods.MethodsInWords",
+    "farm.api.methods.MethodNotAllowedMiddleware",
     "farm.config.compression.Compression",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

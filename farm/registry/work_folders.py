@@ -38,10 +38,11 @@ def make_work_folder() -> Iterator[Path]:
 
 
 def copy_artifact_into(artifact: Artifact, folder: Path, *, only_main: bool = False) -> Path:
-    """Copy the artifact's model and external data, or with `only_main` the model alone, into `folder`; return it.
+    """Copy the artifact's model and external data, or with `only_main` the model alone, into `folder`.
 
-    They are plain files, because ONNX and ONNX Runtime refuse symbolic and hard links. Raises NoSpace where the disk is
-    full, and FileNotFoundError where a file is missing from the store.
+    Makes the folder where it is missing, and returns it. The files are plain, because ONNX and ONNX Runtime refuse
+    symbolic and hard links. Raises NoSpace where the disk is full, and FileNotFoundError where a file is missing from
+    the store.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in artifact.files.select_related("blob"):

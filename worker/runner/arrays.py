@@ -21,7 +21,10 @@ def load_arrays(path: str) -> Arrays:
 
 
 def save_arrays(path: str, outputs: dict[str, object]) -> None:
-    """Writes the outputs that are arrays to an .npz, under any names: numpy's own `savez` takes names as keywords."""
+    """Writes the outputs that are arrays to an .npz; arrays of objects are written as text.
+
+    `numpy.savez` is not used: it takes names as keyword arguments, so that an output named `file` would clash.
+    """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():
             if isinstance(value, np.ndarray):

@@ -49,14 +49,17 @@ class Finding:
 
     @property
     def is_noisy(self) -> bool:
+        """Whether a fresh block may contradict it, as it may of a figure of any metric."""
         return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
     def what(self) -> str:
+        """The check and its metric, `slower p99`, as `confirm_answer` takes them in `again`."""
         return f"{self.check} {self.metric}".strip()
 
     @property
     def subject(self) -> str:
+        """The metric, or the check where there is none, as `decided` has them."""
         return self.metric or self.check
 
 
@@ -80,6 +83,7 @@ class GateAnswer:
 
     @property
     def failures(self) -> tuple[Finding, ...]:
+        """The findings that fail the gate; none where something could not be measured at all."""
         return tuple(finding for finding in self.findings if finding.is_failure and not self.infra)
 
     @property
@@ -89,6 +93,7 @@ class GateAnswer:
 
     @property
     def verdict(self) -> str:
+        """`not measured`, `passed` or `failed`; a gate that compared nothing has failed."""
         return "not measured" if self.infra else "passed" if self.is_passed else "failed"
 
 
@@ -166,10 +171,11 @@ def _is_within(pair: Pair, max_slowdown: float) -> bool:
 def confirm_answer(
     answer: GateAnswer, *, again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
 ) -> GateAnswer:
-    """The answer after a fresh block: noisy failures that it contradicts fail nothing, and others are undecided.
+    """Return the answer after a fresh block: a noisy failure that the block contradicts fails nothing.
 
-    `again`: (what was found, candidate's cell in the first document) of what was shown again; `decided`: (metric or
-    check, that cell) of what it has a verdict on.
+    One that it left open becomes the check `undecided`, and fails where the gate fails on that. `again`: (what was
+    found, candidate's cell in the first document) of what was shown again; `decided`: (metric or check, that cell) of
+    what it has a verdict on.
     """
     findings = []
     for finding in answer.findings:
@@ -206,6 +212,7 @@ def point_label(cell: Cell) -> str:
 
 
 def setting_label(old: Cell, new: Cell) -> str:
+    """Name the candidate, with its runtime where both sides have the same."""
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
@@ -253,7 +260,7 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
 
 
 def describe_outputs(beside: EngineParity) -> str:
-    """What is said of the outputs of two models, where nobody has the document, whose cells have numbers."""
+    """Describe how outputs differ from the base's, without the number of its cell, which a reader here has not seen."""
     return beside.text.replace(f"{beside.cell}'s", "the base's")
 
 

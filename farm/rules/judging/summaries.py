@@ -51,7 +51,7 @@ class CellSummary:
 def unpack_timings(sample: Sample) -> NDArray[np.float64]:
     """Unpack the timings of a sample in milliseconds: all n, or evenly spaced ones where the node left some out.
 
-    Raises TimingsProblem where they cannot be read or are more than n or MAX_TIMINGS.
+    Raises TimingsProblem where there are none, where they cannot be read, or where they are more than n or MAX_TIMINGS.
     """
     kind, _, packed = sample.timings.partition(":")
     if kind not in _DTYPES:
@@ -71,7 +71,7 @@ def unpack_timings(sample: Sample) -> NDArray[np.float64]:
 
 
 def pack_timings(nanoseconds: Sequence[int]) -> str:
-    """Pack whole nanoseconds so that `unpack_timings` reads them."""
+    """Pack whole nanoseconds, one at least, as `u4:BASE64` or `u8:BASE64`, which `unpack_timings` reads."""
     kind = "u4" if max(nanoseconds) < 1 << 32 else "u8"
     raw = np.asarray(nanoseconds, dtype=_DTYPES[kind]).tobytes()
     return f"{kind}:{base64.b64encode(zlib.compress(raw)).decode()}"
@@ -109,7 +109,10 @@ def summarise_cell(
 
 
 def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
-    """Summarise the launches' figures of a metric, with an interval where its noise is known; None without any."""
+    """Summarise the launches' figures as the metric says, with an interval of their median where its noise is known.
+
+    Returns None without figures, and for a metric that is not summarised over launches.
+    """
     values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:
         return None

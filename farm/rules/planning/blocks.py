@@ -75,7 +75,8 @@ def max_arms_for(arm_s: float, *, limit: int) -> int:
 def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     """List (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
-    The first two are places in `arms`; the baseline has the earlier position. An axis that only one of the arms sets
+    The first two are places in `arms`; the baseline has the earlier position. The axis `scenario` is called
+    `concurrency`. An axis that only one of the arms sets
     counts as a difference. An added twin is compared only with the arm that it repeats, since with any other arm it
     would say the same a second time.
     """

@@ -37,10 +37,11 @@ class _Place(NamedTuple):
 
 
 def measured_across(user: Anyone, model: Model) -> list[Measured]:
-    """Collect the newest measurement of each cell on each node, over all versions but those of branches.
+    """Collect the newest measurement of each cell of each version on each node; versions of branches are left out.
 
-    The newest come first. A cell's lost accuracy is that against an earlier version where there is one, else against
-    the FP32 cell of its own version and runtime on any node, since all nodes judge the same samples.
+    Versions and nodes take turns, each with its newest first. A cell's lost accuracy is that against an earlier version
+    where there is one, else against the FP32 cell of its own version and runtime on any node, since all nodes judge the
+    same samples.
     """
     places = _newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")

@@ -13,7 +13,10 @@ _LARGEST = 1 << 20
 
 
 def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
-    """Reads the initialisers and Constant nodes of these names in any graph; leaves out large and external tensors."""
+    """Reads the initialisers and Constant nodes of these names in any graph.
+
+    Leaves out tensors that are large, external or broken, and constants that are strings or sparse.
+    """
     found: dict[str, Array] = {}
     for graph in traversal.iterate_graphs(model):
         for tensor in graph.initializer:

@@ -52,7 +52,8 @@ def list_candidates(
 ) -> Iterator[dict[str, int]]:
     """Yields at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
 
-    Sizes that the graph requires are the same in all of them. For the rest come first sizes that the model hints at,
+    Sizes that the graph requires are kept; where its consumers disagree, a few combinations of them are tried. For the
+    rest come first sizes that the model hints at,
     then one size for all, and last another size for each dimension in turn.
     """
     seen: list[dict[str, int]] = []
@@ -139,7 +140,10 @@ def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
 def make_prompt_sizes(
     sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
 ) -> dict[str, int]:
-    """Makes the sizes for a whole prompt without a cache from those for another token; empty without such a cache."""
+    """Makes sizes for a prompt of SEQUENCE tokens with an empty cache from those of one step after a cache.
+
+    Returns an empty dict for a model without such a cache.
+    """
     changed = {
         dim: 0 if size == PAST else SEQUENCE for dim, size in _make_step_sizes(facts, list(sizes), required).items()
     }
