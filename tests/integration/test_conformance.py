@@ -57,7 +57,7 @@ def test_a_case_that_crashes_its_process_is_named_and_the_rest_still_runs(tmp_pa
     shutil.copytree(stages.RUNNER, source)
     with (source / "conformance.py").open("a") as code:
         code.write(
-            "\n\n_real = _outcome_of\n\n\ndef _outcome_of(folder, *, order):\n"
+            "\n\n_real = _run_case\n\n\ndef _run_case(folder, *, order):\n"
             "    import os, signal\n"
             "    if 'crashes' in folder.name:\n        os.kill(os.getpid(), signal.SIGSEGV)\n"
             "    return _real(folder, order=order)\n"

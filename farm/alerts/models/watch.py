@@ -194,7 +194,7 @@ class IndexLook(models.Model):
     distribution = models.CharField(max_length=64, unique=True)
     looked_at = models.DateTimeField(null=True)
     # from the turn that was taken until the answer is kept
-    is_being_asked = models.BooleanField(default=False)
+    is_being_asked = models.BooleanField(default=False, db_default=False)
     problem = models.CharField(max_length=500, blank=True, default="")
 
     class Meta:

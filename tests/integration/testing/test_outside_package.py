@@ -111,7 +111,7 @@ def test_two_releases_of_its_engine_on_its_provider_in_its_scenario_end_in_a_ver
         "from dashboard.figures import scenarios; from farm.rules.wording import titles; "
         "cell = Document.model_validate(json.load(open(sys.argv[1]))).cells[0]; "
         "print(titles.runtime_in_words(cell.runtime), '|', BY_NAME['scenario'].label_of(cell), '|', "
-        "titles.provider(cell.provider), '|', scenarios.figures_of(cell)[0].title)"
+        "titles.provider(cell.provider), '|', scenarios.draw_figures(cell)[0].title)"
     )
     shown = python(words, tmp_path / "packages", tmp_path / "out.json")
     assert shown.stdout.startswith("Acme 1.0 | with pauses between inferences (ms 1) | Acme | p50 from "), shown.stderr

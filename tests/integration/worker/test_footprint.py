@@ -42,7 +42,7 @@ from worker.runner.session import SessionOrder
 model, threads = sys.argv[1], int(sys.argv[2])
 order = Order(kind="check", model=model, inputs="", provider=CPU, session=SessionOrder(threads=threads), batch=1)
 inputs = {"x": np.ones((1, 1024), np.float32)}
-first = footprint._opened(order, inputs, threads)
+first = footprint._open_session(order, inputs, threads)
 limited = Order(kind="check", model=model, inputs="", provider=CPU, session=SessionOrder(memory_limit_mb=1), batch=1)
 print(json.dumps([footprint.measure_for_check(one, inputs, spent_ms=1.0, peak_bytes=1) for one in (order, limited)]))
 """

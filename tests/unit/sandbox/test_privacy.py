@@ -28,8 +28,8 @@ print(json.dumps({{path.name: path.stat().st_mode & 0o777 for path in (home, *ho
 STARTS = {
     "farm": {
         "module": "farm.config.embedded.plan",
-        "function": "free_port, make_plan",
-        "call": "make_plan(home=home, port=free_port())",
+        "function": "find_free_port, make_plan",
+        "call": "make_plan(home=home, port=find_free_port())",
     },
     "node": {"module": "farm.sandbox.privacy", "function": "make_private", "call": "make_private(home)"},
 }
