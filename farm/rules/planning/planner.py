@@ -13,7 +13,7 @@ from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
-from farm.rules.planning import blocks, estimates
+from farm.rules.planning import blocks, estimates, tolerances
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
@@ -49,11 +49,13 @@ def plan(
     releases. `with_null_pair` adds an A/A twin of the baseline to one in eight of a node's blocks, and to each on its
     first day.
     """
-    first, *others = [model] if isinstance(model, ModelFacts) else model
+    models = [model] if isinstance(model, ModelFacts) else model
+    first, *others = models
     learnt = merge_learnt(node.loads for node in (fleet or (machine,)) if node is not None)
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
-    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, matrix.tolerances, learnt)
+    unknown_outputs = tolerances.find_unknown_outputs(matrix.tolerances, models)
+    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, unknown_outputs, learnt)
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
     resolved: list[Resolved] = []

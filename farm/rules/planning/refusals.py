@@ -48,7 +48,7 @@ class Circumstances:
     # what was asked for of sizes and of inputs
     asked_sizes: Mapping[str, int] = field(default_factory=dict)
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
-    tolerated: Collection[str] = ()
+    unknown_outputs: Sequence[str] = ()
     learnt: opsets.Learnt = field(default_factory=dict)
     # whether the nodes of a farm measure, and not the machine that plans
     has_fleet: bool = True
@@ -394,7 +394,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (_wrong_batch, (WORKLOAD,)),
     (_wrong_shapes, (WORKLOAD,)),
     (_wrong_inputs, (WORKLOAD,)),
-    (lambda spec, about: tolerances.refuse_unknown(about.tolerated, spec, about.model), (WORKLOAD,)),
+    (lambda spec, about: tolerances.refuse_unknown(about.unknown_outputs, spec, about.model), (WORKLOAD,)),
     (_not_in_scenario, (PROGRAM, WORKLOAD)),
     (_no_inputs, (WORKLOAD,)),
 )

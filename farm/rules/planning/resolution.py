@@ -1,6 +1,6 @@
 """Turns a point of a matrix into the cell it stands for, or into the reason why it cannot run."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -57,8 +57,8 @@ class Request:
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)
-    # the outputs that have a tolerance of their own
-    tolerated: Collection[str] = ()
+    # names that have a tolerance of their own and are outputs of no model
+    unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were seen to load
     learnt: opsets.Learnt = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class Resolver:
             allowed=request.allowed,
             cores=request.machine.cores if request.machine else None,
             asked_inputs=request.inputs,
-            tolerated=request.tolerated,
+            unknown_outputs=request.unknown_outputs,
             learnt=request.learnt,
             has_fleet=request.fleet is not None,
         )

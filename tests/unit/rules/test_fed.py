@@ -93,9 +93,11 @@ def test_a_tolerance_of_an_output_that_the_model_lacks_is_refused_in_words() -> 
     assert only_refusal(plan_with(many, asked)).text.endswith("y6, y7, ….")
     assert not plan_with(make_model(**SPEECH, outputs=("logits",)), asked).refused
     assert not plan_with(make_model(**SPEECH), asked).refused, "inspected before outputs were kept"
+    both = [make_model(**SPEECH, outputs=(name,)) for name in ("y", "logits")]
+    assert not plan_with(both, asked).refused, "the other of two models has it"
 
 
-def plan_with(model: ModelFacts, settings: dict[str, Any]) -> Any:
+def plan_with(model: ModelFacts | list[ModelFacts], settings: dict[str, Any]) -> Any:
     from farm.rules.matrices import matrix
     from farm.rules.planning import planner
 
