@@ -24,8 +24,8 @@ from farm.registry.confinement import current_confinement
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
+from farm.runs.selectors.queue_order import place_in_turn
 from farm.runs.selectors.runs import idle_moment_of, shown_states
-from farm.runs.states import OF_THE_FARM
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -101,7 +101,7 @@ def describe_wait(queued: "Sequence[Run]") -> str:
     """Says why the run that comes next waits, people's before those of watches, and how many more wait; else empty."""
     if not queued:
         return ""
-    first = min(queued, key=lambda run: (run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk))
+    first = min(queued, key=place_in_turn)
     why = idle_moment_of(first.pk).still
     others = len(queued) - 1
     more = f" {numbers.counted(others, 'more run')} {'waits' if others == 1 else 'wait'}." if others else ""

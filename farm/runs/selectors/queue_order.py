@@ -5,7 +5,7 @@ that came first. Nodes that share a machine measure one after the other, in the 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeState
-from farm.runs.models import Attempt, Block
+from farm.runs.models import Attempt, Block, Run
 from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.states import OF_THE_FARM, BlockState
@@ -34,6 +34,11 @@ _RANK = {True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Va
 def order_by_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
     ranked = blocks.annotate(rank=_RANK[people_first], came_at=Coalesce("run__resumed_at", "run__created_at"))
     return ranked.order_by("rank", "came_at", "run_id", "number")
+
+
+def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
+    """Return what sorts loaded runs as `in_turn` does where people's come first."""
+    return run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
