@@ -22,11 +22,11 @@ def serve(
     tls_cert: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Certificate in PEM: other machines get the pages by HTTPS.", show_default=False
+            metavar="FILE", help="Certificate in PEM: other machines get the pages by HTTPS.", show_default="no TLS"
         ),
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its private key, not encrypted.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Its private key, not encrypted.", show_default="no TLS")
     ] = None,
     tls_port: Annotated[
         int, typer.Option(min=1, max=65_534, metavar="N", help="HTTPS port of the pages; needs --tls-cert.")
