@@ -8,10 +8,9 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from farm.api.auth import person
-from farm.contract.document_cells import Accuracy
 from farm.registry import selectors
 from farm.rules.presenting import hardware, hardware_words
-from farm.rules.presenting.hardware import Loss, Measured, Target, Wish
+from farm.rules.presenting.hardware import Measured, Target, Wish
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.presenting.times import title_of
 from farm.runs.selectors.hardware import measured_across
@@ -136,6 +135,8 @@ def _target(target: Target) -> TargetOut:
 
 def _best(best: Measured) -> BestOut:
     cell, judged = best.cell, best.cell.accuracy
+    low, high = (judged.ci_low, judged.ci_high) if judged else (None, None)
+    loss = hardware.find_loss(cell)
     return BestOut(
         run=best.run,
         cell=cell.id,
@@ -153,20 +154,9 @@ def _best(best: Measured) -> BestOut:
         parity=outputs_of(cell),
         metric=judged.metric if judged and judged.value is not None else None,
         accuracy=judged.value if judged else None,
-        accuracy_ci=_interval(judged) if judged else None,
-        loss=_loss(hardware.find_loss(cell)),
+        accuracy_ci=None if low is None or high is None else (low, high),
+        loss=LossOut(percent=100 * loss.value, worst_percent=100 * loss.worst, basis=loss.basis) if loss else None,
         peak_memory_bytes=cell.peak_memory_bytes,
         energy_mj=cell.energy_mj,
         measured_at=best.at,
     )
-
-
-def _loss(known: Loss | None) -> LossOut | None:
-    if known is None:
-        return None
-    return LossOut(percent=100 * known.value, worst_percent=100 * known.worst, basis=known.basis)
-
-
-def _interval(judged: Accuracy) -> tuple[float, float] | None:
-    low, high = judged.ci_low, judged.ci_high
-    return None if low is None or high is None else (low, high)

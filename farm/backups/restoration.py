@@ -50,7 +50,10 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
     _refuse_another_farm(reading, places)
     database.check_database_is_empty()
     database.check_migrations_are_known(migrations)
-    _refuse_without_room(reading)
+    try:
+        storage.check_free_space(bytes_wanted=reading.stored_bytes)
+    except Refusal as problem:
+        raise BackupError(str(problem)) from problem
     models = database.migrate_to(migrations)
     restored = RestoreResult(str(reading.head.get("taken_at", "")), left_out=reading.list_left_out())
     try:
@@ -99,13 +102,6 @@ def _refuse_another_farm(reading: ArchiveReader, places: RestorePaths) -> None:
             "ONNXFARM_SECRET_KEY names another key than the backup's, so that its badges and sessions would be void: "
             "unset it, and the backup's key is kept in the farm's folder."
         )
-
-
-def _refuse_without_room(reading: ArchiveReader) -> None:
-    try:
-        storage.check_free_space(bytes_wanted=reading.stored_bytes)
-    except Refusal as problem:
-        raise BackupError(str(problem)) from problem
 
 
 def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: RestoreResult) -> None:

@@ -10,7 +10,7 @@ Format: https://packaging.python.org/en/latest/specifications/binary-distributio
 import tomllib
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -66,7 +66,12 @@ def build_wheel(checkout: Path) -> Wheel:
     """Build the wheel of a checkout, with the packages and metadata of its pyproject.toml."""
     said = tomllib.loads((checkout / "pyproject.toml").read_text())
     project, packages = said["project"], said["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    files = dict(_packaged(checkout, packages))
+    paths = (path for package in packages for path in (checkout / package).rglob("*") if path.is_file())
+    files = {
+        path.relative_to(checkout).as_posix(): path.read_bytes()
+        for path in paths
+        if any(fnmatch(path.name, pattern) for pattern in PACKAGED)
+    }
     about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project)}
     if (checkout / "LICENSE").exists():
         about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
@@ -91,13 +96,6 @@ def _of_installed(name: str = NAME) -> Wheel:
     return _written(installed.version, files, about)
 
 
-def _packaged(root: Path, packages: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    for package in sorted(packages):
-        for path in sorted((root / package).rglob("*")):
-            if path.is_file() and any(fnmatch(path.name, pattern) for pattern in PACKAGED):
-                yield path.relative_to(root).as_posix(), path.read_bytes()
-
-
 def _metadata(project: Mapping[str, object]) -> bytes:
     """Make the METADATA file (core metadata 2.4); requirements of an extra are marked with its name."""
     lines = ["Metadata-Version: 2.4"]
@@ -112,22 +110,18 @@ def _metadata(project: Mapping[str, object]) -> bytes:
     lines += [f"Requires-Dist: {Requirement(requirement)}" for requirement in _texts(project["dependencies"])]
     extras = project["optional-dependencies"]
     for extra, wanted in extras.items() if isinstance(extras, dict) else ():
-        lines += [
-            f"Provides-Extra: {extra}",
-            *(f"Requires-Dist: {_of_extra(requirement, extra)}" for requirement in _texts(wanted)),
-        ]
+        lines.append(f"Provides-Extra: {extra}")
+        for requirement in map(Requirement, _texts(wanted)):
+            bare = str(requirement).partition(";")[0].strip()
+            marker = f'extra == "{extra}"'
+            if requirement.marker:
+                marker = f"({requirement.marker}) and {marker}"
+            lines.append(f"Requires-Dist: {Requirement(f'{bare}; {marker}')}")
     return ("\n".join(lines) + "\n").encode()
 
 
 def _texts(said: object) -> list[str]:
     return [str(text) for text in said] if isinstance(said, list) else []
-
-
-def _of_extra(wanted: str, extra: str) -> Requirement:
-    requirement = Requirement(wanted)
-    own = f"({requirement.marker}) and " if requirement.marker else ""
-    bare = str(requirement).partition(";")[0].strip()
-    return Requirement(f'{bare}; {own}extra == "{extra}"')
 
 
 def _entry_points(project: Mapping[str, Any]) -> bytes:

@@ -103,7 +103,9 @@ def _account_of(identity: Identity, registration: Registration) -> tuple[User, b
     key = issuer_key(registration.issuer)
     known = LinkedAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
     if known is None:
-        user = create_user(name=_free_name(identity.name))
+        names = (identity.name if number == 1 else f"{identity.name}-{number}" for number in count(1))
+        free_name = next(name for name in names if not User.objects.filter(username__iexact=name).exists())
+        user = create_user(name=free_name)
         LinkedAccount.objects.create(provider=key, uid=identity.subject, user=user)
         facts = {"subject": identity.subject, "called": identity.name}
         record(verb="account made at first sign-in", subject=user.username, actor=user, facts=facts)
@@ -176,11 +178,6 @@ def _set_administrator(user: User, wanted: bool) -> None:
     User.objects.filter(pk=user.pk).update(is_superuser=wanted, is_staff=wanted)
     verb = "made administrator" if wanted else "no longer administrator"
     record(verb=verb, subject=user.username, actor=user, facts={"by": "groups"})
-
-
-def _free_name(wanted: str) -> str:
-    candidates = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
-    return next(name for name in candidates if not User.objects.filter(username__iexact=name).exists())
 
 
 def _must_administer(by: User) -> None:

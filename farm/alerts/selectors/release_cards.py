@@ -92,7 +92,10 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
 
     Raises Missing for a release that this farm neither knows nor measured.
     """
-    new = _release(distribution, version)
+    try:
+        new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
+    except distributions.RuntimeProblem as problem:
+        raise Missing(str(problem), hint="See the page of runtimes.") from problem
     rounds = list(_rounds(user, new)[:ROUNDS])
     known = _measured_with(user, new, rounds)
     others = list_baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
@@ -120,13 +123,6 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
 
 def alerts_about(runtime: Runtime) -> Q:
     return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
-
-
-def _release(distribution: str, version: str) -> Runtime:
-    try:
-        return distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
-    except distributions.RuntimeProblem as problem:
-        raise Missing(str(problem), hint="See the page of runtimes.") from problem
 
 
 def _is_known(runtime: Runtime) -> bool:

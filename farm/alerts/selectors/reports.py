@@ -8,8 +8,6 @@ from typing import IO
 from farm.alerts.models import Alert, Investigation
 from farm.alerts.states import InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Missing
-from farm.contract.document import Document
-from farm.contract.document_cells import Cell
 from farm.registry.models import Artifact
 from farm.registry.selectors import find_stored_file
 from farm.rules.changes import report
@@ -33,13 +31,16 @@ def make_case(alert: Alert) -> Case:
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
     document = runs.document(symptom.run)
-    old, new = (_cell(document, name) for name in (symptom.baseline, symptom.cell))
+    cells = {cell.id: cell for cell in document.cells}
+    for name in (symptom.baseline, symptom.cell):
+        if name not in cells:
+            raise Missing(f"Run {document.run} has no cell {name!r} any more.")
     row = _row(symptom.run, symptom.cell, symptom.baseline)
     has_work_around = kind_of(symptom.kind).has_work_around
     return Case(
         document=document,
-        old=old,
-        new=new,
+        old=cells[symptom.baseline],
+        new=cells[symptom.cell],
         spec=row.spec,
         model=_artifact(row).main,
         sentence=symptom.text,
@@ -84,27 +85,18 @@ def _row(run: Run, *names: str) -> CellRow:
     cells = CellRow.objects.filter(run=run).select_related(
         "variant__derived", "preparation__inputs", "run__version__artifact"
     )
-    found = [row for name in names if (row := cells.filter(name=_cell_name(run, name)).first()) is not None]
+    found: list[CellRow] = []
+    for name in names:
+        arm = Arm.objects.filter(match_arms(run, name)).select_related("cell").first()
+        found += cells.filter(name=arm.cell.name if arm is not None else name)
     if not found:
         raise Missing(f"Run {run.pk} has no cell {names[0]!r} any more.")
     return next((row for row in found if row.preparation is not None), found[0])
 
 
-def _cell_name(run: Run, name: str) -> str:
-    arm = Arm.objects.filter(match_arms(run, name)).select_related("cell").first()
-    return arm.cell.name if arm is not None else name
-
-
 def _artifact(row: CellRow) -> Artifact:
     derived = row.variant.derived if row.variant is not None else None
     return derived or row.run.version.artifact
-
-
-def _cell(document: Document, name: str) -> Cell:
-    found = next((cell for cell in document.cells if cell.id == name), None)
-    if found is None:
-        raise Missing(f"Run {document.run} has no cell {name!r} any more.")
-    return found
 
 
 def _find_answered(alert: Alert, kind: InvestigationKind) -> Investigation | None:

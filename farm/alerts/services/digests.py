@@ -73,13 +73,15 @@ def make_digest(team: Team, *, since: datetime) -> Digest:
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
     rate, pairs = estimate_false_alarm_rate(team)
     alerts = Alert.objects.filter(team=team, opened_at__gte=since)
+    marked = AlertEvent.objects.filter(kind=AlertEventKind.INVALID, at__gte=since)
+    marked = marked.filter(alert__team=team, alert__state=AlertState.INVALID)
     return {
         "since": since.isoformat(),
         "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
         "comparisons": compared,
         "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
-        "invalid": _count_invalid(team, since=since),
+        "invalid": marked.values("alert").distinct().count(),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,
         "null_pairs": pairs,
@@ -97,11 +99,6 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
     if found is None or found.comparisons < ENOUGH_PAIRS:
         return 0.01, len(verdicts)
     return found.rate or found.high, found.comparisons
-
-
-def _count_invalid(team: Team, *, since: datetime) -> int:
-    events = AlertEvent.objects.filter(alert__team=team, alert__state=AlertState.INVALID, kind=AlertEventKind.INVALID)
-    return events.filter(at__gte=since).values("alert").distinct().count()
 
 
 def describe_digest(digest: Digest) -> str:

@@ -298,16 +298,13 @@ def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
     for alert in rows.select_related("watch", "team", "model", "version"):
-        if _is_later(watch_round, alert):
+        is_later_release = release_order(watch_round.new) > release_order(alert.bad)
+        is_later_version = watch_round.new == alert.bad and watch_round.version.number > alert.version.number
+        if is_later_release or is_later_version:
             _wake(watch_round, alert)
             if _resolve_if_gone(watch_round, alert, document):
                 resolved.append(alert)
     return resolved
-
-
-def _is_later(watch_round: WatchRound, alert: Alert) -> bool:
-    is_later_release = release_order(watch_round.new) > release_order(alert.bad)
-    return is_later_release or (watch_round.version.number > alert.version.number and watch_round.new == alert.bad)
 
 
 def _resolve_if_gone(watch_round: WatchRound, alert: Alert, document: Document) -> bool:

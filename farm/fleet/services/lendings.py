@@ -18,12 +18,14 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
     NotAllowed for anybody who does not manage the node, and Missing for a team that `by` does not belong to.
     """
     check_manages(node, by)
-    known = {lending.team.name: lending for lending in node.lendings.select_related("team")}
+    lendings = {lending.team.name: lending for lending in node.lendings.select_related("team")}
     names = [name for name in dict.fromkeys(teams) if name != node.team.name]
-    new = [team_named(name, user=by) for name in names if name not in known]
+    new = [team_named(name, user=by) for name in names if name not in lendings]
     with transaction.atomic():
-        for name in known.keys() - set(names):
-            _withdraw(known[name], by)
+        for name in lendings.keys() - set(names):
+            _log(lendings[name], f"{node.name} no longer measures for {name}.", by=by)
+            record(verb="node taken back", subject=node.name, actor=by, team=lendings[name].team)
+            lendings[name].delete()
         for team in new:
             _offer(node, team, by)
     return node
@@ -69,12 +71,6 @@ def _offer(node: Node, team: Team, by: User) -> None:
     record(verb="node offered", subject=node.name, actor=by, team=team, facts={"from": node.team.name})
     if can_manage(by, team=team):
         agree(lending=lending, by=by)
-
-
-def _withdraw(lending: Lending, by: User) -> None:
-    _log(lending, f"{lending.node.name} no longer measures for {lending.team.name}.", by=by)
-    record(verb="node taken back", subject=lending.node.name, actor=by, team=lending.team)
-    lending.delete()
 
 
 def _answer(lending: Lending, state: LendingState, by: User) -> Lending:

@@ -167,17 +167,13 @@ def find_or_order_outline(version: Version) -> Path | None:
     if version.state != VersionState.READY:
         raise Conflict(f"{version} is {version.state}; its graph is drawn once it is inspected.", code="not_inspected")
     outline = Outline.objects.select_related("artifact", "blob").filter(artifact=version.artifact).first()
-    if outline is None or _is_stale(outline):
+    ended = outline.finished_at if outline is not None and outline.state == MakingState.FAILED else None
+    if outline is None or (ended is not None and ended < timezone.now() - TRIED_AGAIN_AFTER):
         with transaction.atomic():
             outline = ensure_outline(version.artifact)
     if outline.state == MakingState.FAILED:
         raise Conflict(f"The graph of {version} cannot be drawn: {outline.reason_text}", code="no_graph")
     return _file_of(outline, version)
-
-
-def _is_stale(outline: Outline) -> bool:
-    ended = outline.finished_at
-    return outline.state == MakingState.FAILED and ended is not None and ended < timezone.now() - TRIED_AGAIN_AFTER
 
 
 def _file_of(outline: Outline, version: Version) -> Path | None:

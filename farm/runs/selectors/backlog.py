@@ -1,6 +1,5 @@
 """Which node may claim which queued block now, and counts over the whole farm for its metrics."""
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, cast
 
 from django.db import models
@@ -35,7 +34,8 @@ def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
     if serving is None:
         exception = ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
         return f"{node.name} does not measure for team “{block.run.team.name}”{exception}."
-    if not can_take(node, _list_wanted_specs(block)):
+    offer = make_node_offer(node)
+    if not all(can_measure(offer, spec) for spec in _list_wanted_specs(block)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
     busy = f"{node.name} is measuring another block, or another node of its machine is; it takes one at a time."
     return busy if serving.is_busy else explain_no_minutes(block.run.team)
@@ -73,11 +73,6 @@ def _serving(node: Node, block: Block) -> "_Serving | None":
         serving = serving.exclude(Q(sandbox="none") & Exists(of_others))
     serving = serving.filter(pk=node.pk)
     return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
-
-
-def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
-    offer = make_node_offer(node)
-    return all(can_measure(offer, spec) for spec in specs)
 
 
 class RowCounts(NamedTuple):

@@ -325,8 +325,8 @@ class Forecast:
             if over and minutes and node is not None:
                 for device in ("", self.nodes[node].device):
                     recent.setdefault(device, []).append(((over - claimed).total_seconds(), 60.0 * minutes))
-        return {device: _ratio(pairs) for device, pairs in recent.items() if len(pairs) >= MIN_OF_MACHINE}
-
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    return sum(spent for spent, _ in pairs) / sum(planned for _, planned in pairs)
+        return {
+            device: sum(spent for spent, _ in pairs) / sum(planned for _, planned in pairs)
+            for device, pairs in recent.items()
+            if len(pairs) >= MIN_OF_MACHINE
+        }

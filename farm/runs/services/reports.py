@@ -47,7 +47,10 @@ def end_failed_arms(block: Block, report: Report) -> None:
             block.log(EventKind.CELL_ENDED, text, cell=arm.cell.name, code=reason.code)
             failed = True
     if failed and block.run.fail_fast:
-        _stop_others(block)
+        text = "Another cell of this run failed, and the matrix says `fail-fast`."
+        for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
+            other.run = block.run
+            stop_block(other, Reason(code=ReasonCode.FAIL_FAST, text=text))
 
 
 def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
@@ -59,13 +62,6 @@ def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
             return [(place.arm, place.reason) for place in report.samples if place.reason is not None]
         case _:
             return []
-
-
-def _stop_others(block: Block) -> None:
-    reason = Reason(code=ReasonCode.FAIL_FAST, text="Another cell of this run failed, and the matrix says `fail-fast`.")
-    for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
-        other.run = block.run
-        stop_block(other, reason)
 
 
 class Place(NamedTuple):

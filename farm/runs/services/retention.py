@@ -131,13 +131,9 @@ def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]
     chosen = [*begun.values_list("pk", flat=True), *due.runs_due(team, days=days, at=now).values_list("pk", flat=True)]
     for run_id in chosen:
         yield lambda run_id=run_id: _mark_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
-        while _has_timings(run_id):
+        marked = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None)
+        while marked.exists() and due.timings_of(run_id).exists():
             yield lambda run_id=run_id: _remove_timings(run_id)  # type: ignore[misc]
-
-
-def _has_timings(run_id: int) -> bool:
-    is_marked = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None).exists()
-    return is_marked and due.timings_of(run_id).exists()
 
 
 def _remove_timings(run_id: int) -> int:

@@ -31,7 +31,6 @@ from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_fraction
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
-from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import latencies, with_null_history
 from farm.runs.selectors.sides import collect_model_facts, versions_beside
@@ -77,13 +76,11 @@ def plan_run(
     uploaders = {side.uploaded_by_id for side in versions}
     uploader = version.uploaded_by if len(uploaders) == 1 else None
     fleet = with_null_history(node_offers(team=version.model.team, uploader=uploader))
-    facts = [_timed(found, side) for found, side in zip(collect_model_facts(versions), versions, strict=True)]
+    facts = [
+        model.model_copy(update=known_ms._asdict()) if (known_ms := latencies(side)) is not None else model
+        for model, side in zip(collect_model_facts(versions), versions, strict=True)
+    ]
     return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair)
-
-
-def _timed(facts: ModelFacts, version: Version) -> ModelFacts:
-    known = latencies(version)
-    return facts.model_copy(update=known._asdict() if known is not None else {})
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:

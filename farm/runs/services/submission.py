@@ -69,8 +69,10 @@ def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) ->
 def _release(block: Block) -> bool:
     with transaction.atomic():
         run = lock_run(block.run_id)
-        if not _has_turn(run):
-            return False
+        if run.max_parallel is not None:
+            busy = run.blocks.filter(state__in=(BlockState.QUEUED, BlockState.LEASED)).count()
+            if busy >= run.max_parallel:
+                return False
         block.run = run
         why = _refuse_unmakeable(block)
         if why is not None and not block.arms.filter(status="").exists():
@@ -81,13 +83,6 @@ def _release(block: Block) -> bool:
             return False
         hint_on_commit(block)
     return True
-
-
-def _has_turn(run: Run) -> bool:
-    if run.max_parallel is None:
-        return True
-    busy = run.blocks.filter(state__in=(BlockState.QUEUED, BlockState.LEASED)).count()
-    return busy < run.max_parallel
 
 
 def _refuse_unmakeable(block: Block) -> Reason | None:
