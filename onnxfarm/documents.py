@@ -47,7 +47,11 @@ def parse_samples(values: object, *, where: str) -> list[float]:
     """
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shown(values)} where a list of samples is needed.")
-    return [_sample(value, place, where=where) for place, value in enumerate(values)]
+    for place, value in enumerate(values):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not MIN_SAMPLE <= value <= MAX_SAMPLE:
+            raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
+    return [float(value) for value in values]
 
 
 def dump_json_line(value: object) -> str:
@@ -61,12 +65,6 @@ def _finite(value: object) -> object:
     if isinstance(value, list):
         return [_finite(part) for part in value]
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _sample(value: object, place: int, *, where: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and MIN_SAMPLE <= value <= MAX_SAMPLE:
-        return float(value)
-    raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
 
 
 def _shown(value: object) -> str:

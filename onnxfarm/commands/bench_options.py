@@ -67,7 +67,9 @@ def read_matrix(
     """
     try:
         allowed = read_names(",".join(packages or ()))
-        base = matrices.parse(_matrix_text(text), allowed=allowed) if text is not None else None
+        if text is not None and not text.lstrip().startswith("{"):
+            text = sys.stdin.read() if text == "-" else read_text(Path(text))
+        base = matrices.parse(text, allowed=allowed) if text is not None else None
         return base if base is not None and not axes else matrices.from_options(base, allowed=allowed, **axes)
     except (MatrixProblem, RuntimeProblem) as problem:
         raise Usage(str(problem)) from problem
@@ -118,9 +120,3 @@ def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] |
             raise Usage(f"--tolerance {text!r} is not NAME=ATOL or NAME=ATOL,RTOL, like logits=0.001,0.01.")
         found[name] = {"atol": atol, **({"rtol": rtol} if rtol else {})}
     return found
-
-
-def _matrix_text(text: str) -> str:
-    if text == "-":
-        return sys.stdin.read()
-    return text if text.lstrip().startswith("{") else read_text(Path(text))

@@ -20,17 +20,12 @@ def login(
     ] = None,
 ) -> None:
     """Check a token with a farm, then remember both; later commands need no --server."""
-    secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
+    secret: str = token or os.environ.get(TOKEN_VARIABLE, "")
+    if not secret:
+        secret = typer.prompt("Token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
     account = Account(check_address(server), secret.strip())
     with Client(account) as client:
         me = client.call(operations.ME)
     path = store_account(account)
     teams = ", ".join(team.name for team in me.teams) or "no team"
     print(f"Signed in to {account.server} as {me.username} ({teams}); kept in {path}.", file=sys.stderr)
-
-
-def _ask() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline()
-    answer: str = typer.prompt("Token", hide_input=True)
-    return answer

@@ -7,7 +7,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from farm.contract.api.releases import ReleaseCardOut
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from onnxfarm.commands.listing import format_minute
@@ -43,19 +42,13 @@ def release(
     _print(console, [card.headline, card.because, f"{card.release} beside {card.against or 'nothing yet'}"])
     if table.row_count:
         console.print(table)
-    _print(
-        console,
-        [*(f"{found.model}: {found.sentence}\n{found.code}" for found in card.work_arounds), _open(card), card.url],
-    )
+    lines = [f"{found.model}: {found.sentence}\n{found.code}" for found in card.work_arounds]
+    if card.open:
+        until = f"until {format_minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
+        lines.append(f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}")
+    _print(console, [*lines, card.url])
 
 
 def _print(console: Console, lines: Iterable[str]) -> None:
     for line in filter(None, lines):
         console.print(Text(line), soft_wrap=True)
-
-
-def _open(card: ReleaseCardOut) -> str:
-    if not card.open:
-        return ""
-    until = f"until {format_minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
-    return f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}"

@@ -97,9 +97,12 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
     """List the watches of your teams."""
 
     def cells(watch: WatchOut) -> tuple[str, ...]:
-        models, when = _models(watch), _when(watch)
+        models = [model.name for model in watch.models] + ([f"label {watch.label}"] if watch.label else [])
+        named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+        events = ["release"] * watch.on_release + ["version"] * (watch.on_version or watch.compares_versions)
+        when = ", ".join([*events, *filter(None, [watch.schedule])]) or "on request"
         state = watch.problem or ("watching" if watch.is_active else "paused")
-        return str(watch.id), watch.name, watch.team, models, watch.reference, when, state
+        return str(watch.id), watch.name, watch.team, named, watch.reference, when, state
 
     with Client(find_account(server)) as client:
         found = client.list_rows(operations.WATCHES)
@@ -221,13 +224,3 @@ def _rule(text: str) -> dict[str, object]:
     if not isinstance(found, dict):
         raise Usage('--rule is not an object: write it like {"latency": 0.1}.')
     return found
-
-
-def _models(watch: WatchOut) -> str:
-    names = [model.name for model in watch.models] + ([f"label {watch.label}"] if watch.label else [])
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _when(watch: WatchOut) -> str:
-    parts = ["release"] * watch.on_release + ["version"] * (watch.on_version or watch.compares_versions)
-    return ", ".join([*parts, *([watch.schedule] if watch.schedule else [])]) or "on request"

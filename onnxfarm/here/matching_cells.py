@@ -72,7 +72,8 @@ def make_repeat_command(match: Match) -> Repeat | None:
         return None
     versions = ",".join(str(cell.get("runtime", "")).removeprefix("onnxruntime==") for cell in (match.old, match.new))
     cell = match.new
-    words = ["onnxfarm", "bench", file_argument(_model_file(cell))]
+    model = str(cell.get("model") or "MODEL").removesuffix(".onnx")
+    words = ["onnxfarm", "bench", file_argument(f"{model}.onnx")]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
     words += ["--ort", versions]
@@ -136,11 +137,6 @@ def _is_set(cell: Cell, axis: axes.Axis) -> bool:
     if axis.name == "session" and isinstance(value, dict):
         return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION
     return value is not None and value != axis.default
-
-
-def _model_file(cell: Cell) -> str:
-    model = str(cell.get("model") or "MODEL")
-    return model if model.endswith(".onnx") else f"{model}.onnx"
 
 
 def _matrix(match: Match) -> dict[str, Any]:

@@ -157,10 +157,11 @@ class Follower:
 
     def count_report(self, report: Report) -> None:
         """Counts the processes of a report as done, and shows how far the block is."""
-        self._done += _steps(report)
-        if _is_check(report):
+        if isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0):
+            self._done += 1
             self._estimate.note_check()
         if isinstance(report, RoundReport):
+            self._done += len(report.samples)
             samples = (place.sample for place in report.samples)
             self._estimate.note_round(is_disturbed=any(sample and sample.is_disturbed for sample in samples))
         if self._bar:
@@ -248,13 +249,3 @@ def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
 def _processes(block: PlannedBlock) -> int:
     """Counts a check, a trace and the fewest rounds for every arm."""
     return len(block.arms) * (CHECKS + block.min_rounds)
-
-
-def _steps(report: Report) -> int:
-    if isinstance(report, RoundReport):
-        return len(report.samples)
-    return int(_is_check(report))
-
-
-def _is_check(report: Report) -> bool:
-    return isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0)

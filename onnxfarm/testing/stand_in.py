@@ -139,7 +139,11 @@ class InferenceSession:
                 {"cat": "Session", "name": "model_run", "ts": began_us, "dur": self._now_us() - began_us}
             )
         sizes = _sizes(binding)
-        binding.outputs = [OrtValue(_filled(argument, sizes)) for argument in self.get_outputs()]
+        binding.outputs = []
+        for argument in self.get_outputs():
+            shape = [sizes.get(dim, 1) if isinstance(dim, str) else dim for dim in argument.shape]
+            name = argument.type.removeprefix("tensor(").removesuffix(")")
+            binding.outputs.append(OrtValue(np.full(shape, _BEHAVIOUR["value"], dtype=_DTYPES.get(name, name))))
 
     def end_profiling(self) -> str:
         """Writes the profile, and gives its path."""
@@ -173,9 +177,3 @@ def _sizes(binding: IOBinding) -> dict[str, int]:
             shape = binding.inputs[entry["name"]].numpy().shape
             sizes |= {dim: size for dim, size in zip(entry["shape"], shape, strict=True) if isinstance(dim, str)}
     return sizes
-
-
-def _filled(argument: NodeArg, sizes: Mapping[str, int]) -> NDArray[Any]:
-    shape = [sizes.get(dim, 1) if isinstance(dim, str) else dim for dim in argument.shape]
-    name = argument.type.removeprefix("tensor(").removesuffix(")")
-    return np.full(shape, _BEHAVIOUR["value"], dtype=_DTYPES.get(name, name))
