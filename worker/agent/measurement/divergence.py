@@ -70,13 +70,17 @@ def find_divergence(question: Question) -> doc.DivergenceDocument:
 
 
 def _answered(asked: Question) -> doc.DivergenceDocument:
+    def compare(look: Look) -> list[doc.TensorLook]:
+        with _as_candidate():
+            return asked.candidate.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
+
     found = asked.search(
         asked.folder,
         asked.main,
         inputs=asked.inputs,
         work_dir=asked.work_dir,
         sides=Sides(
-            compare=lambda look: _compared(asked.candidate, look),
+            compare=compare,
             refer=_refer(asked.against) if asked.against is not None else None,
             preset=asked.preset,
             check=lambda: _stop_if_late(asked),
@@ -114,11 +118,6 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
 def describe_side(looker: TensorComparer) -> doc.Side:
     cell = looker.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
-
-
-def _compared(looker: TensorComparer, look: Look) -> list[doc.TensorLook]:
-    with _as_candidate():
-        return looker.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
 
 def _refer(looker: TensorComparer) -> Refer:

@@ -198,7 +198,11 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         return TraceReport(
             arm=arm, trace_round=trace_round, reason=make_garbled_reason("the profile holds no complete run")
         )
-    raw = profiled.raw
+    raw, prompt = profiled.raw, None
+    if reply.prompt is not None and reply.prompt.runs:
+        runs, of_prompt = reply.prompt.runs, mapper.map_prompt_origins(profiled)
+        operators = _operators(reply.prompt.executed, runs, of_prompt, source=None, limit=MAX_PROMPT_OPERATORS)
+        prompt = PromptTrace(tokens=reply.prompt.tokens, runs=runs, run_us=reply.prompt.run_us, operators=operators)
     return TraceReport(
         arm=arm,
         trace_round=trace_round,
@@ -210,7 +214,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
-        prompt=_prompt(reply.prompt, mapper.map_prompt_origins(profiled)),
+        prompt=prompt,
         cache_copies=_cache_copies(reply, origins, source) if reply.prompt is not None and source is not None else (),
     )
 
@@ -232,13 +236,6 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
         share = sum(row.time_us for row in own) / total if total else len(own) / len(rows)
         shares.append(ProviderShare(name=name, nodes=len(own), time_share=share))
     return tuple(sorted(shares, key=lambda row: -row.time_share))
-
-
-def _prompt(found: _Prompt | None, origins: Sequence[Origin]) -> PromptTrace | None:
-    if found is None or found.runs == 0:
-        return None
-    operators = _operators(found.executed, found.runs, origins, source=None, limit=MAX_PROMPT_OPERATORS)
-    return PromptTrace(tokens=found.tokens, runs=found.runs, run_us=found.run_us, operators=operators)
 
 
 def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:

@@ -155,13 +155,12 @@ class ProgramFeed:
     def outputs(self) -> dict[str, object]:
         """Copies the last run's outputs by the model's names, bfloat16 as float32, as numpy has no such type."""
         leaves = pytree.tree_leaves(self._last)
-        return {name: _copy_array(leaf) for name, leaf in zip(self._names, leaves, strict=True)}
-
-
-def _copy_array(leaf: object) -> object:
-    if not isinstance(leaf, torch.Tensor):
-        return type(leaf).__name__
-    return np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
+        return {
+            name: np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
+            if isinstance(leaf, torch.Tensor)
+            else type(leaf).__name__
+            for name, leaf in zip(self._names, leaves, strict=True)
+        }
 
 
 def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:

@@ -100,7 +100,11 @@ class OpenLoop:
         with self._context.timer.phase("first"), faults.translate_errors("run"):
             for stream in range(settings["streams"]):
                 engine = engines[stream % count]
-                self._feeds.append([_prepare_feed(kind.feed(engine, input_set.arrays)) for input_set in sets])
+                feeds = [kind.feed(engine, input_set.arrays) for input_set in sets]
+                for feed in feeds:
+                    feed.run_first()
+                    feed.settle()
+                self._feeds.append(feeds)
             for number, feed in enumerate(self._feeds[0]):
                 self._answers.keep_serial(number, feed.outputs())
                 feed.run()
@@ -235,9 +239,3 @@ def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | Non
     below, above = ordered[beyond - 1], ordered[beyond]
     part = np.log(bound_ms / below.p99_ms) / np.log(above.p99_ms / below.p99_ms)
     return float(below.rate + part * (above.rate - below.rate))
-
-
-def _prepare_feed(feed: Feed) -> Feed:
-    feed.run_first()
-    feed.settle()
-    return feed

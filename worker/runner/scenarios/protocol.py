@@ -68,15 +68,11 @@ def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessio
     inputs = kind.choose_inputs(engines[0], given)
     with faults.translate_errors("run"):
         with timer.phase("first"):
-            feeds = [_run_first(kind, engine, inputs) for engine in engines]
+            feeds = [kind.feed(engine, inputs) for engine in engines]
+            for feed in feeds:
+                feed.run_first()
         for feed in feeds:
             feed.settle()
         calls = [feed.timed_call() for feed in feeds]
     wrap = context.wrap_call
     return PreparedSessions(kind, engines, inputs, feeds, [wrap(call) for call in calls] if wrap else calls)
-
-
-def _run_first(kind: Kind, engine: Engine, inputs: Arrays) -> Feed:
-    feed = kind.feed(engine, inputs)
-    feed.run_first()
-    return feed
