@@ -45,7 +45,7 @@ class Runtime(Message):
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, text: str) -> "Runtime":
-        """Parses `distribution==version` without validation, as documents, rows and nodes hold checked texts only.
+        """Parse `distribution==version` without validation, as documents, rows and nodes hold checked texts only.
 
         The version is empty where the text names none, as for a build of the user's own.
         """

@@ -62,7 +62,7 @@ class Document(Part):
 
 
 def make_json_schema() -> dict[str, Any]:
-    """Makes the JSON schema (2020-12) that every bench document fits, those of earlier releases too."""
+    """Make the JSON schema (2020-12) that every bench document fits, those of earlier releases too."""
     schema = Document.model_json_schema()
     # without the key `schema` a reader could not tell what the document is
     return {

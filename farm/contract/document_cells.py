@@ -356,7 +356,7 @@ class Cell(LaterAxes, Part):
     @field_validator("metrics", mode="before", json_schema_input_type=list[CellMetric] | dict[str, Figure])
     @classmethod
     def _read_figures_by_name(cls, given: object) -> object:
-        """Takes figures by name too, as farms wrote them until 23 November 2026."""
+        """Take figures by name too, as farms wrote them until 23 November 2026."""
         if not isinstance(given, Mapping):
             return given
         return [CellMetric.from_figure(name, Figure.model_validate(figure)) for name, figure in given.items()]

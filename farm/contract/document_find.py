@@ -82,7 +82,7 @@ class Found(Part):
 
 
 def make_json_schema() -> dict[str, Any]:
-    """Makes the JSON schema (2020-12) of the find document."""
+    """Make the JSON schema (2020-12) of the find document."""
     schema = Found.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

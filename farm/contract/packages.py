@@ -17,12 +17,12 @@ _VERSION = re.compile(r"^[A-Za-z0-9.!+_-]{1,64}\Z")
 
 
 def is_pinned(name: str, version: str) -> bool:
-    """Says whether pip would read `name==version` as one package, and not as an option, an address or a range."""
+    """Say whether pip would read `name==version` as one package, and not as an option, an address or a range."""
     return bool(_NAME.match(name)) and is_version(version)
 
 
 def is_version(text: str) -> bool:
-    """Says whether the text is a version by PEP 440."""
+    """Say whether the text is a version by PEP 440."""
     if not _VERSION.match(text):
         return False
     try:
@@ -33,7 +33,7 @@ def is_version(text: str) -> bool:
 
 
 def _keep_packages(value: object) -> object:
-    """Keeps the pairs that are packages, and leaves what is no mapping for pydantic to refuse."""
+    """Keep the pairs that are packages, and leave what is no mapping for pydantic to refuse."""
     if not isinstance(value, dict):
         return value
     pairs = [pair for pair in value.items() if all(isinstance(part, str) for part in pair) and is_pinned(*pair)]

@@ -24,7 +24,7 @@ def derive_public_key(private: str) -> str:
 
 
 def make_fingerprint(public: str) -> str:
-    """Makes what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four."""
+    """Make what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four."""
     digits = hashlib.sha256(_decode(public, 32)).hexdigest()[:32]
     return ":".join(digits[i : i + 4] for i in range(0, 32, 4))
 
@@ -34,7 +34,7 @@ def sign(private: str, message: bytes) -> str:
 
 
 def is_signature_valid(public: str, message: bytes, signature: str) -> bool:
-    """Says whether `message` was signed with the private key of `public`; False for a malformed key or signature."""
+    """Say whether `message` was signed with the private key of `public`; False for a malformed key or signature."""
     try:
         key = Ed25519PublicKey.from_public_bytes(_decode(public, 32))
         key.verify(_decode(signature, 64), message)

@@ -16,7 +16,7 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 
 
 def replace_control_characters(text: bytes) -> bytes:
-    """Replaces every control character in the strings of a JSON text, escaped or not, by U+FFFD.
+    """Replace every control character in the strings of a JSON text, escaped or not, by U+FFFD.
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
     """
@@ -25,7 +25,7 @@ def replace_control_characters(text: bytes) -> bytes:
 
 
 def describe_unstorable(value: object) -> str | None:
-    """Describes the first character that no database stores, in a text or anywhere in a JSON value; None: none.
+    """Describe the first character that no database stores, in a text or anywhere in a JSON value; None: none.
 
     Such are NUL and half of a surrogate pair.
     """
@@ -46,5 +46,5 @@ def replace_controls(text: str) -> str:
 
 
 def escape_line_breaks(text: str) -> str:
-    """Spells out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command."""
+    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command."""
     return replace_controls(text).translate(_SPELLED)

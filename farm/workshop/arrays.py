@@ -29,7 +29,7 @@ class ArraysError(Problem):
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
-    """Writes the arrays in their order, always the same bytes for the same arrays, and returns the path.
+    """Write the arrays in their order, always the same bytes for the same arrays, and return the path.
 
     numpy's own `savez` takes names as keywords and so refuses a tensor called `file`.
     """
@@ -42,7 +42,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
 
 
 def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
-    """Reads every array of the file by name. Raises ArraysError for anything but an `.npz` of plain arrays.
+    """Read every array of the file by name. Raises ArraysError for anything but an `.npz` of plain arrays.
 
     `limit_bytes` limits the size of all arrays unpacked, for files whose writer is not trusted; None: no limit.
     """

@@ -94,7 +94,7 @@ def ask_child(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R:
-    """Calls `module:function` of farm.workshop.child and returns its answer, checked as an `as_a`.
+    """Call `module:function` of farm.workshop.child and return its answer, checked as an `as_a`.
 
     After it the place's `out_dir` holds plain files and folders only. `is_one_of_many` is that of `call_child`. Raises
     WorkshopError where the child answers a problem or something else, or does not end normally.
@@ -116,7 +116,7 @@ def ask_child_for_outcome(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R | ModelProblem:
-    """Does what `ask_child` does, but returns a ModelProblem in place of raising WorkshopError."""
+    """Do what `ask_child` does, but return a ModelProblem in place of raising WorkshopError."""
     try:
         ending = call_child(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
         if (problem := _find_problem(ending, _DOING[function.split(":")[0]])) is not None:
@@ -134,7 +134,7 @@ def ask_child_for_outcome(
 
 
 def require_file(path: Path) -> Path:
-    """Returns the path of a file that a child had to write. Raises WorkshopError where no plain file is there."""
+    """Return the path of a file that a child had to write. Raises WorkshopError where no plain file is there."""
     if not left_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
@@ -143,7 +143,7 @@ def require_file(path: Path) -> Path:
 def call_child(
     function: str, payload: Mapping[str, object], *, place: Place, timeout_s: float, is_one_of_many: bool = False
 ) -> Ending:
-    """Runs `module:function` of farm.workshop.child on the place's model, and returns how the child ended.
+    """Run `module:function` of farm.workshop.child on the place's model, and return how the child ended.
 
     `is_one_of_many`: this process calls it often, so that a fork server with its imports is worth its memory. Raises
     WorkshopError with the code sandbox_missing where the child cannot be started or confined.
@@ -169,7 +169,7 @@ def call_child(
 
 
 def _find_problem(ending: Ending, doing: str) -> ModelProblem | None:
-    """Returns the problem that a child answered, or one that explains its end; None where all went well."""
+    """Return the problem that a child answered, or one that explains its end; None where all went well."""
     if not ending.is_done:
         what = doing.capitalize()
         texts = {

@@ -28,9 +28,9 @@ _MAX_BYTES = 2 << 30
 def find_first_divergence(
     bundle_dir: Path, main: str, *, inputs: Path, work_dir: Path, sides: Sides, variant_dir: Path | None = None
 ) -> Divergence | None:
-    """Bisects the model's graph for the first tensor that differs, and cuts out the part that shows it.
+    """Bisect the model's graph for the first tensor that differs, and cut out the part that shows it.
 
-    Returns None where the candidate's outputs agree after all. `bundle_dir` holds the original, which the reference is
+    Return None where the candidate's outputs agree after all. `bundle_dir` holds the original, which the reference is
     made from; `variant_dir` holds what the candidate runs where that is a variant: then only tensors of both are
     compared, and the cut is one of the original. A compared tensor becomes an output, which can change what a runtime
     fuses around it: so the cut around the node grows until it shows the difference by itself. Raises WorkshopError,
@@ -68,7 +68,7 @@ class _Search:
         return Graph(nodes), list(facts.outputs), set(facts.stored)
 
     def find_first_differing_output(self) -> OutputParity | None:
-        """Compares the whole model's outputs and returns the first in order of execution that differs, if any."""
+        """Compare the whole model's outputs and return the first in order of execution that differs, if any."""
         look = self._look([name for name in self._outputs if name in self.visible])
         differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
         self._differing |= differing
@@ -76,7 +76,7 @@ class _Search:
         return differing[order[0]] if order else None
 
     def agrees_at(self, tensor: str) -> bool:
-        """Compares one tensor of both sides; a tensor that cannot be compared counts as agreeing."""
+        """Compare one tensor of both sides; a tensor that cannot be compared counts as agreeing."""
         try:
             differing = self._sides.find_failing_outputs(self._look([tensor]))
         except (CandidateError, confined.WorkshopError):
@@ -85,7 +85,7 @@ class _Search:
         return not differing
 
     def cut_smallest_part(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
-        """Cuts out the smallest part around the tensor that shows a difference by itself."""
+        """Cut out the smallest part around the tensor that shows a difference by itself."""
         cut = self._grow_part(found.tensor)
         if cut.seen is not None:
             cut = self._trim_part(cut)
@@ -104,7 +104,7 @@ class _Search:
         )
 
     def _grow_part(self, tensor: str) -> "_Cut":
-        """Grows a part step by step until it shows a difference; returns the largest tried where none does."""
+        """Grow a part step by step until it shows a difference; returns the largest tried where none does."""
         cut: _Cut | None = None
         part: tuple[GraphNode, ...] = ()
         for steps in range(_MAX_STEPS):
@@ -117,7 +117,7 @@ class _Search:
         return cut or self._try_part(self.graph.nodes) or self._refuse(tensor)
 
     def _trim_part(self, cut: "_Cut") -> "_Cut":
-        """Drops nodes that the difference does not need, the outer ones first."""
+        """Drop nodes that the difference does not need, the outer ones first."""
         places = {node: self.graph.nodes.index(node) for node in cut.part}
         middle = sum(places.values()) / len(places)
         for node in sorted(cut.part, key=lambda own: -abs(places[own] - middle))[:_MAX_TRIMS]:
@@ -127,7 +127,7 @@ class _Search:
         return cut
 
     def _try_part(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
-        """Cuts out the part and compares it; None where it reads a sequence or the like, or does not run by itself."""
+        """Cut out the part and compare it; None where it reads a sequence or the like, or does not run by itself."""
         try:
             look = self._cut(part)
             # a variant's part is not run: its tensors are the original's only at the border
@@ -152,7 +152,7 @@ class _Search:
         raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
-        """Writes the part as a model of its own, fed with the reference's values of what it reads; None: it cannot."""
+        """Write the part as a model of its own, fed with the reference's values of what it reads; None: it cannot."""
         read = inputs_from_outside(part, self._stored)
         inside = [name for name in read if name in _list_made_tensors(self.graph)]
         values = _read_values(self._inputs)
@@ -215,7 +215,7 @@ def _list_made_tensors(graph: Graph) -> set[str]:
 
 
 def _read_values(path: Path, *, limit_bytes: int = _MAX_BYTES) -> arrays.Arrays:
-    """Reads arrays that a child wrote. Raises WorkshopError where the file is no `.npz` or is too large."""
+    """Read arrays that a child wrote. Raises WorkshopError where the file is no `.npz` or is too large."""
     try:
         return arrays.read_npz(path, limit_bytes=limit_bytes)
     except arrays.ArraysError as problem:

@@ -63,7 +63,7 @@ class Feed(Message):
     @field_validator("inputs")
     @classmethod
     def _can_be_made(cls, value: dict[str, str]) -> dict[str, str]:
-        """Checks the texts, which come from a process that a model may have taken over."""
+        """Check the texts, which come from a process that a model may have taken over."""
         for text in value.values():
             if text != fills.GIVEN:
                 fills.check_text(text)
@@ -133,7 +133,7 @@ class Inspection(Message):
 
     @property
     def unbound(self) -> str:
-        """Says which input or output cannot be bound (strings in, sequences and maps out); empty where all can."""
+        """Say which input or output cannot be bound (strings in, sequences and maps out); empty where all can."""
         given = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
         found = (
             f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
@@ -142,7 +142,7 @@ class Inspection(Message):
 
     @property
     def draws(self) -> str:
-        """Names the operators that draw random numbers without a seed; empty where there are none."""
+        """Name the operators that draw random numbers without a seed; empty where there are none."""
         where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
         return ", ".join(where)[:MAX_WORDS]
 

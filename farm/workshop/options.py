@@ -26,7 +26,7 @@ class Options:
     accuracy_level: str = "0"
 
     def describe(self) -> str:
-        """Names the options that differ from the defaults, as the end of a sentence; empty where none does."""
+        """Name the options that differ from the defaults, as the end of a sentence; empty where none does."""
         parts = [
             ("per channel", self.per_channel),
             ("reduced range", self.reduce_range),
@@ -44,7 +44,7 @@ _KINDS = {field.name: type(field.default) for field in fields(Options)}
 
 
 def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
-    """Parses a recipe's options. Raises Problem bad_option for unknown keys, values and names of nodes."""
+    """Parse a recipe's options. Raises Problem bad_option for unknown keys, values and names of nodes."""
     try:
         written = recipes.read_options(precision, chosen)
     except recipes.RecipeProblem as problem:

@@ -125,7 +125,7 @@ class Variant:
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
-    """Inspects a model; whatever it is or does, the result is its facts or its problem, and nothing is raised.
+    """Inspect a model; whatever it is or does, the result is its facts or its problem, and nothing is raised.
 
     `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
     """
@@ -137,7 +137,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
-    """Chooses, by trying, the sizes and inputs with which the model runs; never raises for what a model does.
+    """Choose, by trying, the sizes and inputs with which the model runs; never raises for what a model does.
 
     The Feed has a `problem` where nothing runs. A model that cannot be tried, because it is too slow or ends the
     process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
@@ -159,7 +159,7 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
 def find_opset_range(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
 ) -> OpsetReach | None:
-    """Finds how far the model's operator set can be converted; None where the converter failed or took too long."""
+    """Find how far the model's operator set can be converted; None where the converter failed or took too long."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     found = confined.ask_child_for_outcome(
         "opset_range:find_opset_range",
@@ -175,7 +175,7 @@ def find_opset_range(
 def unpack_test_data(
     bundle_dir: Path, main: str, *, files: Sequence[Path], side: Literal["input", "output"], out_dir: Path
 ) -> Path:
-    """Writes ONNX's own `input_N.pb` or `output_N.pb` files, in order, as one `.npz`. Raises WorkshopError."""
+    """Write ONNX's own `input_N.pb` or `output_N.pb` files, in order, as one `.npz`. Raises WorkshopError."""
     return UNPACK_TEST_DATA[side](bundle_dir, main, out_dir=out_dir, files=list(files), side=side).path
 
 
@@ -189,7 +189,7 @@ def make_variant(
     calibration: Path | None = None,
     timeout_s: float = VARIANT_S,
 ) -> Variant:
-    """Makes the variant by recipe in `out_dir`, under the name of the original; a program has its own ending.
+    """Make the variant by recipe in `out_dir`, under the name of the original; a program has its own ending.
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
     `calibration` is an `.npz` of samples for static quantisation; without it random ones are used. Raises WorkshopError
@@ -222,7 +222,7 @@ def make_variant(
 def check_evaluation(
     bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path
 ) -> replies.Labelled:
-    """Checks labelled data against the model's inputs and the first batch's output, and writes it into `out_dir`.
+    """Check labelled data against the model's inputs and the first batch's output, and write it into `out_dir`.
 
     Raises WorkshopError with a sentence on what does not fit.
     """
@@ -234,7 +234,7 @@ def check_evaluation(
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
-    """Writes the model's graph without its large tensors to a file in `out_dir`; only the file `main` is read.
+    """Write the model's graph without its large tensors to a file in `out_dir`; only the file `main` is read.
 
     Raises WorkshopError where there is no graph, or the result has more than LARGEST_OUTLINE bytes.
     """
@@ -246,7 +246,7 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
 
 
 def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
-    """Reads one inference of the gzipped Chrome trace `name`. Raises WorkshopError with why it cannot be drawn."""
+    """Read one inference of the gzipped Chrome trace `name`. Raises WorkshopError with why it cannot be drawn."""
     limits = {"limit_bytes": MAX_TRACE_BYTES, "limit_events": MAX_EVENTS, "limit_spans": MAX_SPANS}
     out = READ_TIMELINE(folder, name, out_dir=out_dir, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
@@ -262,7 +262,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
-    """Unpacks the named files of an npm package into `out_dir`. Raises WorkshopError where it cannot."""
+    """Unpack the named files of an npm package into `out_dir`. Raises WorkshopError where it cannot."""
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
@@ -273,7 +273,7 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
 def report_quantised(
     bundle_dir: Path, main: str, *, variant_dir: Path, out_dir: Path, data: Path | None = None
 ) -> QuantisedReport:
-    """Reports coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError."""
+    """Report coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError."""
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}

@@ -27,7 +27,7 @@ class Problem(Exception):
 
 
 def answer_problems(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
-    """Decorates a function of a payload: it returns `{"answer": …}`, or `{"problem": {code, text}}` for a Problem."""
+    """Decorate a function of a payload: it returns `{"answer": …}`, or `{"problem": {code, text}}` for a Problem."""
 
     @functools.wraps(function)
     def wrapped(payload: Payload) -> dict[str, object]:
@@ -40,7 +40,7 @@ def answer_problems(function: Callable[[Payload], Answer]) -> Callable[[Payload]
 
 
 def printable(name: str | bytes, *, limit: int = 80) -> str:
-    """Cuts a name from a model to `limit` characters and replaces unprintable ones, so that a sentence can hold it.
+    """Cut a name from a model to `limit` characters and replace unprintable ones, so that a sentence can hold it.
 
     Protobuf returns bytes for names that are no UTF-8.
     """
@@ -50,7 +50,7 @@ def printable(name: str | bytes, *, limit: int = 80) -> str:
 
 
 def first_line(error: BaseException, *, limit: int = 300) -> str:
-    """Extracts the first line of another library's message, cut to `limit` characters and without its full stop."""
+    """Extract the first line of another library's message, cut to `limit` characters and without its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = lines[0] if lines else type(error).__name__
     for noise in _NOISE:

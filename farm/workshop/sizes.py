@@ -20,7 +20,7 @@ class Sized(TypedDict):
 
 
 def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
-    """Chooses the size of every dynamic dimension, by name; where none is given pictures get 224, sequences 64.
+    """Choose the size of every dynamic dimension, by name; where none is given pictures get 224, sequences 64.
 
     Raises Problem fixed_batch or no_batch where the model does not take `batch`, unknown_dim for a name it has not.
     """

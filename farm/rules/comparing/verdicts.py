@@ -220,7 +220,7 @@ def _is_equal(look: _Look, row: int, edge: float) -> bool:
 def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
     """Choose the test to show: the most significant where the look decided, else t or, from 12 rounds on, sign-flip.
 
-    Returns p divided by the test's level, p, and the test's name.
+    Return p divided by the test's level, p, and the test's name.
     """
     levels = look.levels
     each = [(look.t_p, levels.t, T_TEST), (look.flip_p, levels.flip, FLIP_TEST), (look.sign_p, levels.sign, SIGN_TEST)]

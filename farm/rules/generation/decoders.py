@@ -191,7 +191,7 @@ def _numbers(port: Port, *, part: str) -> tuple[int, int]:
 
 
 def _roles(ports: Iterable[Port]) -> dict[str, str]:
-    """Names by what they are for, `tokens` among them."""
+    """Name by what they are for, `tokens` among them."""
     found: dict[str, str] = {}
     for port in ports:
         role = _role(port)

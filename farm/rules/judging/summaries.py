@@ -111,7 +111,7 @@ def summarise_cell(
 def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
     """Summarise the launches' figures as the metric says, with an interval of their median where its noise is known.
 
-    Returns None without figures, and for a metric that is not summarised over launches.
+    Return None without figures, and for a metric that is not summarised over launches.
     """
     values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:

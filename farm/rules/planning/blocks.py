@@ -52,7 +52,7 @@ def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: 
 def _families(
     cells: list[P], axes: Sequence[str], *, anchor: P, positions: Positions[P], room: int
 ) -> list[tuple[P, list[P]]]:
-    """Runs of at most `room` cells, each with the cell to repeat beside it; split along the first axis that differs."""
+    """Run of at most `room` cells, each with the cell to repeat beside it; split along the first axis that differs."""
     if len(cells) <= room:
         return [(anchor, cells)]
     if not axes:

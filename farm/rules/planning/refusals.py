@@ -337,7 +337,7 @@ def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """Refuses a model that ran with no tried inputs at inspection, unless the matrix gives sizes or inputs."""
+    """Refuse a model that ran with no tried inputs at inspection, unless the matrix gives sizes or inputs."""
     model = about.model
     if not model.inputs_problem or model.inputs_sha256 is not None or about.asked_sizes or about.asked_inputs:
         return None

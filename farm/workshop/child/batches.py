@@ -24,7 +24,7 @@ def are_numbered_names(firsts: Sequence[str]) -> bool:
 
 
 def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
-    """Says whether the first dimensions (names by input) are the same dimension under several names.
+    """Say whether the first dimensions (names by input) are the same dimension under several names.
 
     Each must have to equal another of them, or be the first dimension of an output. Where inference finds no first
     dimension of any output, each input's rows must instead reach every output.
@@ -55,7 +55,7 @@ def _begins_nameless(value: onnx.ValueInfoProto) -> bool:
 
 
 def _reaches_all(model: onnx.ModelProto, name: str) -> bool:
-    """Says whether every output is computed from the input's rows, and not from its sizes alone.
+    """Say whether every output is computed from the input's rows, and not from its sizes alone.
 
     An input whose numbers pick rows of another one, as edges of a graph pick nodes, does not count.
     """

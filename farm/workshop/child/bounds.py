@@ -31,7 +31,7 @@ Limit = int | str
 
 
 def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Finds the exclusive upper bound of each of the inputs that indexes something or is a size.
+    """Find the exclusive upper bound of each of the inputs that indexes something or is a size.
 
     A bound is a number, the name of a dynamic dimension whose size it is, or COUNT or SIDE for an input that is itself
     a size. Inputs without a bound are left out. `shapes` are those of the main graph's tensors.
@@ -66,7 +66,7 @@ def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shap
 
 
 def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
-    """Adds the node's outputs to `carried` where they hold the input's numbers, wrapped from the end or not."""
+    """Add the node's outputs to `carried` where they hold the input's numbers, wrapped from the end or not."""
     if node.op_type in _PASSES_ON and carried & {*(node.input if node.op_type == "Concat" else node.input[:1])}:
         carried.update(node.output)
     elif node.op_type in _FLAGS and (carried | flags) & set(node.input):

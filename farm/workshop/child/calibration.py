@@ -40,7 +40,7 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
 
 @answer_problems
 def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
-    """Checks samples against the model {folder, main}, writes them to `out` as one `.npz`, and answers their number.
+    """Check samples against the model {folder, main}, write them to `out` as one `.npz`, and answer their number.
 
     `data` is an `.npz`; where it is None, `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
     Answers a problem with the code bad_calibration or bad_arrays where they do not fit.
@@ -57,7 +57,7 @@ def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
 
 
 def _join_sets(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays:
-    """Joins sets of test data along the batch, or along a new first axis where the model has no batch."""
+    """Join sets of test data along the batch, or along a new first axis where the model has no batch."""
     ports = [port["name"] for port in facts["inputs"]]
     for files in sets:
         if len(files) != len(ports):
@@ -73,7 +73,7 @@ def _join_sets(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arr
 
 
 def make_feeds(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
-    """Makes calibration feeds for the model, and sentences on where they come from.
+    """Make calibration feeds for the model, and sentences on where they come from.
 
     `given` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no batch;
     None takes seeded random samples. Raises Problem with the code bad_calibration or bad_arrays.
@@ -91,7 +91,7 @@ def _read_samples(given: Path, facts: signature.Signature) -> arrays.Arrays:
 
 
 def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
-    """Splits the samples into what one run takes. Raises Problem bad_calibration where they do not fit the model."""
+    """Split the samples into what one run takes. Raises Problem bad_calibration where they do not fit the model."""
     feeds = list(_split_into_feeds(samples, facts, count=_count_samples(samples, facts)))
     for sample in feeds:
         try:
@@ -118,7 +118,7 @@ def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tu
 
 
 def _serialise(model: onnx.ModelProto) -> bytes:
-    """Serialises the model; b"" where it is too large for a protobuf message."""
+    """Serialise the model; b"" where it is too large for a protobuf message."""
     try:
         return bytes(model.SerializeToString())
     except ValueError:

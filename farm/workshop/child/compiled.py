@@ -24,7 +24,7 @@ class Compiled(TypedDict):
 
 
 def read_compiled(model: onnx.ModelProto) -> Compiled | None:
-    """Reads which provider compiled code in the model, with which SDK and for which hardware; None: no such code."""
+    """Read which provider compiled code in the model, with which SDK and for which hardware; None: no such code."""
     nodes = [node for node in traversal.iterate_nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None
@@ -38,7 +38,7 @@ def read_compiled(model: onnx.ModelProto) -> Compiled | None:
 
 
 def _texts(nodes: list[onnx.NodeProto], name: str) -> Iterator[str]:
-    """Reads the text attribute of this name from every node that has one."""
+    """Read the text attribute of this name from every node that has one."""
     for node in nodes:
         for attribute in node.attribute:
             if attribute.name == name and attribute.s:
@@ -46,7 +46,7 @@ def _texts(nodes: list[onnx.NodeProto], name: str) -> Iterator[str]:
 
 
 def _problem(nodes: list[onnx.NodeProto], by: list[str]) -> str:
-    """Says in one sentence why no node can run the code; empty where one with its provider can."""
+    """Say in one sentence why no node can run the code; empty where one with its provider can."""
     if any(attribute.name == "embed_mode" and attribute.i != 1 for node in nodes for attribute in node.attribute):
         return (
             "The compiled code lies in a file beside the model, whose place only the model names: compile it with "

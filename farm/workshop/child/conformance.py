@@ -23,7 +23,7 @@ PLAIN_KINDS = "biufcUSO"
 
 
 def write_suite(folder: str) -> dict[str, int]:
-    """Writes one folder for each test case below `folder`, and returns the numbers of `cases` and `left_out`.
+    """Write one folder for each test case below `folder`, and return the numbers of `cases` and `left_out`.
 
     A case holds `model.onnx`, `data_N.npz` (arrays `in.<input>`, `out.<output>`) and `tolerance.json`.
     """

@@ -13,9 +13,9 @@ _LARGEST = 1 << 20
 
 
 def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
-    """Reads the initialisers and Constant nodes of these names in any graph.
+    """Read the initialisers and Constant nodes of these names in any graph.
 
-    Leaves out tensors that are large, external or broken, and constants that are strings or sparse.
+    Leave out tensors that are large, external or broken, and constants that are strings or sparse.
     """
     found: dict[str, Array] = {}
     for graph in traversal.iterate_graphs(model):

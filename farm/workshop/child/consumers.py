@@ -39,11 +39,11 @@ class Required:
     steps: set[str] = field(default_factory=set)
 
     def list_sizes(self, dim: str) -> list[int]:
-        """Lists the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
+        """List the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
         return list(self.sizes.get(dim, ())) or ([self.least[dim]] if dim in self.least else [])
 
     def describe_disagreements(self) -> str:
-        """Writes a sentence for each dimension that nodes want at different sizes; empty where they agree."""
+        """Write a sentence for each dimension that nodes want at different sizes; empty where they agree."""
         return " ".join(
             f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: "
             f"say which with --shape {printable(dim)}=SIZE."
@@ -53,7 +53,7 @@ class Required:
 
 
 def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
-    """Finds what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
+    """Find what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
     light = _with_named_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
     found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
@@ -80,7 +80,7 @@ def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> R
 
 
 def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
-    """Gives unnamed dimensions of the inputs the names that the signature gave them."""
+    """Give unnamed dimensions of the inputs the names that the signature gave them."""
     named = {port["name"]: port["shape"] for port in facts["inputs"]}
     for value in light.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, named.get(value.name) or (), strict=False):
@@ -90,7 +90,7 @@ def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> on
 
 
 def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
-    """Yields dimensions that a node picks an index from, with the smallest size that has this index."""
+    """Yield dimensions that a node picks an index from, with the smallest size that has this index."""
     shape = shapes.get(node.input[0]) if node.input else None
     if not shape:
         return
@@ -123,7 +123,7 @@ def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterato
 
 
 def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
-    """Yields the length of keys or values of earlier steps that an input holds, with the length that is appended."""
+    """Yield the length of keys or values of earlier steps that an input holds, with the length that is appended."""
     at = _PASTS.get((node.domain.removesuffix("ai.onnx"), node.op_type), 0)
     if not node.input or at >= len(node.input) or node.input[at] not in fed:
         return
@@ -139,7 +139,7 @@ def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tupl
 
 
 def _share(found: Required) -> None:
-    """Gives dimensions that must be equal each other's sizes."""
+    """Give dimensions that must be equal each other's sizes."""
     pairs = sorted(found.same)
     for _ in pairs:
         for dim, other in pairs:

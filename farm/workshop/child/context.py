@@ -23,13 +23,13 @@ Found = tuple[int, str]
 
 
 def find_context_length(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
-    """Finds the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None where nothing says it."""
+    """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None where nothing says it."""
     tokens, where = _shortest(model, inputs)
     return {"tokens": tokens, "where": where} if tokens else None
 
 
 def count_context_tokens(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
-    """Finds how many tokens the graph takes at most; 0 where nothing says it."""
+    """Find how many tokens the graph takes at most; 0 where nothing says it."""
     return _shortest(model, inputs)[0]
 
 
@@ -39,7 +39,7 @@ def _shortest(model: onnx.ModelProto, inputs: list[Port]) -> Found:
 
 
 def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
-    """Yields the rows of each table that is read by position."""
+    """Yield the rows of each table that is read by position."""
     sizes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer if tensor.dims}
     places = {port["name"] for port in inputs if decoders.is_position_input(port["name"])}
     for node in model.graph.node:

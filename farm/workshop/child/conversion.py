@@ -21,7 +21,7 @@ _ATOL, _RTOL = 1e-5, 1e-4
 
 
 def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, list[str]]:
-    """Converts the model to another default operator set, and says in sentences what was done.
+    """Convert the model to another default operator set, and say in sentences what was done.
 
     Unused operator sets are removed and the IR version is lowered too. Raises Problem with the code no_adapter or
     conversion_failed.
@@ -36,7 +36,7 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
 
 
 def check_same_outputs(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Compares the outputs of both models on seeded inputs and returns one sentence that says the result.
+    """Compare the outputs of both models on seeded inputs and return one sentence that says the result.
 
     The sentence says so where this process's runtime cannot run them. Raises Problem conversion_failed where the
     outputs differ.
@@ -85,7 +85,7 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
 
 
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """Converts by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with the bare reason."""
+    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with the bare reason."""
     try:
         return version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented

@@ -14,7 +14,7 @@ _BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
 
 
 def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """Says whether the model detects objects: by an operator of detection, outputs of boxes, or maps of several scales.
+    """Say whether the model detects objects: by an operator of detection, outputs of boxes, or maps of several scales.
 
     `shapes` were inferred with dynamic sizes left open; `sizes` are the sizes for which the scales are compared.
     """
@@ -31,7 +31,7 @@ def _is_boxes(port: signature.Port, facts: signature.Signature) -> bool:
 
 
 def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """Says whether a Concat joins maps of which each is at most half as long as the next longer one."""
+    """Say whether a Concat joins maps of which each is at most half as long as the next longer one."""
     joins = {node.output[0]: open_ for node in model.graph.node if len(open_ := list(_open(node, shapes))) > 1}
     known = _sized(model, facts, sizes) if joins else {}
     for parts in joins.values():
@@ -44,7 +44,7 @@ def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Sh
 
 
 def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
-    """Yields the inputs that a Concat joins along an axis of open size, with that axis."""
+    """Yield the inputs that a Concat joins along an axis of open size, with that axis."""
     axis = int(size_constraints.read_attribute(node, "axis", 0))
     for name in node.input if node.op_type == "Concat" else ():
         shape = shapes.get(name, [])

@@ -19,7 +19,7 @@ AT_ONCE = 64
 
 @answer_problems
 def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
-    """Checks labelled `data` against the model and the recipe, runs the first batch, and writes the data to `out`.
+    """Check labelled `data` against the model and the recipe, run the first batch, and write the data to `out`.
 
     Answers the number of samples, the output that is judged, and the number of classes (None where there are none).
     The judging itself is done on nodes, by worker.runner.judges. Answers a problem with the code bad_arrays,
@@ -44,7 +44,7 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
 
 @answer_problems
 def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
-    """Checks `data` for a user's own judge, runs the first batch, and writes all arrays to `out`.
+    """Check `data` for a user's own judge, run the first batch, and write all arrays to `out`.
 
     The arrays are the model's inputs by name and whatever else the judge reads. Answers a problem with the code
     bad_arrays, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
@@ -83,7 +83,7 @@ def _run_first_batch(
     count: int,
     at_once: int,
 ) -> list[Array]:
-    """Runs the first samples and returns the named outputs. Raises Problem where the run fails or rows are missing."""
+    """Run the first samples and return the named outputs. Raises Problem where the run fails or rows are missing."""
     feed, size = next(_split_into_feeds(inputs, facts, count=count, at_once=at_once))
     try:
         outputs = [np.asarray(output) for output in session.run(names, feed)]
@@ -98,14 +98,14 @@ def _run_first_batch(
 
 
 def _count_classes(raw: Array, step: str | None) -> int | None:
-    """Counts the classes that the step chose among; None where the model itself names the class."""
+    """Count the classes that the step chose among; None where the model itself names the class."""
     if step == "threshold":
         return 2
     return int(raw.shape[-1]) if step == "argmax" else None
 
 
 def _join_outputs(outputs: list[Array]) -> Array:
-    """Joins several outputs, such as boxes and their scores, along the last axis. Raises Problem for unlike shapes."""
+    """Join several outputs, such as boxes and their scores, along the last axis. Raises Problem for unlike shapes."""
     most = max(array.ndim for array in outputs)
     wide = [array if array.ndim == most else array[..., None] for array in outputs]
     if len({array.shape[:-1] for array in wide}) > 1:
@@ -115,7 +115,7 @@ def _join_outputs(outputs: list[Array]) -> Array:
 
 
 def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Arrays) -> Array:
-    """Applies the recipe's step to the output."""
+    """Apply the recipe's step to the output."""
     step = payload["apply"]
     if step is None:
         return outputs
@@ -133,7 +133,7 @@ def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays
 
 
 def _check_decodable(outputs: Array, tokens: int) -> Array:
-    """Checks that ctc can decode the output and returns an empty text a sample, as only the shape matters here."""
+    """Check that ctc can decode the output and return an empty text a sample, as only the shape matters here."""
     is_scores, is_ids = (
         outputs.ndim == 3 and outputs.dtype.kind == "f",
         outputs.ndim == 2 and outputs.dtype.kind in "iu",
@@ -159,7 +159,7 @@ def _take_vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
 
 
 def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
-    """Reads inputs, labels, and the vocabulary where the recipe decodes by one."""
+    """Read inputs, labels, and the vocabulary where the recipe decodes by one."""
     stored = arrays.read_npz(path)
     vocabulary = _take_vocabulary(stored, path.name) if decodes else {}
     if LABELS not in stored:
@@ -178,7 +178,7 @@ def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arra
 def _split_into_feeds(
     inputs: arrays.Arrays, facts: signature.Signature, *, count: int, at_once: int
 ) -> Iterator[tuple[arrays.Arrays, int]]:
-    """Yields feeds along the batch with their numbers of samples; a fixed batch is filled up with its own samples."""
+    """Yield feeds along the batch with their numbers of samples; a fixed batch is filled up with its own samples."""
     own = facts["batch"]
     if own is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")
@@ -192,7 +192,7 @@ def _split_into_feeds(
 
 
 def _choose_output_names(session: onnxruntime.InferenceSession, payload: payloads.Evaluation) -> list[str]:
-    """Chooses the output that the recipe names, else the first; boxes may name several, with commas between them."""
+    """Choose the output that the recipe names, else the first; boxes may name several, with commas between them."""
     names, wanted = [str(output.name) for output in session.get_outputs()], payload["output"]
     if wanted is None or wanted in names:
         return [wanted or names[0]]
@@ -204,7 +204,7 @@ def _choose_output_names(session: onnxruntime.InferenceSession, payload: payload
 
 
 def _load_session(path: Path) -> onnxruntime.InferenceSession:
-    """Loads the model with every optimisation on, as it would be deployed on this CPU."""
+    """Load the model with every optimisation on, as it would be deployed on this CPU."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:

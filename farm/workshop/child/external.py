@@ -34,28 +34,28 @@ def count_elements(tensor: TensorProto) -> int:
 
 
 def count_tensor_bytes(tensor: TensorProto) -> int:
-    """Counts the bytes of a tensor's elements; strings count as nothing."""
+    """Count the bytes of a tensor's elements; strings count as nothing."""
     if tensor.data_type == TensorProto.STRING:
         return 0
     return (count_elements(tensor) * _BITS.get(tensor.data_type, 8) + 7) // 8
 
 
 def read_location(tensor: TensorProto) -> dict[str, str]:
-    """Reads a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data."""
+    """Read a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return {}
     return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}
 
 
 def list_external_files(model: onnx.ModelProto) -> list[str]:
-    """Lists, sorted, the names of the files that tensors of the model point to."""
+    """List, sorted, the names of the files that tensors of the model point to."""
     return sorted(
         {place["location"] for t in traversal.iterate_tensors(model) if (place := read_location(t)).get("location")}
     )
 
 
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
-    """Checks every tensor's external data, and that the folder holds no file that belongs to nothing.
+    """Check every tensor's external data, and that the folder holds no file that belongs to nothing.
 
     Raises Problem with the code external_name, external_link, external_missing, external_self, external_range or
     external_extra.

@@ -56,7 +56,7 @@ class FoundFeed:
 
 @answer_problems
 def choose_feed(payload: payloads.Written) -> dict[str, object]:
-    """Tries sizes on {folder, main} until it runs, and answers the fields of an `inspection.Feed`.
+    """Try sizes on {folder, main} until it runs, and answer the fields of an `inspection.Feed`.
 
     `out` is a folder for scratch files.
     """
@@ -71,7 +71,7 @@ def choose_feed(payload: payloads.Written) -> dict[str, object]:
 
 @answer_problems
 def guess_feed(payload: payloads.Model) -> dict[str, object]:
-    """Answers the likeliest sizes and fills for {folder, main} without running the model."""
+    """Answer the likeliest sizes and fills for {folder, main} without running the model."""
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
@@ -82,7 +82,7 @@ def guess_feed(payload: payloads.Model) -> dict[str, object]:
 def find_feed(
     model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None
 ) -> FoundFeed:
-    """Finds sizes and fills that the model runs with, or the likeliest where nothing is open or nothing can be tried.
+    """Find sizes and fills that the model runs with, or the likeliest where nothing is open or nothing can be tried.
 
     `stored` is the same model as a file or as bytes; `profile` is a path prefix under which the session writes its
     profile where the model's work may depend on values.
@@ -110,7 +110,7 @@ def find_feed(
 
 
 def _is_open(facts: signature.Signature) -> bool:
-    """Says whether anything is open: a size beside the batch, or the meaning of inputs that are no floats."""
+    """Say whether anything is open: a size beside the batch, or the meaning of inputs that are no floats."""
     return bool(set(facts["dims"]) - {facts["batch"]}) or any(
         signature.find_numpy_kind(port) != "f" for port in facts["inputs"]
     )
@@ -165,7 +165,7 @@ def _can_take(
 def _explain_failure(
     facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str
 ) -> str:
-    """Names the inputs, what was tried, what the model said, and what the user can do."""
+    """Name the inputs, what was tried, what the model said, and what the user can do."""
     ranges = []
     for dim in facts["dims"][:6]:
         sizes = sorted({way[dim] for way in tried})
@@ -184,7 +184,7 @@ def _count_tries(tries: int) -> str:
 
 
 def _fix_seeds(model: onnx.ModelProto, found: FoundFeed) -> dict[str, str]:
-    """Returns the fills, with a fixed seed where the model's work may depend on the values."""
+    """Return the fills, with a fixed seed where the model's work may depend on the values."""
     if not _follows_values(model, found.inputs) or _is_same_work(model, found):
         return found.inputs
     drawn = _list_drawn(found.inputs)
@@ -200,7 +200,7 @@ def _list_drawn(texts: Mapping[str, str]) -> list[str]:
 
 
 def _is_same_work(model: onnx.ModelProto, found: FoundFeed) -> bool:
-    """Says whether the model was seen to do the same work for several seeds; False where that took too long to see."""
+    """Say whether the model was seen to do the same work for several seeds; False where that took too long to see."""
     took_s = found.took_s or 0.0
     if took_s >= _QUICK_S or found.session is None:
         return False

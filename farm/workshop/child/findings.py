@@ -33,7 +33,7 @@ class Finding(TypedDict):
 
 
 def find_all_findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Finding]:
-    """Finds everything that is to be said of the model, as the fields of `inspection.FoundFinding`.
+    """Find everything that is to be said of the model, as the fields of `inspection.FoundFinding`.
 
     Writes the inferred shapes into `model`. `path` is the file that it was read from; None: there is none.
     """
@@ -44,7 +44,7 @@ def find_all_findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None
 
 
 def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Finding]:
-    """Runs ONNX's checker and shape inference, returns their complaints, and writes the shapes into `model`.
+    """Run ONNX's checker and shape inference, return their complaints, and write the shapes into `model`.
 
     A model newer than the onnx installed here is neither checked nor given shapes: one finding says so.
     """
@@ -68,7 +68,7 @@ def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Fi
 
 
 def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copies the model without external data, which the checker would look for in the working directory."""
+    """Copy the model without external data, which the checker would look for in the working directory."""
     if not external.list_external_files(model):
         return model
     copy = onnx.ModelProto()
@@ -122,7 +122,7 @@ def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Finding]:
 
 
 def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
-    """Lists the operator sets, and the IR version, that by themselves need this release."""
+    """List the operator sets, and the IR version, that by themselves need this release."""
     named = {f"{domain or 'opset'} {version}": {domain: version} for domain, version in facts["opsets"].items()}
     found = [name for name, imports in named.items() if opsets.find_lowest_runtime(imports, 0) == lowest]
     is_ir = opsets.find_lowest_runtime({}, facts["ir_version"]) == lowest

@@ -13,7 +13,7 @@ MATMUL = "MatMulNBits"
 
 
 def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
-    """Quantises the stored weights of every MatMul to 4 bits, and says in sentences what was done.
+    """Quantise the stored weights of every MatMul to 4 bits, and say in sentences what was done.
 
     Raises Problem with the code already_quantised, bad_option, nothing_quantised or quantising_failed.
     """
@@ -55,7 +55,7 @@ def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto
 
 
 def _leave_out_repeated(model: onnx.ModelProto) -> None:
-    """Removes repeated initialisers, as the tool stores weights that two MatMul share once for each."""
+    """Remove repeated initialisers, as the tool stores weights that two MatMul share once for each."""
     for graph in traversal.iterate_graphs(model):
         kept = {tensor.name: tensor for tensor in graph.initializer}
         if len(kept) < len(graph.initializer):

@@ -17,7 +17,7 @@ _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embeddin
 
 
 def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
-    """Reads the folder's configuration as the fields of `plans.GenaiFacts`; None where there is none.
+    """Read the folder's configuration as the fields of `plans.GenaiFacts`; None where there is none.
 
     What is wrong with it is a sentence in the field `problem`. `outputs` are the model's, whose scores say how many
     tokens there are.
@@ -101,7 +101,7 @@ def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> 
 
 
 def _named(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yields each setting that names a file, with the file's name, in all parts below."""
+    """Yield each setting that names a file, with the file's name, in all parts below."""
     for name, value in part.items():
         if isinstance(value, dict):
             yield from _named(value)

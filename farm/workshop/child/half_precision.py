@@ -12,7 +12,7 @@ from farm.workshop.problems import Problem, first_line
 
 
 def convert_to_half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tuple[onnx.ModelProto, list[str]]:
-    """Converts weights and activations to float16, and says in a sentence what was done.
+    """Convert weights and activations to float16, and say in a sentence what was done.
 
     Inputs and outputs stay float32 unless the option `keep-io` is false. Raises Problem with the code
     already_quantised, nothing_halved, halving_failed or bad_option.

@@ -39,12 +39,12 @@ _HIDDEN = -10_000
 
 
 def is_mask(port: signature.Port) -> bool:
-    """Says whether the input is a mask by its name, in which ones let everything through."""
+    """Say whether the input is a mask by its name, in which ones let everything through."""
     return bool(_MASK.search(port["name"]))
 
 
 def is_hiding_mask(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Says whether ones in it hide what they mark: the graph puts about minus infinity in their places."""
+    """Say whether ones in it hide what they mark: the graph puts about minus infinity in their places."""
     carried = find_tensors_holding(model, port["name"])
     chosen = [
         node.input[1]
@@ -64,14 +64,14 @@ def holds_length(port: signature.Port) -> bool:
 
 
 def holds_factor(port: signature.Port) -> bool:
-    """Says whether it is one number that scales others, such as a speed, a scale or a temperature."""
+    """Say whether it is one number that scales others, such as a speed, a scale or a temperature."""
     is_float = signature.find_numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
     return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
 
 
 def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Says whether it is a state that one call hands to the next.
+    """Say whether it is a state that one call hands to the next.
 
     It is one where it feeds the state of a recurrent operator, or where its name says so and an output fits it.
     """
@@ -90,7 +90,7 @@ def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
-    """Says whether an output has the input's type and shape as far as both are known."""
+    """Say whether an output has the input's type and shape as far as both are known."""
     after, before = signature.make_port(output), port["shape"] or []
     if after["dtype"] != port["dtype"] or after["shape"] is None:
         return bool(after["dtype"] == port["dtype"])
@@ -100,7 +100,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
 
 
 def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Finds the number that the model compares a single integer input with; None where it compares it with none.
+    """Find the number that the model compares a single integer input with; None where it compares it with none.
 
     Of several numbers 16,000 is taken, the usual sampling rate, else the first.
     """
@@ -113,7 +113,7 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 
 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Finds the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
+    """Find the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
     if not is_integer(port):
         return None
     known = [
@@ -123,7 +123,7 @@ def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) 
 
 
 def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
-    """Lists the integers that an input of several numbers is compared with, such as labels of points.
+    """List the integers that an input of several numbers is compared with, such as labels of points.
 
     Empty where there are fewer than two. Where 0 and 1 are among them, only these two are listed, as the others stand
     for padding, corners or ends.
@@ -141,7 +141,7 @@ def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[
 
 
 def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Says whether it holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
+    """Say whether it holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
     carried = find_tensors_holding(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
         node.op_type == "Sub" and carried >= {*node.input}
@@ -150,7 +150,7 @@ def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
-    """Finds the largest value of an input that the graph scales to 0..1 or -1..1, as it does pixels; 0: none."""
+    """Find the largest value of an input that the graph scales to 0..1 or -1..1, as it does pixels; 0: none."""
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
@@ -168,14 +168,14 @@ def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
 
 
 def _end_of(factor: float, offset: float) -> int:
-    """Solves x × factor + offset = 1 where the offset is 0 or -1 and x may be a pixel's largest value; else 0."""
+    """Solve x × factor + offset = 1 where the offset is 0 or -1 and x may be a pixel's largest value; else 0."""
     is_scaled = factor > 0 and min(abs(offset), abs(offset + 1)) < 0.01
     end = (1 - offset) / factor if is_scaled else 0.0
     return int(end + 0.01) if _MIN_REACH <= end <= _MAX_REACH else 0
 
 
 def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Says whether something is divided by its numbers, so that none may be 0."""
+    """Say whether something is divided by its numbers, so that none may be 0."""
     carried = find_tensors_holding(model, port["name"])
     return is_integer(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
@@ -184,7 +184,7 @@ def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
-    """Finds the tensors that hold the input's own numbers, inside branches and loops too."""
+    """Find the tensors that hold the input's own numbers, inside branches and loops too."""
     carried = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.op_type in _MOVES and node.input and node.input[0] in carried:
@@ -193,7 +193,7 @@ def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
 
 
 def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
-    """Yields the stored values that operators of these kinds combine with the input's numbers."""
+    """Yield the stored values that operators of these kinds combine with the input's numbers."""
     carried = find_tensors_holding(model, name)
     met = [
         other

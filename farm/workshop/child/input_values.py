@@ -29,7 +29,7 @@ _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
 def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
-    """Chooses a fill for each input, by name, with values that the operators behind it accept."""
+    """Choose a fill for each input, by name, with values that the operators behind it accept."""
     limits = bounds.find_upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
@@ -46,7 +46,7 @@ def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: c
 def make_array(
     text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
-    """Makes the array that the fill `text` describes. Raises Problem bad_input where the input cannot hold it.
+    """Make the array that the fill `text` describes. Raises Problem bad_input where the input cannot hold it.
 
     `seeds` are the run's seed and the input's place; a text with a seed of its own uses that in place of the run's.
     """
@@ -133,7 +133,7 @@ def _draw_boxes(
 def _choose_by_role(
     port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]
 ) -> str | None:
-    """Chooses a fill by what the input is for, such as ones for a mask and zeros for a state; None: not known."""
+    """Choose a fill by what the input is for, such as ones for a mask and zeros for a state; None: not known."""
     if port["dtype"] == "string":
         return _find_known_texts(port, model)
     if signature.find_numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding_mask(port, model):
@@ -152,7 +152,7 @@ def _choose_by_role(
 
 
 def _find_known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
-    """Finds the strings that operators behind the input have in their tables, as a fill; None: there are none."""
+    """Find the strings that operators behind the input have in their tables, as a fill; None: there are none."""
     carried, is_split, found = {port["name"]}, False, list[str]()
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.input and carried & set(node.input) and node.output:
@@ -170,7 +170,7 @@ def _find_known_texts(port: signature.Port, model: onnx.ModelProto) -> str | Non
 
 
 def _choose_length(port: signature.Port, facts: signature.Signature) -> str:
-    """Chooses the length, after the batch, of the input that this one is named after, else of the first other one."""
+    """Choose the length, after the batch, of the input that this one is named after, else of the first other one."""
     others = [other for other in facts["inputs"] if other["name"] != port["name"] and len(other["shape"] or ()) > 1]
     others.sort(key=lambda other: not port["name"].startswith(other["name"].rstrip("s")))
     for other in others:
@@ -195,7 +195,7 @@ def _choose_by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds
 
 
 def _choose_by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
-    """Chooses among the numbers that it is compared with, else up to the number it is scaled down from."""
+    """Choose among the numbers that it is compared with, else up to the number it is scaled down from."""
     if codes := input_roles.list_compared_numbers(port, model):
         return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
     reach = 0 if input_roles.is_integer(port) else input_roles.find_scaled_range(port, model)

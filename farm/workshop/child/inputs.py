@@ -20,7 +20,7 @@ Facts = signature.Signature
 
 @answer_problems
 def make_inputs(payload: payloads.Workload) -> dict[str, object]:
-    """Makes seeded inputs for {folder, main}, writes them to `out`, and answers their batch and sizes.
+    """Make seeded inputs for {folder, main}, write them to `out`, and answer their batch and sizes.
 
     `inputs` are fills by name (see `farm.rules.cells.fills`) in place of those chosen from the graph. Answers a problem
     with the code inputs_names, inputs_too_large, bad_input, fixed_batch, no_batch or unknown_dim.
@@ -35,7 +35,7 @@ def make_inputs(payload: payloads.Workload) -> dict[str, object]:
 
 @answer_problems
 def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Checks given inputs, writes them to `out` in the model's order, and answers their batch and sizes.
+    """Check given inputs, write them to `out` in the model's order, and answer their batch and sizes.
 
     Answers a problem with the code bad_arrays, inputs_names, inputs_dtype or inputs_shape where they do not fit.
     """
@@ -49,7 +49,7 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
 
 @answer_problems
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
-    """Writes ONNX's own `.pb` files as one `.npz` by name, and answers the names.
+    """Write ONNX's own `.pb` files as one `.npz` by name, and answer the names.
 
     The files stand in the order of the model's inputs or outputs, as `side` says. Answers a problem with the code
     bad_arrays or inputs_names.
@@ -67,7 +67,7 @@ def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
 def make_seeded_inputs(
     model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, asked: Mapping[str, str] = NOTHING
 ) -> arrays.Arrays:
-    """Makes one array for every input, the same for the same seed.
+    """Make one array for every input, the same for the same seed.
 
     `chosen` are the sizes of dynamic dimensions, `asked` fills by input. Raises Problem with the code
     inputs_too_large, bad_input or unknown_dim.
@@ -90,7 +90,7 @@ def make_seeded_inputs(
 
 
 def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
-    """Reads the sizes of dynamic dimensions off given inputs.
+    """Read the sizes of dynamic dimensions off given inputs.
 
     Raises Problem inputs_names, inputs_dtype or inputs_shape where they do not fit the model.
     """
@@ -152,7 +152,7 @@ def _fill_shape(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
 
 
 def read_tensor_file(path: Path) -> arrays.Array:
-    """Reads the tensor of one of ONNX's own test data files. Raises Problem bad_arrays where it holds none."""
+    """Read the tensor of one of ONNX's own test data files. Raises Problem bad_arrays where it holds none."""
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(path.read_bytes())

@@ -31,7 +31,7 @@ _MAX_OPERATORS = 500
 
 @answer_problems
 def inspect(payload: payloads.Model) -> dict[str, object]:
-    """Inspects {folder, main} and answers the fields of an `inspection.Inspection`, or a problem with its code."""
+    """Inspect {folder, main} and answer the fields of an `inspection.Inspection`, or a problem with its code."""
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read_model(folder, main)
     try:
@@ -57,7 +57,7 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
 
 
 def list_opset_imports(model: onnx.ModelProto) -> dict[str, int]:
-    """Lists the version of each imported domain, ONNX's own under ""; of a domain named twice the newest counts."""
+    """List the version of each imported domain, ONNX's own under ""; of a domain named twice the newest counts."""
     versions: dict[str, int] = {}
     for entry in model.opset_import:
         domain = "" if entry.domain == "ai.onnx" else printable(entry.domain)
@@ -66,12 +66,12 @@ def list_opset_imports(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def list_used_domains(model: onnx.ModelProto) -> set[str]:
-    """Lists the domains of the nodes, ONNX's own as ""."""
+    """List the domains of the nodes, ONNX's own as ""."""
     return {"" if node.domain == "ai.onnx" else printable(node.domain) for node in traversal.iterate_nodes(model)}
 
 
 def list_custom_domains(model: onnx.ModelProto) -> list[str]:
-    """Lists the domains of operators that neither the model's own functions nor ONNX Runtime define."""
+    """List the domains of operators that neither the model's own functions nor ONNX Runtime define."""
     own = {(function.domain, function.name) for function in model.functions}
     used = {node.domain for node in traversal.iterate_nodes(model) if (node.domain, node.op_type) not in own}
     return sorted(printable(domain) for domain in used if opsets.is_custom(domain))

@@ -16,7 +16,7 @@ Check = Callable[[Array, Array, str], int | None]
 
 
 def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Checks that labels are one class a sample, from 0 on, and the output scores of these classes or the class."""
+    """Check that labels are one class a sample, from 0 on, and the output scores of these classes or the class."""
     _check_whole(labels, metric)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub" and metric != "top5":
         return None
@@ -35,7 +35,7 @@ def check_class_range(labels: Array, count: int) -> None:
 
 
 def check_like_output(outputs: Array, labels: Array, metric: str) -> None:
-    """Checks that labels are finite numbers of the output's shape."""
+    """Check that labels are finite numbers of the output's shape."""
     _check_shape(outputs, labels, metric)
     if labels.dtype.kind not in "fiub" or not np.isfinite(labels).all():
         raise Problem(
@@ -44,7 +44,7 @@ def check_like_output(outputs: Array, labels: Array, metric: str) -> None:
 
 
 def check_groups(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Checks that labels are one integer a sample, some shared by several, and the output one embedding a sample."""
+    """Check that labels are one integer a sample, some shared by several, and the output one embedding a sample."""
     _check_whole(labels, metric)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants an embedding, a row of fractions a sample."
@@ -57,7 +57,7 @@ def check_groups(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_flags(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Checks that labels have the output's shape and hold 1 for each class that a sample has, else 0."""
+    """Check that labels have the output's shape and hold 1 for each class that a sample has, else 0."""
     if outputs.ndim != 2:
         text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
         raise Problem("bad_output", text)
@@ -70,7 +70,7 @@ def check_flags(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_texts(outputs: Array, labels: Array, metric: str) -> None:
-    """Checks that labels and output are one text a sample."""
+    """Check that labels and output are one text a sample."""
     if labels.ndim != 1 or labels.dtype.kind != "U" or not "".join(labels).strip():
         text = (
             f"The labels are {_layout(labels)}: {metric} wants a text a sample, and one at least that says something."
@@ -82,7 +82,7 @@ def check_texts(outputs: Array, labels: Array, metric: str) -> None:
 
 
 def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Checks that labels are rows of x1, y1, x2, y2, class a sample (class -1 for no box).
+    """Check that labels are rows of x1, y1, x2, y2, class a sample (class -1 for no box).
 
     The output must be rows of x1, y1, x2, y2, score, class.
     """
@@ -102,7 +102,7 @@ def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Checks that labels are one token a place, below 0 where none counts, and the output scores of each token."""
+    """Check that labels are one token a place, below 0 where none counts, and the output scores of each token."""
     if outputs.ndim != 3 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants scores of [sample, place, token]."
         raise Problem("bad_output", text)
@@ -117,7 +117,7 @@ def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def accept_anything(outputs: Array, labels: Array, metric: str) -> None:
-    """Checks nothing: the metric's own judge does."""
+    """Check nothing: the metric's own judge does."""
 
 
 def _layout(array: Array) -> str:

@@ -26,7 +26,7 @@ _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 
 
 
 def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.ModelProto:
-    """Reads the model of a bundle and checks its external data, which `with_data` loads too.
+    """Read the model of a bundle and check its external data, which `with_data` loads too.
 
     Raises Problem with the code empty_file, over_2gb, not_onnx, truncated, too_many_nodes, or one of
     `check_external_data`.
@@ -78,7 +78,7 @@ def _taken_for(content: bytes) -> str:
 
 
 def _is_cut_short(content: bytes) -> bool:
-    """Says whether the bytes are an ONNX message whose last field runs past the end."""
+    """Say whether the bytes are an ONNX message whose last field runs past the end."""
     try:
         for number, wire, end in _top_fields(content):
             if _FIELDS.get(number) != wire:

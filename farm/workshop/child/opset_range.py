@@ -19,7 +19,7 @@ _LONGEST_S = 8.0
 
 @answer_problems
 def find_opset_range(payload: payloads.Model) -> dict[str, object]:
-    """Answers the oldest and newest operator set that {folder, main} can be converted to, and what stops it there.
+    """Answer the oldest and newest operator set that {folder, main} can be converted to, and what stops it there.
 
     The reasons are empty where the end of the table was reached or time was up. Answers the problem no_adapter where
     the model names no default operator set.
@@ -39,7 +39,7 @@ def find_opset_range(payload: payloads.Model) -> dict[str, object]:
 def _find_last_step(
     model: onnx.ModelProto, steps: Sequence[int], *, start: int, until: float
 ) -> tuple[int | None, str]:
-    """Finds the last step that works and why the next does not, by bisection; None and no reason when time was up.
+    """Find the last step that works and why the next does not, by bisection; None and no reason when time was up.
 
     Bisection is right because what stops the converter at a step stops it for all beyond.
     """
@@ -58,7 +58,7 @@ def _find_last_step(
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copies the model with its large stored tensors as inputs of the same type and shape."""
+    """Copy the model with its large stored tensors as inputs of the same type and shape."""
     light = onnx.ModelProto()
     light.CopyFrom(model)
     graph, named = light.graph, {port.name for port in light.graph.input}

@@ -10,7 +10,7 @@ from farm.workshop.problems import Problem, answer_problems, printable
 
 @answer_problems
 def write_outline(payload: payloads.Outline) -> dict[str, object]:
-    """Writes the graph of {folder, main} without its weights to `out`, and answers its size in bytes.
+    """Write the graph of {folder, main} without its weights to `out`, and answer its size in bytes.
 
     Answers a problem with the code empty_file, no_graph or large_graph.
     """

@@ -12,7 +12,7 @@ UNREADABLE = "The package is not an archive as npm packs it."
 
 @answer_problems
 def unpack_package(payload: payloads.Package) -> dict[str, object]:
-    """Writes the wanted files of the package {folder, main} to the folder `out`, by their own names.
+    """Write the wanted files of the package {folder, main} to the folder `out`, by their own names.
 
     Only plain files of its folder `dist` count; links and paths that lead elsewhere are ignored. `limit_files` limits
     how many files it lists, `limit_bytes` the size of the wanted ones together. Answers a problem with the code
@@ -37,7 +37,7 @@ def unpack_package(payload: payloads.Package) -> dict[str, object]:
 
 
 def _copy_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, left: int) -> int:
-    """Copies one file and returns how many bytes are left for the others."""
+    """Copy one file and return how many bytes are left for the others."""
     if member.size > left:
         raise Problem("bad_package", f"{member.name[:80]} is larger than the limit.")
     source = archive.extractfile(member)

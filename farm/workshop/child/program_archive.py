@@ -38,7 +38,7 @@ class Archive:
     members: Mapping[str, zipfile.ZipInfo]
 
     def read_json(self, member: str) -> Json:
-        """Reads a member as a JSON object. Raises Problem bad_program where it is none."""
+        """Read a member as a JSON object. Raises Problem bad_program where it is none."""
         info = self.members.get(member)
         if info is None or info.file_size > _LONGEST_JSON:
             raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
@@ -51,7 +51,7 @@ class Archive:
         return cast(Json, found)
 
     def read_text(self, member: str) -> str:
-        """Reads a small member as text; empty where it is missing or larger than that."""
+        """Read a small member as text; empty where it is missing or larger than that."""
         info = self.members.get(member)
         if info is None or info.file_size > _LONGEST_SMALL:
             return ""
@@ -64,7 +64,7 @@ def make_problem(name: str, what: str) -> Problem:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Opens the program at this path and checks its members. Raises Problem bad_program."""
+    """Open the program at this path and check its members. Raises Problem bad_program."""
     try:
         with zipfile.ZipFile(path) as zipped:
             archive = Archive(path.name, zipped, _list_members(path.name, zipped, path.stat().st_size))
@@ -75,7 +75,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 
 def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
-    """Writes the program's tensors with this graph and the further members `more`, and nothing else of the archive."""
+    """Write the program's tensors with this graph and the further members `more`, and nothing else of the archive."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         for member in (*_SMALL, *TENSORS, *_list_tensor_members(archive)):
             if (info := archive.members.get(member)) is not None:
@@ -88,7 +88,7 @@ def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[
 
 
 def _list_members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Lists the members by name. `size` is the archive's in bytes, which its files cannot exceed. Raises Problem."""
+    """List the members by name. `size` is the archive's in bytes, which its files cannot exceed. Raises Problem."""
     entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
     if len(entries) > _MOST_FILES:
         raise make_problem(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
@@ -129,7 +129,7 @@ def _check_members(archive: Archive) -> None:
 
 
 def _list_tensor_members(archive: Archive) -> list[str]:
-    """Lists the members with raw tensors. Raises Problem for a pickled tensor."""
+    """List the members with raw tensors. Raises Problem for a pickled tensor."""
     found: dict[str, None] = {}
     for listing, folder in TENSORS.items():
         entries = archive.read_json(listing).get("config")

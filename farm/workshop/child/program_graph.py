@@ -57,7 +57,7 @@ class Graph:
 
 
 def parse_graph(name: str, found: Json) -> Graph:
-    """Checks and reads the graph of the program `name`. Raises Problem bad_program where it cannot be run here."""
+    """Check and read the graph of the program `name`. Raises Problem bad_program where it cannot be run here."""
     try:
         operators = _check_all(name, found)
         return _read_graph(name, found, operators=operators)
@@ -68,7 +68,7 @@ def parse_graph(name: str, found: Json) -> Graph:
 
 
 def remove_executable_parts(found: Json) -> Json:
-    """Copies the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls."""
+    """Copy the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls."""
     module = dict(cast(Json, found["graph_module"]))
     module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
     for node in _iterate_objects(module):
@@ -125,7 +125,7 @@ def _parse_spec(text: object) -> Json:
 
 
 def _read_places(name: str, spec: Json) -> tuple[list[str], int]:
-    """Reads a keyword for each input, empty for those taken by place, and how many those are."""
+    """Read a keyword for each input, empty for those taken by place, and how many those are."""
     places, keywords = cast(list[Json], spec["children_spec"])
     if any(
         child["type"] is not None for part in (places, keywords) for child in cast(list[Json], part["children_spec"])
@@ -136,7 +136,7 @@ def _read_places(name: str, spec: Json) -> tuple[list[str], int]:
 
 
 def _read_keys(name: str, spec: Json) -> list[str]:
-    """Reads a key for each leaf of a nested value, in order; empty for leaves outside a dict."""
+    """Read a key for each leaf of a nested value, in order; empty for leaves outside a dict."""
     if spec["type"] is None:
         return [""]
     if spec["type"] not in _CONTAINERS:
@@ -149,7 +149,7 @@ def _read_keys(name: str, spec: Json) -> list[str]:
 
 
 def _check_all(name: str, found: Json) -> int:
-    """Checks everything in the graph and those below it, and returns the number of operators. Raises Problem."""
+    """Check everything in the graph and those below it, and return the number of operators. Raises Problem."""
     operators = 0
     for part in _iterate_objects(found["graph_module"]):
         if "target" in part:
@@ -167,7 +167,7 @@ def _check_all(name: str, found: Json) -> int:
 
 
 def _check_words(name: str, part: Json) -> None:
-    """Checks sizes, devices and names in one object of the graph. Raises Problem."""
+    """Check sizes, devices and names in one object of the graph. Raises Problem."""
     if "expr_str" in part and not _is_arithmetic(str(part["expr_str"])):
         raise make_problem(
             name, f"has a size that is not arithmetic ({printable(str(part['expr_str']), limit=40)}): save it again"
@@ -194,7 +194,7 @@ def _check_target(name: str, target: str) -> None:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Says whether an expression is arithmetic on torch.export's symbols, so that evaluating it does nothing else."""
+    """Say whether an expression is arithmetic on torch.export's symbols, so that evaluating it does nothing else."""
     if len(text) > 2000:
         return False
     try:
@@ -217,7 +217,7 @@ def _is_allowed(node: ast.AST, *, is_called: bool) -> bool:
 
 
 def _iterate_objects(value: object) -> Iterator[Json]:
-    """Yields every object in a JSON value, without recursion: a file may nest as deep as the parser lets it."""
+    """Yield every object in a JSON value, without recursion: a file may nest as deep as the parser lets it."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -20,7 +20,7 @@ PORTS = "extra/onnxfarm.json"
 
 
 def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
-    """Describes the program in a folder by the fields of `plans.SourceFacts`; None where there is no program.
+    """Describe the program in a folder by the fields of `plans.SourceFacts`; None where there is no program.
 
     What is wrong with it is a sentence in the field `problem`.
     """
@@ -40,7 +40,7 @@ def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[
 
 
 def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Writes the program of a folder to `target` as nodes run it, and says in a sentence what was done.
+    """Write the program of a folder to `target` as nodes run it, and say in a sentence what was done.
 
     Raises Problem bad_program where there is not one program, or it cannot be run or does not fit the model.
     """
@@ -62,9 +62,9 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
 
 
 def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
-    """Matches the program's inputs and outputs with the model's, by name where all names agree, else by place.
+    """Match the program's inputs and outputs with the model's, by name where all names agree, else by place.
 
-    Returns what the runner reads in the archive. Raises Problem bad_program where they do not fit.
+    Return what the runner reads in the archive. Raises Problem bad_program where they do not fit.
     """
     taken = _match_side(name, graph.inputs, inputs, side="input")
     given = _match_side(name, graph.outputs, outputs, side="output")
@@ -88,7 +88,7 @@ def _refuse_several(found: Sequence[Path]) -> None:
 
 
 def _match_side(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
-    """Finds the model's port for each of the program's tensors."""
+    """Find the model's port for each of the program's tensors."""
     by_name = {port["name"]: port for port in known}
     if len(tensors) != len(known):
         have = ", ".join(printable(tensor.name, limit=30) for tensor in tensors[:8]) or "none"

@@ -28,7 +28,7 @@ class _Port:
 
 @answer_problems
 def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
-    """Checks prompts for {folder, main}, writes them to `out`, and answers the numbers of rows and tokens.
+    """Check prompts for {folder, main}, write them to `out`, and answer the numbers of rows and tokens.
 
     `out` holds `prompt` [row, token], and `text` where one was given. Answers a problem with the code bad_arrays or
     bad_prompts where they do not fit.
@@ -54,7 +54,7 @@ def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
 
 
 def _count_tokens(folder: Path, main: str) -> int:
-    """Counts the tokens that the model scores and that its onnxruntime-genai configuration, if any, knows."""
+    """Count the tokens that the model scores and that its onnxruntime-genai configuration, if any, knows."""
     facts = signature.read_signature(model_file.read_model(folder, main))
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):

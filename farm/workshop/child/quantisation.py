@@ -18,7 +18,7 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 def quantise_dynamically(
     model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """Quantises weights to 8-bit integers, with activations quantised at run time, and says what was done.
+    """Quantise weights to 8-bit integers, with activations quantised at run time, and say what was done.
 
     `work` is a folder for scratch files. Raises Problem with the code already_quantised, bad_option, nothing_quantised
     or quantising_failed.
@@ -50,7 +50,7 @@ def quantise_dynamically(
 
 
 def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copies the model without the shapes of tensors between inputs and outputs."""
+    """Copy the model without the shapes of tensors between inputs and outputs."""
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
@@ -58,7 +58,7 @@ def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def store_constants(graph: onnx.GraphProto) -> None:
-    """Turns Constant nodes of the graph into initialisers, in place: the tool quantises no other weights."""
+    """Turn Constant nodes of the graph into initialisers, in place: the tool quantises no other weights."""
     kept = []
     for node in graph.node:
         value = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
@@ -77,7 +77,7 @@ def describe_left_nodes(names: list[str]) -> list[str]:
 
 
 def list_misread_attention(model: onnx.ModelProto) -> list[str]:
-    """Lists nodes of ONNX's own Attention, which the tool takes for ONNX Runtime's older operator of that name."""
+    """List nodes of ONNX's own Attention, which the tool takes for ONNX Runtime's older operator of that name."""
     return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
 
 
@@ -89,7 +89,7 @@ def check_not_quantised(model: onnx.ModelProto) -> None:
 
 
 def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
-    """Removes unused operator sets, sets the IR version, and says in sentences what the quantisation `how` did.
+    """Remove unused operator sets, set the IR version, and say in sentences what the quantisation `how` did.
 
     Raises Problem nothing_quantised where it did nothing, quantising_failed where the result no longer loads.
     """

@@ -46,7 +46,7 @@ class TensorError(TypedDict):
 
 @answer_problems
 def make_report(payload: payloads.Quantised) -> dict[str, object]:
-    """Compares {folder, main} with its variant in `variant`: coverage, weight scales, and errors by tensor.
+    """Compare {folder, main} with its variant in `variant`: coverage, weight scales, and errors by tensor.
 
     `data` holds samples to compare on, None takes random ones. Errors are ordered with the worst first, and None for
     forms other than QDQ. Answers the problem ranking_failed where they cannot be measured.
@@ -63,7 +63,7 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
 
 
 def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
-    """Counts the original's operators by kind, and names those that still read plain floats in the variant's graph.
+    """Count the original's operators by kind, and name those that still read plain floats in the variant's graph.
 
     What a runtime makes of that graph only a trace shows.
     """
@@ -83,7 +83,7 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
 
 
 def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
-    """Lists the scales of stored tensors by name, one a channel or one for all; long lists are cut."""
+    """List the scales of stored tensors by name, one a channel or one for all; long lists are cut."""
     stored = {tensor.name for tensor in variant.graph.initializer}
     uses = {
         node.input[0]: node.input[1]
@@ -98,7 +98,7 @@ def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
 def rank_tensor_errors(
     original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
 ) -> list[TensorError]:
-    """Ranks tensors by their error against the original, worst first, beside the error of their own rounding.
+    """Rank tensors by their error against the original, worst first, beside the error of their own rounding.
 
     Raises Problem ranking_failed where the tool fails.
     """

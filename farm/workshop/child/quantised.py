@@ -24,7 +24,7 @@ def is_quantised(model: onnx.ModelProto) -> bool:
 
 
 def list_signed_activations(model: onnx.ModelProto) -> list[str]:
-    """Lists activations that are quantised as int8, as the zero points of their QuantizeLinear nodes say."""
+    """List activations that are quantised as int8, as the zero points of their QuantizeLinear nodes say."""
     kinds = {tensor.name: tensor.data_type for graph in traversal.iterate_graphs(model) for tensor in graph.initializer}
     return [
         node.input[0]

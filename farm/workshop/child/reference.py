@@ -14,7 +14,7 @@ MADE_BY = f"onnxruntime=={onnxruntime.__version__}"
 
 @answer_problems
 def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
-    """Runs {folder, main} on the arrays in `inputs`, writes its outputs to `out`, and answers how they were made.
+    """Run {folder, main} on the arrays in `inputs`, write its outputs to `out`, and answer how they were made.
 
     Outputs that are no tensors are named under `skipped`. Answers a problem with the code bad_arrays, not_loaded or
     inference_failed.
@@ -26,7 +26,7 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
 
 
 def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:
-    """Runs the model once and returns its outputs by name, and the names of those that are no tensors.
+    """Run the model once and return its outputs by name, and the names of those that are no tensors.
 
     Raises Problem not_loaded or inference_failed.
     """
@@ -47,7 +47,7 @@ def run_reference(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Ar
 
 
 def load_session(model: Path | bytes) -> onnxruntime.InferenceSession:
-    """Opens a session on the CPU provider without optimisations. Raises Problem not_loaded."""
+    """Open a session on the CPU provider without optimisations. Raises Problem not_loaded."""
     try:
         # one thread adds numbers in one order
         return trials.load_session(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)

@@ -17,7 +17,7 @@ _MAX_READ = 256
 
 
 def copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copies the main graph with its large weights as inputs of the same shapes, so that shape inference is quick."""
+    """Copy the main graph with its large weights as inputs of the same shapes, so that shape inference is quick."""
     light = onnx.ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
     light.functions.extend(model.functions)
     graph = light.graph
@@ -35,7 +35,7 @@ def copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def set_inferred_shapes(model: onnx.ModelProto) -> None:
-    """Writes the inferred shapes into the model's main graph. Raises InferenceError, ValueError or RuntimeError."""
+    """Write the inferred shapes into the model's main graph. Raises InferenceError, ValueError or RuntimeError."""
     light = copy_without_weights(model)
     light.graph.value_info.extend(model.graph.value_info)
     found = infer_shapes(light).graph
@@ -45,7 +45,7 @@ def set_inferred_shapes(model: onnx.ModelProto) -> None:
 
 
 def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
-    """Lists the shape of every tensor of the main graph whose rank is declared or can be inferred."""
+    """List the shape of every tensor of the main graph whose rank is declared or can be inferred."""
     # declared shapes are known even where inference fails
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)
@@ -55,7 +55,7 @@ def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model with inferred shapes. Raises InferenceError, ValueError or RuntimeError.
+    """Return the model with inferred shapes. Raises InferenceError, ValueError or RuntimeError.
 
     A model with a LabelEncoder and operators of other domains is returned as it is: onnx 1.23 ends the process where
     the input of a LabelEncoder has no type.

@@ -46,7 +46,7 @@ Ports = list[Port]
 
 
 def read_signature(model: onnx.ModelProto) -> Signature:
-    """Reads inputs, outputs, batch and dynamic dimensions. Raises Problem many_inputs, input_type or malformed."""
+    """Read inputs, outputs, batch and dynamic dimensions. Raises Problem many_inputs, input_type or malformed."""
     inputs = list_inputs(model)
     name_shared_batch(model, inputs)
     return {
@@ -58,7 +58,7 @@ def read_signature(model: onnx.ModelProto) -> Signature:
 
 
 def list_inputs(model: onnx.ModelProto) -> Ports:
-    """Lists the inputs that a caller must feed, without optional ones and those with a stored value.
+    """List the inputs that a caller must feed, without optional ones and those with a stored value.
 
     Raises Problem many_inputs, or input_type for an input without a type.
     """
@@ -76,7 +76,7 @@ def list_inputs(model: onnx.ModelProto) -> Ports:
 
 
 def list_outputs(model: onnx.ModelProto) -> Ports:
-    """Lists the outputs; those that are no tensor have their kind as dtype and no shape."""
+    """List the outputs; those that are no tensor have their kind as dtype and no shape."""
     return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
@@ -85,7 +85,7 @@ def is_optional(value: onnx.ValueInfoProto) -> bool:
 
 
 def find_dtype(port: Port) -> np.dtype[Any]:
-    """Finds numpy's dtype for the input's array: text for strings, uint16 for the bits of bfloat16.
+    """Find numpy's dtype for the input's array: text for strings, uint16 for the bits of bfloat16.
 
     Raises Problem input_type for what cannot be fed.
     """
@@ -95,7 +95,7 @@ def find_dtype(port: Port) -> np.dtype[Any]:
 
 
 def find_numpy_kind(port: Port) -> str:
-    """Finds numpy's kind of the input: `f` (bfloat16 too), `i`, `u`, `b` or `U`; empty for what cannot be fed."""
+    """Find numpy's kind of the input: `f` (bfloat16 too), `i`, `u`, `b` or `U`; empty for what cannot be fed."""
     if port["dtype"] in _STORED:
         return "f" if port["dtype"] == "bfloat16" else "U"
     is_plain = re.fullmatch(r"float(16|32|64)|u?int(8|16|32|64)|bool", port["dtype"])
@@ -103,7 +103,7 @@ def find_numpy_kind(port: Port) -> str:
 
 
 def explain_unfeedable(ports: Ports) -> str:
-    """Says in one sentence why one of the inputs cannot be fed, naming the missing call; empty where all can."""
+    """Say in one sentence why one of the inputs cannot be fed, naming the missing call; empty where all can."""
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (
@@ -119,7 +119,7 @@ def explain_unfeedable(ports: Ports) -> str:
 
 
 def make_port(value: onnx.ValueInfoProto) -> Port:
-    """Reads one input or output. Raises Problem malformed where its name is not UTF-8."""
+    """Read one input or output. Raises Problem malformed where its name is not UTF-8."""
     name: object = value.name
     # protobuf hands out bytes where a name is no UTF-8
     if not isinstance(name, str):
@@ -138,7 +138,7 @@ def make_port(value: onnx.ValueInfoProto) -> Port:
 
 
 def name_dtype(element: int) -> str:
-    """Names an ONNX element type as numpy does, `string` for strings, and `typeN` where numpy has none."""
+    """Name an ONNX element type as numpy does, `string` for strings, and `typeN` where numpy has none."""
     if element == TensorProto.STRING:
         return "string"
     try:
@@ -148,7 +148,7 @@ def name_dtype(element: int) -> str:
 
 
 def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
-    """Finds the batch: the first dimension that all inputs share, as a size or a name; None where there is none.
+    """Find the batch: the first dimension that all inputs share, as a size or a name; None where there is none.
 
     There is none with scalar inputs, names of sequences, a batch named at another place, or time-major recurrent
     layers. Where the first dimensions all count items, like `num_images` and `num_texts`, the first of them is it.
@@ -172,7 +172,7 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
 
 
 def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
-    """Renames the first dimension of every input to `batch`, in place, where none of them has a name of its own.
+    """Rename the first dimension of every input to `batch`, in place, where none of them has a name of its own.
 
     Where an exporter numbered them, they are renamed only if the graph shows that they are the same dimension.
     """
@@ -198,12 +198,12 @@ def _read_dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
 
 
 def is_batch_name(dim: str) -> bool:
-    """Says whether a dimension is called like a batch; an expression of a batch and other sizes is not."""
+    """Say whether a dimension is called like a batch; an expression of a batch and other sizes is not."""
     return dim.lower() in _BATCH_NAMES or ("batch" in dim.lower() and not re.search(r"[-+*/ ]", dim))
 
 
 def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -> bool:
-    """Says whether a dimension's name counts items that are computed at once, like `batch` or `num_images`.
+    """Say whether a dimension's name counts items that are computed at once, like `batch` or `num_images`.
 
     A name of items must be the first of several dimensions: alone or later it is a length, like `num_samples` of sound.
     """
@@ -213,7 +213,7 @@ def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -
 
 
 def _is_picture(shape: Sequence[int | str]) -> bool:
-    """Says whether a fixed first dimension is a picture's channels: nobody fixes a batch and leaves the rest open."""
+    """Say whether a fixed first dimension is a picture's channels: nobody fixes a batch and leaves the rest open."""
     first, *behind = shape
     return len(behind) == 2 and (
         (first != 1 and all(isinstance(dim, str) for dim in behind))

@@ -50,7 +50,7 @@ Shape = Sequence[int | str]
 def list_candidates(
     model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.Required, batch: int = 1
 ) -> Iterator[dict[str, int]]:
-    """Yields at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
+    """Yield at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
 
     Sizes that the graph requires are kept; where its consumers disagree, a few combinations of them are tried. For the
     rest come first sizes that the model hints at,
@@ -81,7 +81,7 @@ def _propose_sizes(
 def _propose_others(
     known: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """Yields the known sizes with several choices of the others."""
+    """Yield the known sizes with several choices of the others."""
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
     pictures = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
@@ -106,9 +106,9 @@ def _propose_others(
 
 
 def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """Changes one size so that what ONNX Runtime complained of fits the size that the model was exported with.
+    """Change one size so that what ONNX Runtime complained of fits the size that the model was exported with.
 
-    Returns a dict for each size that may be meant; none where the complaint names no sizes.
+    Return a dict for each size that may be meant; none where the complaint names no sizes.
     """
     pairs: list[tuple[int, int]] = []
     if reshaped := _RESHAPED.search(complaint):
@@ -126,7 +126,7 @@ def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> li
 
 
 def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
-    """Finds the size in place of `size` that fits a Reshape's `shape`, with `rest` numbers at each place; 0: none does.
+    """Find the size in place of `size` that fits a Reshape's `shape`, with `rest` numbers at each place; 0: none does.
 
     Where the shape has a -1, it is the next size that divides evenly.
     """
@@ -140,9 +140,9 @@ def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
 def make_prompt_sizes(
     sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
 ) -> dict[str, int]:
-    """Makes sizes for a prompt of SEQUENCE tokens with an empty cache from those of one step after a cache.
+    """Make sizes for a prompt of SEQUENCE tokens with an empty cache from those of one step after a cache.
 
-    Returns an empty dict for a model without such a cache.
+    Return an empty dict for a model without such a cache.
     """
     changed = {
         dim: 0 if size == PAST else SEQUENCE for dim, size in _make_step_sizes(facts, list(sizes), required).items()
@@ -151,20 +151,20 @@ def make_prompt_sizes(
 
 
 def _make_step_sizes(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
-    """Makes sizes for a single step after a cache of earlier ones; empty for a model without such a cache."""
+    """Make sizes for a single step after a cache of earlier ones; empty for a model without such a cache."""
     pasts = {dim: PAST for dim in free if dim in required.pasts}
     return {**pasts, **{dim: STEP for dim in free if dim in _find_step_dims(facts, required)}} if pasts else {}
 
 
 def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
-    """Finds the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
+    """Find the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
     tokens = (port for port in facts["inputs"] if input_roles.is_integer(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
 
 def _is_repeated(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
-    """Says whether a dimension counts items that are computed at once, and so may be 1.
+    """Say whether a dimension counts items that are computed at once, and so may be 1.
 
     It is the batch, a dimension named like one, or one that only states have.
     """
@@ -182,14 +182,14 @@ def _is_repeated(dim: str, model: onnx.ModelProto, facts: signature.Signature) -
 
 
 def _find_point_dims(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
-    """Finds dimensions that count points: one input has two coordinates for each, another a label for each."""
+    """Find dimensions that count points: one input has two coordinates for each, another a label for each."""
     coordinates = {shape[-2] for port in facts["inputs"] if (shape := port["shape"] or [])[1:] and shape[-1] == 2}
     lasts = ((port, str((port["shape"] or [""])[-1])) for port in facts["inputs"])
     return {last for port, last in lasts if last in coordinates and input_roles.list_compared_numbers(port, model)}
 
 
 def _guess_size(dim: str, shapes: Sequence[Shape]) -> int:
-    """Guesses the size of a dimension from its name and place: a picture's side, samples of sound, else a sequence."""
+    """Guess the size of a dimension from its name and place: a picture's side, samples of sound, else a sequence."""
     if _PICTURE_WORDS.search(dim) or any(_is_picture(shape, dim) for shape in shapes):
         return PICTURE
     return SAMPLES if _SOUND_WORDS.search(dim) else SEQUENCE
@@ -206,14 +206,14 @@ def _is_latent(name: str, shape: Shape) -> bool:
 
 
 def _is_spectrum(name: str, shape: Shape) -> bool:
-    """Says whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
+    """Say whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
     return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
 
 
 def _propose_hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """Yields sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
+    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
     noted = _read_noted_size(model)
     for port, shape in ports:
         # height before width, both where the picture's shape has them
@@ -236,7 +236,7 @@ def _propose_hints(
 def _propose_lengths(
     model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool
 ) -> Iterator[int]:
-    """Yields lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
+    """Yield lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
 
     `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
     """
@@ -252,7 +252,7 @@ def _propose_lengths(
 
 
 def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
-    """Yields picture sizes with as many patches as a stored grid of positions that the graph resizes."""
+    """Yield picture sizes with as many patches as a stored grid of positions that the graph resizes."""
     fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
     for node in model.graph.node:
         grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
@@ -264,13 +264,13 @@ def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Requir
 
 
 def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
-    """Finds the stride of a picture's first convolution, which is the side of one patch."""
+    """Find the stride of a picture's first convolution, which is the side of one patch."""
     strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
     return max((both[0] for both in strides if len(both) == 2), default=1)
 
 
 def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
-    """Yields sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
+    """Yield sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
     stride = _find_patch_side(model, name)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MOST_TOKENS, rows)))
@@ -293,7 +293,7 @@ def _read_noted_size(model: onnx.ModelProto) -> list[int]:
 
 
 def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
-    """Lists the convolutions that read the input before anything else computes with it."""
+    """List the convolutions that read the input before anything else computes with it."""
     carried, found = input_roles.find_tensors_holding(model, name), []
     for node in traversal.iterate_nodes(model, with_functions=False):
         if not node.input or node.input[0] not in carried:
@@ -306,7 +306,7 @@ def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.Nod
 
 
 def _multiply_strides(model: onnx.ModelProto) -> int:
-    """Multiplies the strides of all convolutions along one axis: how many steps of sound become one."""
+    """Multiply the strides of all convolutions along one axis: how many steps of sound become one."""
     found = (_read_strides(node) for node in model.graph.node if node.op_type == "Conv")
     return min(math.prod(strides[0] for strides in found if len(strides) == 1), _LARGEST_HINT)
 
@@ -316,7 +316,7 @@ def _read_strides(node: onnx.NodeProto) -> list[int]:
 
 
 def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
-    """Sets dimensions that are sums of others.
+    """Set dimensions that are sums of others.
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """

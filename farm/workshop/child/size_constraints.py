@@ -33,7 +33,7 @@ _BROADCASTS = {
 
 
 def list_constraints(node: onnx.NodeProto, shapes: Shapes) -> Iterator[SizeConstraint]:
-    """Yields pairs of dimensions that must be equal for the node to run; an empty name is an unknown dimension."""
+    """Yield pairs of dimensions that must be equal for the node to run; an empty name is an unknown dimension."""
     ranks = [shapes.get(name) for name in node.input]
     first = ranks[0] if ranks else None
     if first is None:
@@ -54,7 +54,7 @@ def has_axis(shape: Shape, axis: int) -> bool:
 
 
 def _broadcast(ranks: list[Shape]) -> Iterator[SizeConstraint]:
-    """Yields names that must equal a number above 1 at the same place, and numbers that contradict each other."""
+    """Yield names that must equal a number above 1 at the same place, and numbers that contradict each other."""
     for at in range(1, max(map(len, ranks), default=0) + 1):
         sizes = {rank[-at] for rank in ranks if len(rank) >= at}
         numbers = {size for size in sizes if isinstance(size, int) and size > 1}
@@ -84,7 +84,7 @@ def _gemm(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstra
 
 
 def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[SizeConstraint]:
-    """Yields the one unknown size of a Reshape: what is left when sizes on both sides are struck out."""
+    """Yield the one unknown size of a Reshape: what is left when sizes on both sides are struck out."""
     before, after = list(ranks[0] or ()), list(shapes.get(node.output[0], ()))
     for size in list(before):
         if size != "" and size in after:
@@ -109,7 +109,7 @@ def _concat(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConst
 
 
 def _features(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[SizeConstraint]:
-    """Yields the number of columns that an operator of ai.onnx.ml was made for, by the lengths of its attributes."""
+    """Yield the number of columns that an operator of ai.onnx.ml was made for, by the lengths of its attributes."""
     many = _COLUMNS[node.op_type](node)
     if ranks[0] and many > 1:
         yield ranks[0][-1], many

@@ -23,7 +23,7 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 def quantise_statically(
     model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], given: Path | None
 ) -> tuple[onnx.ModelProto, list[str]]:
-    """Quantises weights and activations to 8-bit integers in QDQ or QOperator form, and says what was done.
+    """Quantise weights and activations to 8-bit integers in QDQ or QOperator form, and say what was done.
 
     `given` is an `.npz` of samples, None takes random ones; `work` is a folder for scratch files. Activations are
     unsigned unless `chosen` says otherwise, as planning does by hardware. Raises Problem with the code
@@ -59,7 +59,7 @@ def quantise_statically(
 
 
 def _prepare(model: onnx.ModelProto, work: Path) -> Path:
-    """Writes the model after shape inference and basic optimisation, which let more operators be quantised.
+    """Write the model after shape inference and basic optimisation, which let more operators be quantised.
 
     The tool's symbolic inference fails on some models, which are then prepared without it.
     """

@@ -8,12 +8,12 @@ _LARGE_BYTES = 1_500_000_000
 
 
 def is_large(model: onnx.ModelProto) -> bool:
-    """Says whether the model is too large for a protobuf file."""
+    """Say whether the model is too large for a protobuf file."""
     return int(model.ByteSize()) > _LARGE_BYTES
 
 
 def write_model(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool = False) -> list[str]:
-    """Writes `main` into `out` and returns the names of the files that it wrote.
+    """Write `main` into `out` and return the names of the files that it wrote.
 
     The weights go to `main`.data where `with_data` is set or the model is large.
     """

@@ -16,7 +16,7 @@ _MAX_NODES = 50_000
 
 @answer_problems
 def list_graph(payload: payloads.Model) -> dict[str, object]:
-    """Answers the nodes of {folder, main} in order, its outputs, and the names of stored tensors.
+    """Answer the nodes of {folder, main} in order, its outputs, and the names of stored tensors.
 
     Answers the problem too_large where it has too many nodes.
     """
@@ -35,7 +35,7 @@ def list_graph(payload: payloads.Model) -> dict[str, object]:
 
 @answer_problems
 def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
-    """Writes {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` to reference.npz.
+    """Write {folder, main} to `out` with only `tensors` as outputs, and their values on `inputs` to reference.npz.
 
     The values are written where `with_reference` is set. Answers a problem with the code no_tensor, not_loaded or
     inference_failed.
@@ -56,7 +56,7 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
 
 @answer_problems
 def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
-    """Writes the nodes at `places` of {folder, main} to `out` as a model of their own, with reference.npz.
+    """Write the nodes at `places` of {folder, main} to `out` as a model of their own, with reference.npz.
 
     Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`.
     """
@@ -86,7 +86,7 @@ def _write(model: onnx.ModelProto, payload: payloads.Exposed) -> None:
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Yields the tensors that a node reads, including those that graphs inside it take from outside."""
+    """Yield the tensors that a node reads, including those that graphs inside it take from outside."""
     yield from (name for name in node.input if name)
     for inner in traversal.iterate_inner_graphs(node):
         own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}

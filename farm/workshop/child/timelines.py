@@ -16,7 +16,7 @@ TOO_LONG = "The trace is too long to be drawn here; download it and open it in P
 
 @answer_problems
 def write_timeline(payload: payloads.Trace) -> dict[str, object]:
-    """Writes the timeline of one inference of the trace {folder, main} to `out` as JSON.
+    """Write the timeline of one inference of the trace {folder, main} to `out` as JSON.
 
     `limit_bytes` limits the unpacked text, `limit_events` the events in it, `limit_spans` what is drawn. Answers the
     problem long_trace beyond these, and no_timeline where the trace cannot be read or holds no whole inference.

@@ -6,7 +6,7 @@ import onnx
 
 
 def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Iterator[onnx.NodeProto]:
-    """Yields every node of the graph, of graphs inside nodes, and of the model's own functions."""
+    """Yield every node of the graph, of graphs inside nodes, and of the model's own functions."""
     yield from iterate_nodes_in(model.graph.node)
     if with_functions:
         for function in model.functions:
@@ -14,14 +14,14 @@ def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Ite
 
 
 def iterate_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """Yields the main graph, and every graph that a node holds."""
+    """Yield the main graph, and every graph that a node holds."""
     yield model.graph
     for node in iterate_nodes(model):
         yield from iterate_inner_graphs(node)
 
 
 def iterate_inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Yields the graphs that a node holds itself, like the branches of an If."""
+    """Yield the graphs that a node holds itself, like the branches of an If."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -29,7 +29,7 @@ def iterate_inner_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def iterate_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Yields every stored tensor of graphs and functions: initialisers, sparse ones, and constants in attributes."""
+    """Yield every stored tensor of graphs and functions: initialisers, sparse ones, and constants in attributes."""
     for graph in iterate_graphs(model):
         yield from graph.initializer
         for sparse in graph.sparse_initializer:
@@ -45,7 +45,7 @@ def iterate_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def iterate_nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yields these nodes and all nodes of graphs inside them."""
+    """Yield these nodes and all nodes of graphs inside them."""
     # a stack, as a model may be nested deeper than Python recurses
     waiting = [iter(listed)]
     while waiting:

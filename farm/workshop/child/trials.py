@@ -30,7 +30,7 @@ def load_session(
     level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
-    """Opens a session on this CPU with one thread. Raises NoSessionError where the model is not loaded.
+    """Open a session on this CPU with one thread. Raises NoSessionError where the model is not loaded.
 
     `profile` is the path prefix of a profile that the session writes; None: it writes none.
     """
@@ -48,7 +48,7 @@ def load_session(
 
 
 def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
-    """Runs the model once and returns the first line of its error; None where it ran. Raises TookTooLongError."""
+    """Run the model once and return the first line of its error; None where it ran. Raises TookTooLongError."""
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
     watch = threading.Timer(limit_s, lambda: setattr(options, "terminate", True))
@@ -68,7 +68,7 @@ def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *
 def run_session(
     session: onnxruntime.InferenceSession, feed: arrays.Arrays, options: onnxruntime.RunOptions | None = None
 ) -> list[Any]:
-    """Runs the model and returns its outputs; inputs of type bfloat16 are passed as their bits."""
+    """Run the model and return its outputs; inputs of type bfloat16 are passed as their bits."""
     bits = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
     if not bits:
         return list(session.run(None, feed, options))
@@ -89,7 +89,7 @@ def run_session(
 def count_output_bytes(
     session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S
 ) -> list[int]:
-    """Counts the bytes that all nodes together put out for each feed, which measures work without a clock.
+    """Count the bytes that all nodes together put out for each feed, which measures work without a clock.
 
     `session` must write a profile, which this ends and deletes. Empty where a run fails or the profile is too large.
     Raises TookTooLongError, OSError or ValueError.

@@ -26,7 +26,7 @@ from farm.workshop.problems import answer_problems
 
 @answer_problems
 def make_variant(payload: payloads.Recipe) -> dict[str, object]:
-    """Makes the variant of {folder, main} by {precision, opset, options} and writes it under the same name into `out`.
+    """Make the variant of {folder, main} by {precision, opset, options} and write it under the same name into `out`.
 
     Answers the files written, what was done in sentences, and which operators a quantiser took, or the problem of the
     step that failed. `opset` None keeps the operator set; `calibration` is for static quantisation.

@@ -12,7 +12,7 @@ def read_opset(model: onnx.ModelProto) -> int | None:
 
 
 def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
-    """Removes operator sets that no node uses, in place, and says in sentences what was done."""
+    """Remove operator sets that no node uses, in place, and say in sentences what was done."""
     used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
         used |= set(opsets.ONNX_DOMAINS)
@@ -25,7 +25,7 @@ def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
 
 
 def lower_ir_version(model: onnx.ModelProto) -> list[str]:
-    """Lowers an IR version that is higher than needed, in place, and says in sentences what was done."""
+    """Lower an IR version that is higher than needed, in place, and say in sentences what was done."""
     wanted = max(opsets.ir_of_opset(read_opset(model) or 0), _needed_ir(model))
     if model.ir_version <= wanted:
         return []
@@ -34,7 +34,7 @@ def lower_ir_version(model: onnx.ModelProto) -> list[str]:
 
 
 def _needed_ir(model: onnx.ModelProto) -> int:
-    """Finds the IR version that functions and element types need, whatever the operator set."""
+    """Find the IR version that functions and element types need, whatever the operator set."""
     kinds = {tensor.data_type for tensor in traversal.iterate_tensors(model)}
     tensor = onnx.TensorProto
     needed = [(8, bool(model.functions))]

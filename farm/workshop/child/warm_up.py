@@ -12,7 +12,7 @@ _OPSET = 17
 
 
 def load_onnx_tables() -> None:
-    """Makes ONNX load its schemas and adapters, by running checker, inference and converter on a tiny model."""
+    """Make ONNX load its schemas and adapters, by running checker, inference and converter on a tiny model."""
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "warm", ports[:1], ports[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)

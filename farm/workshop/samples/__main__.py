@@ -7,7 +7,7 @@ from farm.workshop.samples import builders
 
 
 def main() -> int:
-    """Writes them, prints their paths, and returns the exit code: 0, or 2 where no folder was named."""
+    """Write them, print their paths, and return the exit code: 0, or 2 where no folder was named."""
     if len(sys.argv) != 2:
         print("usage: python -m farm.workshop.samples OUT_DIR", file=sys.stderr)
         return 2

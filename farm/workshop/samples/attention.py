@@ -38,7 +38,7 @@ Prepare = Callable[[GraphBuilder], None]
 
 
 def prepare_mask(graph: GraphBuilder) -> None:
-    """Adds nodes that make `score_bias`: 0 where a token may look back at another one, else a very low number."""
+    """Add nodes that make `score_bias`: 0 where a token may look back at another one, else a very low number."""
     graph.add("Shape", "now_length", ["input_ids"], output="now", start=1, end=2)
     graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
     graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")
@@ -59,7 +59,7 @@ def prepare_mask(graph: GraphBuilder) -> None:
 
 
 def attend(graph: GraphBuilder, parts: Parts) -> str:
-    """Adds attention by standard operators, and returns the name of its output."""
+    """Add attention by standard operators, and return the name of its output."""
     group, prefix = parts.heads // parts.key_heads, f"layer{parts.layer}"
     split = graph.add_weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
     parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
@@ -78,7 +78,7 @@ def attend(graph: GraphBuilder, parts: Parts) -> str:
 
 
 def prepare_lengths(graph: GraphBuilder) -> None:
-    """Adds nodes that make the further inputs of GroupQueryAttention: `seqlens_k` and `total_length`."""
+    """Add nodes that make the further inputs of GroupQueryAttention: `seqlens_k` and `total_length`."""
     counted = graph.add(
         "ReduceSum", "kept_tokens", ["attention_mask", graph.add_weight("token_axis", _whole([1]))], keepdims=0
     )
@@ -90,7 +90,7 @@ def prepare_lengths(graph: GraphBuilder) -> None:
 
 
 def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
-    """Adds attention as one GroupQueryAttention of ONNX Runtime, and returns the name of its output."""
+    """Add attention as one GroupQueryAttention of ONNX Runtime, and return the name of its output."""
     mixed = f"layer{parts.layer}_mixed"
     pasts, presents = zip(*parts.caches, strict=True)
     inputs = [parts.query, parts.key, parts.value, *pasts, "seqlens_k", "total_length"]
@@ -106,9 +106,9 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
 
 
 def _with_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
-    """Joins past and new keys (`which` 0) or values (1) to the present cache.
+    """Join past and new keys (`which` 0) or values (1) to the present cache.
 
-    Returns them as [batch, key heads, 1, total, width].
+    Return them as [batch, key heads, 1, total, width].
     """
     past, present = parts.caches[which]
     name = f"layer{parts.layer}_{('key', 'value')[which]}"

@@ -9,7 +9,7 @@ _SEED = 20_252
 
 
 def make() -> onnx.ModelProto:
-    """Makes the model: `x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
+    """Make the model: `x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     stem = _conv_relu(graph, seeded, "x", name="stem", shape=(16, 3), stride=1)
     down1 = _conv_relu(graph, seeded, stem, name="down1", shape=(32, 16), stride=2)

@@ -48,7 +48,7 @@ class Head:
 
 
 def make() -> onnx.ModelProto:
-    """Makes the decoder with attention from standard operators.
+    """Make the decoder with attention from standard operators.
 
     `input_ids`, `position_ids` [batch, sequence] and `attention_mask` [batch, total] int64, and for each layer
     `past_key_values.N.key` and `.value` [batch, 2, past, 64] float → `logits` [batch, sequence, 1000] and
@@ -62,7 +62,7 @@ def make_gqa() -> onnx.ModelProto:
 
 
 def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
-    """Makes the decoder with 152,000 tokens that share 1,000 embeddings; `is_flat`: all tokens score nearly alike."""
+    """Make the decoder with 152,000 tokens that share 1,000 embeddings; `is_flat`: all tokens score nearly alike."""
     head = Head(WIDE_VOCABULARY, through=32, scale=0.05 if is_flat else 1.0)
     return _decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
 
@@ -87,7 +87,7 @@ def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()
 
 
 def _embedded(graph: GraphBuilder, head: Head) -> str:
-    """Returns the name of the ids that are looked up: ids of a larger vocabulary share the embeddings."""
+    """Return the name of the ids that are looked up: ids of a larger vocabulary share the embeddings."""
     if head.vocabulary == VOCABULARY:
         return "input_ids"
     shared = graph.add_weight("embeddings", np.array(VOCABULARY, dtype=np.int64))

@@ -20,7 +20,7 @@ FULL = np.float32(16)
 
 
 def make() -> onnx.ModelProto:
-    """Makes the model: `x` [batch, 1, 8, 8] float in 0–1 → `y` [batch, 10], scores before softmax."""
+    """Make the model: `x` [batch, 1, 8, 8] float in 0–1 → `y` [batch, 10], scores before softmax."""
     graph = GraphBuilder()
     with np.load(COMMITTED) as stored:
         weights = {name: stored[name].astype(np.float32) for name in stored.files if stored[name].dtype == np.float16}
@@ -43,17 +43,17 @@ def _gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, 
 
 
 def make_evaluation_data() -> dict[str, Array]:
-    """Makes pictures that the model was not trained on: `x` [540, 1, 8, 8] float and `labels` [540] int64, 0 to 9."""
+    """Make pictures that the model was not trained on: `x` [540, 1, 8, 8] float and `labels` [540] int64, 0 to 9."""
     with np.load(COMMITTED) as stored:
         return {"x": make_pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
 
 
 def make_calibration_data() -> dict[str, Array]:
-    """Makes pictures of the training set for static quantisation: `x` [512, 1, 8, 8] float."""
+    """Make pictures of the training set for static quantisation: `x` [512, 1, 8, 8] float."""
     with np.load(COMMITTED) as stored:
         return {"x": make_pictures(stored["calibration_pixels"])}
 
 
 def make_pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Turns pixels of 0 to 16 [n, 64] into the model's input [n, 1, 8, 8] of 0 to 1."""
+    """Turn pixels of 0 to 16 [n, 64] into the model's input [n, 1, 8, 8] of 0 to 1."""
     return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

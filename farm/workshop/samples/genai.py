@@ -12,7 +12,7 @@ MAIN = "model.onnx"
 
 
 def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
-    """Writes the model and its configuration into the folder, which it makes where it is missing, and returns it."""
+    """Write the model and its configuration into the folder, which it makes where it is missing, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MAIN).write_bytes(model.SerializeToString(deterministic=True))
     vocabulary = model.graph.output[0].type.tensor_type.shape.dim[2].dim_value
@@ -21,7 +21,7 @@ def write_folder(folder: Path, model: onnx.ModelProto) -> Path:
 
 
 def make_configuration(vocabulary: int) -> dict[str, object]:
-    """Makes a configuration as onnxruntime-genai's exporters write it, with samplers that a cell has to set itself."""
+    """Make a configuration as onnxruntime-genai's exporters write it, with samplers that a cell has to set itself."""
     inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids")}
     pasts = {f"past_{part}_names": f"past_key_values.%d.{part}" for part in ("key", "value")}
     presents = {f"present_{part}_names": f"present.%d.{part}" for part in ("key", "value")}

@@ -30,7 +30,7 @@ class GraphBuilder:
     def add(
         self, op_type: str, name: str, inputs: list[str], *, output: str = "", **attributes: int | float | list[int]
     ) -> str:
-        """Adds a node of a standard operator, and returns the name of its output: `output`, or `{name}_out`."""
+        """Add a node of a standard operator, and return the name of its output: `output`, or `{name}_out`."""
         output = output or f"{name}_out"
         node = helper.make_node(op_type, inputs, [output], name=name)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
@@ -38,7 +38,7 @@ class GraphBuilder:
         return output
 
     def add_contrib(self, op_type: str, name: str, inputs: list[str], *, outputs: list[str], **attributes: int) -> None:
-        """Adds a node of ONNX Runtime's own operators with the named outputs."""
+        """Add a node of ONNX Runtime's own operators with the named outputs."""
         node = helper.make_node(op_type, inputs, outputs, name=name, domain=CONTRIB)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
         self._nodes.append(node)
@@ -56,7 +56,7 @@ class GraphBuilder:
         return self.finish(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
 
     def finish(self, name: str, *, inputs: dict[str, Port], outputs: dict[str, Port]) -> onnx.ModelProto:
-        """Makes and checks the model; `inputs` and `outputs` give an element type and a shape by name."""
+        """Make and check the model; `inputs` and `outputs` give an element type and a shape by name."""
         taken, given = (
             [helper.make_tensor_value_info(port, kind, shape) for port, (kind, shape) in side.items()]
             for side in (inputs, outputs)

@@ -15,7 +15,7 @@ _SEED = 20_251
 
 
 def make() -> onnx.ModelProto:
-    """Makes the model: `x` [batch, sequence, 256] float → `y` of the same shape; both first dimensions are free."""
+    """Make the model: `x` [batch, sequence, 256] float → `y` of the same shape; both first dimensions are free."""
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     hidden = "x"
     for layer in range(LAYERS):

@@ -21,5 +21,5 @@ class Seeded:
         return np.asarray(whole * np.float32(spread / (1 << 15)), dtype=np.float32)
 
     def draw_matrix(self, rows: int, columns: int) -> Weights:
-        """Draws a matrix that keeps the variance of what it multiplies: uniform, standard deviation 1/√rows."""
+        """Draw a matrix that keeps the variance of what it multiplies: uniform, standard deviation 1/√rows."""
         return self.draw_uniform(rows, columns, spread=float(np.sqrt(3.0 / rows)))
