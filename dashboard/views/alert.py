@@ -74,8 +74,13 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number(
         "left",
-        lambda tried: written(tried[0].remaining, numbers.change),
+        lambda tried: Entry(left.text, left.ratio) if (left := tried[0].left) else Entry(),
         "what remains, compared with the good release",
+    ),
+    Number(
+        "interval",
+        lambda tried: Entry(left.interval, left.low) if (left := tried[0].left) else Entry(),
+        "of what remains",
     ),
     Column("Parity", lambda tried: verdict_entry("pass" if tried[0].keeps_parity else "fail")),
     Column("Run", lambda tried: runs.link_run(tried[1])),

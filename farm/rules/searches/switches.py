@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import ceil, log
+from math import ceil, exp, hypot, log
 from mmap import mmap
 from typing import Annotated, Literal
 
@@ -25,6 +25,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.cells.values import ProviderChoice, Value
+from farm.rules.comparing.quantities import Change
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.product import Selector
@@ -80,13 +81,25 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A measured candidate. `undone`: the share of the change that it gave back, 1 for all of it. `comparison`: the new
-    runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime."""
+    runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime, with its `interval`,
+    which trials of older farms lack."""
 
     candidate: Candidate
     undone: float
     remaining: float
     comparison: Comparison
     keeps_parity: bool
+    interval: tuple[float, float] | None = None
+
+    @property
+    def left(self) -> Change | None:
+        """What remains, in words of latency; None where its interval is not known."""
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        return Change(
+            "latency", "slower" if low > 1 else "faster" if high < 1 else "undecided", self.remaining, low, high
+        )
 
     @property
     def is_worthwhile(self) -> bool:
@@ -266,8 +279,21 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
         if tried is not None and candidate is not None and comparison.ratio is not None:
             undone = -log(comparison.ratio) / log(change.ratio)
             keeps = tried.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
-            found.append(Trial(candidate, undone, change.ratio * comparison.ratio, comparison, keeps))
+            remaining, interval = change.ratio * comparison.ratio, _find_interval_of_product(change, comparison)
+            found.append(Trial(candidate, undone, remaining, comparison, keeps, interval))
     return found
+
+
+def _find_interval_of_product(*both: Comparison) -> tuple[float, float] | None:
+    """Return the interval of a product of two ratios. The launches in the middle, which both share, leave the product,
+    so that it is at least as wide as an interval of its own pairs."""
+    centre, width = 0.0, 0.0
+    for comparison in both:
+        if not comparison.ratio or not comparison.ci_low or not comparison.ci_high:
+            return None
+        centre += log(comparison.ratio)
+        width = hypot(width, log(comparison.ci_high / comparison.ci_low) / 2)
+    return exp(centre - width), exp(centre + width)
 
 
 def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: Runtime, new: Runtime) -> bool:
@@ -310,11 +336,18 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
 
 def describe_trial(trial: Trial) -> str:
     """Write a sentence about a work-around: what it is, how much it removes, and what is left."""
-    what = _describe_candidate(trial.candidate)
-    left = trial.remaining - 1.0
-    rest = f"{share(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
     much = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
-    return f"{what} removes {much}; {rest}."
+    return f"{_describe_candidate(trial.candidate)} removes {much}{_describe_rest(trial)}."
+
+
+def _describe_rest(trial: Trial) -> str:
+    """Say how it compares with the old runtime, with the interval; empty where that is not known."""
+    left = trial.left
+    if left is None:
+        return ""
+    if left.is_decided:
+        return f"; it is {left.text} than before ({left.interval})"
+    return f"; whether it is slower or faster than before is undecided ({left.interval})"
 
 
 def _describe_candidate(candidate: Candidate) -> str:

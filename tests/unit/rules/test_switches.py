@@ -221,11 +221,39 @@ def test_a_block_without_the_change_says_nothing_of_switches() -> None:
 
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
     one = trial(SINGLE, 0.96)
-    assert switches.describe_trial(one).startswith("Disabling E1Fusion removes the regression; ")
+    assert switches.describe_trial(one) == "Disabling E1Fusion removes the regression."
     assert "disabled_optimizers=['E1Fusion']" in switches.python_code_for(one)
     assert "ORT_ENABLE_BASIC" in switches.python_code_for(trial(LEVEL, 1.0))
     many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
     assert "and 2 more" in switches.describe_trial(trial(many, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("remaining", "width", "says"),
+    [
+        (1.002, 0.14, "; whether it is slower or faster than before is undecided (14 % faster to 14 % slower)."),
+        (1.125, 0.01, "; it is 12 % slower than before (11–14 %)."),
+        (0.9, 0.03, "; it is 10 % faster than before (7–13 %)."),
+    ],
+)
+def test_what_is_left_has_the_digits_of_its_interval(remaining: float, width: float, says: str) -> None:
+    known = replace(
+        trial(SINGLE, 1.0), remaining=remaining, interval=(remaining * (1 - width), remaining * (1 + width))
+    )
+    assert switches.describe_trial(known).endswith(says)
+
+
+def test_what_is_left_is_as_uncertain_as_both_comparisons_that_it_rests_on() -> None:
+    cells = [cell("c1", OLD), cell("c2", NEW), cell("c3", NEW, optimization="basic")]
+    compared = [
+        _comparison("c1", "c2", "runtime", 1.25).model_copy(update={"ci_low": 1.25 / 1.03, "ci_high": 1.25 * 1.03}),
+        _comparison("c2", "c3", "optimization", 0.8).model_copy(update={"ci_low": 0.8 / 1.04, "ci_high": 0.8 * 1.04}),
+    ]
+    document = Document(machine={}, seed=0, cells=cells, comparisons=compared)
+    [found] = switches.read_trials(document, [LEVEL], old=ort(OLD), new=ort(NEW))
+    assert found.interval == pytest.approx((1 / 1.0504, 1.0504), abs=0.001)
+    assert found.left is not None
+    assert found.left.word == "undecided"
 
 
 def test_a_candidate_survives_being_kept() -> None:
