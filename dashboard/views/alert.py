@@ -18,7 +18,7 @@ from dashboard.views.cell import before_and_after_address
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
-from farm.alerts.selectors.origins import list_graph_changes
+from farm.alerts.selectors.origins import activity_of_search, describe_search, list_graph_changes
 from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
@@ -32,7 +32,6 @@ from farm.rules.searches.switches import Candidate, Trial
 from farm.rules.searches.work_around import parse_trials
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
-from farm.runs.selectors.runs import shown_states
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
@@ -252,10 +251,10 @@ def find_question(alert: "Alert", kind: str) -> Question | None:
     if not asked:
         return None
     newest = asked[-1]
-    answer, activity = newest.answer or {}, _activity(newest)
+    answer = newest.answer or {}
     return Question(
-        sentence=newest.sentence or _progress(newest, activity),
-        state=activity,
+        sentence=describe_search(newest),
+        state=activity_of_search(newest),
         is_open=newest.state in ("waiting", "measuring"),
         table=Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
         if kind == "since_when"
@@ -284,19 +283,6 @@ def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> 
     if is_downgrade(alert.good, alert.bad):
         return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
-
-
-def _activity(search: "Investigation") -> str:
-    """Its state; of one that has a run under way, what goes on in that: measuring only while a node measures."""
-    if search.state != "measuring" or search.run is None or search.run.finished_at is not None:
-        return str(search.state)
-    return shown_states([search.run])[search.run.pk]
-
-
-def _progress(search: "Investigation", activity: str) -> str:
-    done, probe = numbers.counted(len(search.steps), "step") + " measured", (search.asked or {}).get("probe")
-    does = "is being measured" if activity == "measuring" else "waits to be measured"
-    return f"{done}; {probe} {does}." if probe and search.state == "measuring" else f"{done}."
 
 
 def _trials(search: "Investigation") -> Table:

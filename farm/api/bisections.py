@@ -69,4 +69,4 @@ def read_investigation(request: HttpRequest, investigation_id: int) -> Investiga
 
 
 def shape_investigation(row: Investigation) -> InvestigationOut:
-    return fill(InvestigationOut, row, alert=row.alert_id, run=row.run_id)
+    return fill(InvestigationOut, row, alert=row.alert_id, run=row.run_id, sentence=origins.describe_search(row))

@@ -48,8 +48,9 @@ class Alert(models.Model):
     """One level shift of one model, under the release that brought it; its symptoms name the series and nodes.
 
     `node`: the one it was found on first; others join it where the cause is the same. `good`: the last release without
-    it; `bad`: the release it was found in; `first_bad`: what bisection found, else empty. In the state `infra` without
-    a node, the farm itself could not measure.
+    it; `bad`: the release it was found in; `first_bad`: what bisection found, else empty. `last_good`, `earliest_bad`:
+    the nearest pair between which bisection has measured so far, else empty. In the state `infra` without a node, the
+    farm itself could not measure.
 
     `release`: the requirement of the release that brought it. `began`: since when, in a few words. `nodes`: all nodes
     that show it, the first in front. `lead`: the symptom that its sentence is about. `moved`: the packages that differ
@@ -67,6 +68,8 @@ class Alert(models.Model):
     good = models.CharField(max_length=32)
     bad = models.CharField(max_length=32)
     first_bad = models.CharField(max_length=32, blank=True, default="")
+    last_good = models.CharField(max_length=32, blank=True, default="", db_default="")
+    earliest_bad = models.CharField(max_length=32, blank=True, default="", db_default="")
     state = models.CharField(max_length=12, choices=AlertState.choices, default=AlertState.OPEN)
     sentence = models.CharField(max_length=2000)
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -99,7 +102,8 @@ class Alert(models.Model):
 
     @property
     def began(self) -> str:
-        return titles.format_since(self.distribution, good=self.good, bad=self.bad, first_bad=self.first_bad)
+        known = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
+        return titles.format_since(self.distribution, **known, first_bad=self.first_bad)
 
     @property
     def since(self) -> str:

@@ -6,12 +6,15 @@ from django.db.models import Q
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Find, Investigation, Symptom, WatchRound
+from farm.alerts.states import InvestigationState
 from farm.base.refusals import Missing
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
+from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run
-from farm.runs.states import RunReason
+from farm.runs.selectors.runs import shown_states
+from farm.runs.states import RunReason, RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,24 @@ def list_graph_changes(symptom: Symptom) -> list[str]:
     operators = Comparison.model_validate(symptom.comparison).operators if symptom.comparison else []
     moved = [({operator.node, *operator.covers}, operator.moved_us) for operator in operators]
     return fusions.describe_graph_changes(old, new, moved)
+
+
+def activity_of_search(search: Investigation) -> str:
+    """Its state; of one that has a run under way, what goes on in that: measuring only while a node measures."""
+    if search.state != InvestigationState.MEASURING or search.run is None or search.run.state == RunState.FINISHED:
+        return str(search.state)
+    return shown_states([search.run])[search.run.pk]
+
+
+def describe_search(search: Investigation) -> str:
+    """Say what it found, or else how far it is."""
+    if search.sentence:
+        return search.sentence
+    done = counted(len(search.steps), "step") + " measured"
+    if search.state != InvestigationState.MEASURING:
+        return f"{done}."
+    does = "is being measured" if activity_of_search(search) == "measuring" else "waits to be measured"
+    return f"{done}; {(search.asked or {}).get('probe', 'the next one')} {does}."
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

@@ -203,11 +203,15 @@ def _raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
     rows = Symptom.objects.filter(alert__in=alerts, resolved_in="").annotate(**ends).order_by("-pk")
-    between = ("alert__good", "alert__bad", "alert__first_bad")
+    names = ("good", "last_good", "bad", "earliest_bad", "first_bad")
+    between = [f"alert__{name}" for name in names]
     columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
     found: dict[At, list[Raised]] = defaultdict(list)
-    for model, node, first, good, bad, first_bad, *told in rows.values_list(*columns)[:MAX_SYMPTOMS]:
-        if is_within(good=good, bad=bad, first_bad=first_bad, old=old.version, new=new.version):
+    for model, node, first, good, last_good, bad, earliest_bad, first_bad, *told in rows.values_list(*columns)[
+        :MAX_SYMPTOMS
+    ]:
+        known = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
+        if is_within(**known, old=old.version, new=new.version):
             found[model, node or first or NO_NODE].append(Raised(*told))
     return found
 

@@ -36,7 +36,7 @@ from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches import switches
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
-from farm.rules.searches.since_when import SinceWhen
+from farm.rules.searches.since_when import SinceWhen, narrow
 from farm.rules.searches.sought import SoughtKind
 from farm.rules.searches.work_around import WorkAround
 from farm.runs import selectors as runs
@@ -240,7 +240,19 @@ def _record(investigation: Investigation, search: Search[Any, Answer]) -> bool:
         return True
     step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
     steps = [*investigation.steps, step]
-    return investigation.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
+    with transaction.atomic():
+        moved = investigation.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
+        if moved and investigation.kind == InvestigationKind.SINCE_WHEN:
+            _narrow(investigation.alert)
+    return moved
+
+
+def _narrow(alert: Alert) -> None:
+    """Keep between which releases the alert's bisections have measured so far that the change came."""
+    bisections = alert.investigations.filter(kind=InvestigationKind.SINCE_WHEN).order_by("pk")
+    own = [row for row in bisections if (row.asked or {}).get("good", alert.good) == alert.good]
+    good, bad = narrow((step for row in own for step in row.steps), good=alert.good, bad=alert.bad)
+    Alert.objects.filter(pk=alert.pk).update(last_good=good, earliest_bad=bad)
 
 
 def _start(investigation: Investigation, experiment: Experiment) -> bool:

@@ -127,7 +127,8 @@ def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     early, late = sorted((release_order(watch_round.old), release_order(watch_round.new)))
     if alert.first_bad:
         return early < release_order(alert.first_bad) <= late
-    first, last = sorted((release_order(alert.good), release_order(alert.bad)))
+    bounds = alert.last_good or alert.good, alert.earliest_bad or alert.bad
+    first, last = sorted(map(release_order, bounds))
     return early < last and late > first
 
 

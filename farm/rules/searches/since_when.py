@@ -1,11 +1,13 @@
 """Since which release a cell has changed: each experiment measures the good release beside a probed one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import replace_runtimes
+from farm.rules.runtimes.order import release_order
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
 from farm.rules.searches.sought import Sought, Step, make_step
@@ -85,3 +87,11 @@ class SinceWhen(Search[Step, Answer]):
 
     def _release(self, version: str) -> Runtime:
         return Runtime(distribution=self.good.distribution, version=version)
+
+
+def narrow(steps: Iterable[Step], *, good: str, bad: str) -> tuple[str, str]:
+    """Return the nearest two releases of which the steps measured the older one as good and the newer one as bad."""
+    judged = {step["version"]: step["outcome"] for step in steps if step["outcome"] != Outcome.SKIPPED}
+    judged |= {good: Outcome.GOOD, bad: Outcome.BAD}
+    pairs = pairwise(sorted(judged, key=release_order))
+    return next((old, new) for old, new in pairs if (judged[old], judged[new]) == (Outcome.GOOD, Outcome.BAD))

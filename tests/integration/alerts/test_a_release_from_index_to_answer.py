@@ -83,7 +83,7 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert since.answer["first_bad"] == "1.31.0"
     assert since.sentence.startswith("1.31.0 is the first bad release; 1.30.0 was still good")
     alert.refresh_from_db()
-    assert alert.first_bad == "1.31.0"
+    assert (alert.first_bad, alert.last_good, alert.earliest_bad) == ("1.31.0", "1.30.0", "1.31.0")
     assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained"]
     assert_every_run_says_why(one, alert)
     # a release that the bisection alone measured has a place on its card

@@ -118,12 +118,19 @@ def test_a_notice_tells_what_leads_first(version: Version, member: User) -> None
     assert [line.split()[1] for line in told] == ["parity", "slower", "ONNX", "memory"]
 
 
-@pytest.mark.parametrize(("first_bad", "began"), [("", "between 1.29.0 and 1.32.0"), ("1.30.0", "since 1.30.0")])
+@pytest.mark.parametrize(
+    ("known", "began"),
+    [
+        ({}, "between 1.29.0 and 1.32.0"),
+        ({"last_good": "1.29.0", "earliest_bad": "1.31.0"}, "between 1.29.0 and 1.31.0"),
+        ({"last_good": "1.29.0", "earliest_bad": "1.30.0", "first_bad": "1.30.0"}, "since 1.30.0"),
+    ],
+)
 def test_an_alert_claims_no_release_before_a_bisection_names_it(
-    version: Version, member: User, first_bad: str, began: str
+    version: Version, member: User, known: dict[str, str], began: str
 ) -> None:
     watch = make_watch(version, member)
-    alert = bare_alert(watch, version, bad="1.32.0", first_bad=first_bad)
+    alert = bare_alert(watch, version, bad="1.32.0", **known)
     event = alert.events.get()
     text = announcements._text(alert, event)
     page = reading.make_opening(alert).because
@@ -132,5 +139,5 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     assert f"{alert.since}." in text
     assert f"{alert.since}." in page.replace("\N{NO-BREAK SPACE}", " ")
     assert describe_standing(version.model).text == f"slower {began}"
-    if not first_bad:
+    if "first_bad" not in known:
         assert not any("since" in said.lower() for said in (text, page, row[8].text))

@@ -9,6 +9,7 @@ from django.utils import timezone
 from dashboard.reading.alerts import list_timeline
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
+from farm.api.bisections import shape_investigation
 from farm.registry.models import Version
 from farm.runs.models import Run
 from farm.runs.states import BlockState
@@ -24,7 +25,7 @@ def test_a_release_is_measured_only_while_a_node_measures_it(
     alert = watching.bare_alert(watch, version)
     run = rows.begin_run(version, owner)
     search = {"kind": "since_when", "state": "measuring", "symptom": alert.symptoms.get(), "asked": {"probe": "1.31.0"}}
-    alert.investigations.create(run=run, **search)
+    bisection = alert.investigations.create(run=run, **search)
 
     def since() -> str:
         text = signed_in.get(f"/alerts/{alert.pk}/").content.decode()
@@ -32,6 +33,8 @@ def test_a_release_is_measured_only_while_a_node_measures_it(
 
     assert "1.31.0 waits to be measured" in since()
     assert "measuring</span>" not in since()
+    # a terminal prints the same
+    assert shape_investigation(bisection).sentence == "0 steps measured; 1.31.0 waits to be measured."
     run.blocks.update(state=BlockState.LEASED)
     assert "1.31.0 is being measured" in since()
     assert "measuring</span>" in since()

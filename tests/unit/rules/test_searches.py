@@ -12,10 +12,11 @@ from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.searches import sought, sweeps
+from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.gate import Checks, Gate
 from farm.rules.searches.search import Measured, SearchProblem, carry_out
-from farm.rules.searches.since_when import LOST, SinceWhen
-from farm.rules.searches.sought import SoughtKind, SoughtMetric
+from farm.rules.searches.since_when import LOST, SinceWhen, narrow
+from farm.rules.searches.sought import SoughtKind, SoughtMetric, make_step
 from farm.rules.searches.watching import Watching
 from farm.rules.searches.work_around import WorkAround
 from onnxfarm.here.workbench import Machine
@@ -53,6 +54,23 @@ def test_a_round_without_a_change_is_quiet_and_needs_no_fresh_block() -> None:
     answer = search.answer()
     assert (answer.outcome, answer.sentence) == ("quiet", "1 pair compared, no changes to report.")
     assert not search.is_undecided(search.measured[0])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "between"),
+    [
+        ({}, ("1.29.0", "1.32.0")),
+        ({"1.31.0": "bad"}, ("1.29.0", "1.31.0")),
+        ({"1.31.0": "bad", "1.30.0": "good"}, ("1.30.0", "1.31.0")),
+        ({"1.31.0": "skipped", "1.30.0": "good"}, ("1.30.0", "1.32.0")),
+        ({"1.31.0": "good", "1.30.0": "bad"}, ("1.29.0", "1.30.0")),
+        ({"1.32.0": "good"}, ("1.29.0", "1.32.0")),
+    ],
+)
+def test_each_step_of_a_bisection_narrows_since_when(outcomes: dict[str, str], between: tuple[str, str]) -> None:
+    probes = {version: Runtime.of(f"onnxruntime=={version}") for version in outcomes}
+    steps = [make_step(probes[version], Outcome(outcome), "") for version, outcome in outcomes.items()]
+    assert narrow(steps, good="1.29.0", bad="1.32.0") == between
 
 
 def test_what_alerts_is_shown_again_on_its_node_with_a_verdict_on_each_operator() -> None:
