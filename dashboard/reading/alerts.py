@@ -114,7 +114,9 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Column("Alert", _name, order="id"),
     Column("State", _state, order="state"),
     Column("Kind", _kinds),
-    Number("change", _change, "of p50 latency against the release before", order="change"),
+    Number(
+        "change", _change, "against the release that was still good, in the block that confirmed it", order="change"
+    ),
     Number("interval", lambda alert: runs.lead_interval(find_lead(alert))),
     Number("confidence", lambda alert: runs.lead_confidence(find_lead(alert)), "level of the interval, and rounds"),
     Column("Model", _model, order="model"),

@@ -4,7 +4,7 @@ A long series has each watched cell as a ratio to the pinned reference, which wa
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
@@ -32,39 +32,42 @@ log = logging.getLogger(__name__)
 MAX_TRIES = 200
 
 
-def keep_points(watch_round: WatchRound, document: Document) -> int:
-    """Add a point to each long series for every release of the round that was compared with the reference; returns how
-    many points it kept. A round that compares versions adds none."""
-    watch = watch_round.watch
+def keep_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
+    """Add a point to each long series for every release of the round that was compared with the reference. A round that
+    compares versions adds none.
+
+    `documents`: the newest block first, of which a point is where it holds both sides, as the alert's figure is.
+    """
     if watch_round.base_id is not None:
-        return 0
+        return
+    for document in documents:
+        Point.objects.bulk_create(_points(watch_round, document), ignore_conflicts=True)
+
+
+def _points(watch_round: WatchRound, document: Document) -> Iterator[Point]:
+    watch = watch_round.watch
     reference = watch.runtime(watch_round.pinned)
     runtimes = {cell.runtime for cell in document.cells} - {reference}
-    rows = []
     for runtime in sorted(runtimes, key=str):
         for pair in cell_pairs.pair_cells(document, old=reference, new=runtime):
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
             further = [change for change in metric_changes.list_further(comparison) if change.ratio]
-            rows.append(
-                Point(
-                    round=watch_round,
-                    watch=watch,
-                    series=pair.series,
-                    label=cell_pairs.series_label(pair.new)[:300],
-                    node=pair.new.node or "",
-                    runtime=str(runtime),
-                    ratio=comparison.ratio,
-                    low=comparison.ci_low,
-                    high=comparison.ci_high,
-                    p50_ms=pair.new.p50_ms,
-                    reference_ms=pair.old.p50_ms,
-                    metrics={change.name: list(metric_changes.figures(change)) for change in further} or None,
-                )
+            yield Point(
+                round=watch_round,
+                watch=watch,
+                series=pair.series,
+                label=cell_pairs.series_label(pair.new)[:300],
+                node=pair.new.node or "",
+                runtime=str(runtime),
+                ratio=comparison.ratio,
+                low=comparison.ci_low,
+                high=comparison.ci_high,
+                p50_ms=pair.new.p50_ms,
+                reference_ms=pair.old.p50_ms,
+                metrics={change.name: list(metric_changes.figures(change)) for change in further} or None,
             )
-    Point.objects.bulk_create(rows, ignore_conflicts=True)
-    return len(rows)
 
 
 class _Stage(NamedTuple):
@@ -179,7 +182,7 @@ def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
         if not moved:
             return False
         if answer.document is not None:
-            keep_points(watch_round, answer.document)
+            keep_points(watch_round, [block for block in (answer.again, answer.document) if block is not None])
             openings.raise_alerts(watch_round, answer.document, answer)
             if watch_round.base_id is None:
                 openings.resolve_alerts(watch_round, answer.document)

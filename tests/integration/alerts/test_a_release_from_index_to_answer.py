@@ -204,6 +204,15 @@ def test_a_fresh_block_that_does_not_tell_goes_on_once_and_confirms(watch: Watch
     assert list(told) == ["Watch “upgrades” asked for 8 more rounds of 1 block."]
 
 
+def test_an_alert_and_the_point_of_its_release_show_one_figure(watch: Watch, node: Node) -> None:
+    """The alert was of the fresh block, and the series beside it of the block that found the change."""
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=fresh(later=1.15)).live()
+    (symptom,) = Alert.objects.get().symptoms.all()
+    point = Point.objects.get(runtime="onnxruntime==1.30.0")
+    assert point.ratio == symptom.comparison["ratio"] == pytest.approx(1.15, rel=0.02)
+
+
 def test_a_fresh_block_that_never_tells_leaves_the_round_undecided(watch: Watch, node: Node) -> None:
     offer("1.29.0", "1.30.0")
     Lab(node, p50_ms=fresh(*[0.8, 1.5] * 20, later=1.0)).live()

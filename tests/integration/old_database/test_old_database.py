@@ -81,6 +81,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
         r"^(A/A twin of c1|Latency of the whole batch: .*|.*ended by signal 11 \(SIGSEGV\))\.$",
         "notes stand beside the verdict",
     ),
+    (r"/alerts/\d/", r"^\d\S* % (fast|slow)er$", "what is left has an interval, which trials of before lack"),
     (r"/alerts/\d/", r"^SkipLayerNormalization .* changes most: ", "it says what explains the change"),
     (r"/alerts/\d/", r"slower than|more is left\.$", "it opens with few words; all of these follow in one line"),
     (
