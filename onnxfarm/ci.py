@@ -143,10 +143,10 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         text = redact_tokens(comment.read_text(), environment) if comment.exists() else ""
     code = gate_process.compute_exit_code(child.returncode, is_judged=bool(text))
     if text and code not in CANCELLED and not gate_process.is_broken(code):
-        from farm.rules.changes.gate_comment import BESIDE
+        from farm.rules.changes.gate_comment import SEPARATOR
 
         line = text.splitlines()[0].removeprefix("### ").replace("`", "")
-        return Answer(code, line, text, is_open=BESIDE in line)
+        return Answer(code, line, text, is_open=SEPARATOR in line)
     return _unjudged(code, line, environment)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -11,7 +12,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
-from farm.rules.comparing.quantities import Change, change_between
+from farm.rules.comparing.quantities import change_between
 from farm.rules.findings import cell_pairs, checks
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import find_changes
@@ -19,16 +20,25 @@ from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Ch
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
 from farm.rules.tracing.placement import cell_changes
-from farm.rules.wording.numbers import change, change_interval, percent
+from farm.rules.wording.numbers import change as format_change
+from farm.rules.wording.numbers import change_interval, percent
 from farm.rules.wording.vocabulary import ENDINGS, LOSSES
 
-# what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on; what a
-# program waits for once is asked for by name
+# the metrics that are checked besides the headline unless a caller names others: those that a run's sentence holds or
+# watches alert on; what a program waits for only once is asked for by name
 USUAL = tuple(
     metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
 )
 _OPEN = ("undecided", "not comparable")
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
+
+
+class Observation(NamedTuple):
+    """What one check sees in a pair of cells. `metric`: by name, where that is neither the headline nor memory."""
+
+    check: Check
+    text: str
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +127,15 @@ def judge_gate(
         pairs += cell_pairs.pair_models(document, old=str(old), new=str(new))
     findings = [
         Finding(
-            check,
+            seen.check,
             pair.old.id,
             pair.new.id,
-            text,
-            is_failure=check in fail_on and not (check == "slower" and not metric and _is_within(pair, max_slowdown)),
-            metric=metric,
+            seen.text,
+            is_failure=seen.check in fail_on and not _is_allowed(seen, pair, max_slowdown),
+            metric=seen.metric,
         )
         for pair in pairs
-        for check, text, metric in _list_findings(pair, names=metrics)
+        for seen in _list_observations(pair, names=metrics)
     ]
     return GateAnswer(
         findings=tuple(findings),
@@ -133,36 +143,31 @@ def judge_gate(
         compared=sum(_is_done(pair.old) and _is_done(pair.new) for pair in pairs),
         fail_on=tuple(check for check in CHECKS if check in fail_on),
         unmeasured=tuple(
-            dict.fromkeys(_why(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new)))
+            dict.fromkeys(
+                _describe_reason(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new))
+            )
         ),
-        decided=frozenset((subject, pair.new.id) for pair in pairs if pair.is_finished for subject in _decided(pair)),
+        decided=frozenset(
+            (subject, pair.new.id) for pair in pairs if pair.is_finished for subject in _list_decided_subjects(pair)
+        ),
     )
 
 
-def _decided(pair: Pair) -> Iterator[str]:
-    """Noisy checks, and metrics by name, of which a finished pair leaves nothing open."""
+def _list_decided_subjects(pair: Pair) -> Iterator[str]:
+    """Yield noisy checks, and metrics by name, of which a finished pair leaves nothing open."""
     yield "failed"
     if pair.comparison and change_between(pair.comparison, pair.old, pair.new).word not in _OPEN:
         yield from ("slower", "lower")
-    yield from (metric.name for metric in _further(pair) if metric.verdict != "undecided")
+    yield from (metric.name for metric in _list_further_metrics(pair) if metric.verdict != "undecided")
     for kind in COMPARED_OUTSIDE:
         if all(found.verdict != "undecided" for found in find_changes(kind, pair, allowed=0.0)):
             yield kind.key
 
 
-def _list_findings(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
-    """All that is found of a pair, with the metric where that is not the headline, in the order of the checks."""
-    found = [
-        *((check, text, "") for check, text in _checks(pair, names=names)),
-        *((check, text, "") for check, text in _of_packages(pair)),
-        *_metrics(pair, names=names),
-    ]
-    order = {check: place for place, check in enumerate(CHECKS)}
-    return sorted(found, key=lambda finding: order.get(finding[0], len(order)))
-
-
-def _is_within(pair: Pair, max_slowdown: float) -> bool:
-    assert pair.comparison is not None  # what is slower was compared
+def _is_allowed(seen: Observation, pair: Pair, max_slowdown: float) -> bool:
+    """Whether it is a slower headline, and slower by no more than is let pass."""
+    if seen.check != "slower" or seen.metric or pair.comparison is None:
+        return False
     change = change_between(pair.comparison, pair.old, pair.new)
     slowdown = 1 / change.ratio if change.quantity == "items" and change.ratio else pair.comparison.ratio or inf
     return slowdown <= 1 + max_slowdown
@@ -198,13 +203,6 @@ def cell_label(cell: Cell) -> str:
     return f"{cell.runtime}, {point_label(cell)}"
 
 
-def _named(old: Cell, new: Cell) -> tuple[str, str]:
-    """The candidate's cell, and what it is compared with: the other runtime, or on the same one the base."""
-    if old.runtime == new.runtime:
-        return f"The candidate, {cell_label(new)},", "the base"
-    return cell_label(new), str(old.runtime)
-
-
 def point_label(cell: Cell) -> str:
     """A cell without its runtime: no two cells of a runtime are called the same."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
@@ -216,131 +214,130 @@ def setting_label(old: Cell, new: Cell) -> str:
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
-def _checks(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str]]:
-    found: list[tuple[Check, str]] = []
-    old, new, comparison = pair.old, pair.new, pair.comparison
-    where, than = _named(old, new)
+def _list_observations(pair: Pair, *, names: Collection[str]) -> list[Observation]:
+    """List all that a pair of cells shows, in the order of the checks. `names`: the metrics besides the headline."""
+    order = {check: place for place, check in enumerate(CHECKS)}
+    seen = [*_compare_cells(pair, names), *_compare_by_packages(pair)]
+    return sorted(seen, key=lambda observation: order.get(observation.check, len(order)))
+
+
+def _compare_cells(pair: Pair, names: Collection[str]) -> Iterator[Observation]:
+    old, new = pair.old, pair.new
+    # the candidate's cell, and what it is compared with: the other runtime, or on the same one the base
+    where, than = cell_label(new), str(old.runtime)
+    if old.runtime == new.runtime:
+        where, than = f"The candidate, {where},", "the base"
     if not _is_done(new):
-        return [("failed", f"{where} {ENDINGS[new.status]}: {_why(new)}")] if _is_done(old) else []
+        if _is_done(old):
+            yield Observation("failed", f"{where} {ENDINGS[new.status]}: {_describe_reason(new)}")
+        return
     if not _is_done(old):
-        return [
-            (
-                "undecided",
-                f"{where} has nothing to be compared with: {cell_label(old)} {ENDINGS[old.status]}: {_why(old)}",
-            )
-        ]
-    told = None if comparison is None else change_between(comparison, old, new)
-    if comparison is None or told is None:
-        found.append(("undecided", f"{where} and {than} were not measured in one block"))
-    elif told.word in LOSSES:
-        found.append(_slower(comparison, told, where=where, than=than))
-    elif told.word in _OPEN:
-        why = f": {comparison.reason}" if comparison.reason else ""
-        found.append(("undecided", f"{where} against {than} is {told.word}{why}"))
-    found += _bigger(_further(pair), where=where, than=than, names=names)
+        ended = f"{cell_label(old)} {ENDINGS[old.status]}: {_describe_reason(old)}"
+        yield Observation("undecided", f"{where} has nothing to be compared with: {ended}")
+        return
+    metrics = [metric for metric in _list_further_metrics(pair) if metric.name in names]
+    yield from _compare_headline(pair, where, than)
+    yield from _compare_repeated_metrics([metric for metric in metrics if metric.name in _BY_REPEAT], where, than)
+    yield from _compare_outputs(old, new, where, than)
+    for moved in cell_changes(old, new):
+        if moved.is_worse:
+            yield Observation("placement", f"{where}: {moved.sentence()}")
+    yield from _compare_other_metrics([metric for metric in metrics if metric.name not in _BY_REPEAT], where, than)
+
+
+def _compare_headline(pair: Pair, where: str, than: str) -> Iterator[Observation]:
+    """Compare latency, items per second of other batches, or the highest rate where a load looks for it."""
+    comparison = pair.comparison
+    if comparison is None:
+        yield Observation("undecided", f"{where} and {than} were not measured in one block")
+        return
+    change = change_between(comparison, pair.old, pair.new)
+    level = percent(comparison.ci_level or 0.95)
+    if change.word in _OPEN:
+        yield Observation("undecided", f"{where} against {than} is {change.word}{_format_cause(comparison)}")
+    elif change.word not in LOSSES:
+        return
+    elif change.quantity == "items":
+        yield Observation("slower", f"{where} has {change.text} ({level} interval {change.interval}) against {than}")
+    elif comparison.verdict_from == "rate":
+        headline = metric_changes.headline_of(comparison)
+        rates = [f": {metric_changes.describe(metric)}" for metric in comparison.metrics if metric.name == headline]
+        yield Observation("lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(rates)}")
+    else:
+        ratio, low, high = comparison.ratio, comparison.ci_low, comparison.ci_high
+        size = "measurably slower"
+        if ratio is not None and low is not None and high is not None:
+            interval = change_interval(low, high, ratio=ratio)
+            size = f"{format_change(ratio, low, high)} ({level} interval {interval})"
+        yield Observation("slower", f"{where} is {size} than {than}")
+
+
+def _compare_repeated_metrics(metrics: Sequence[MetricChange], where: str, than: str) -> Iterator[Observation]:
+    """Compare memory, where a repeat decides."""
+    if bigger := " and ".join(metric_changes.describe(metric) for metric in metrics if metric.verdict == "bigger"):
+        yield Observation("bigger", f"{where} takes more memory than {than}: {bigger}")
+    for metric in metrics:
+        if metric.verdict == "undecided":
+            title = metric_changes.title(metric)
+            yield Observation("undecided", f"{where}: {title} against {than} is undecided{_format_cause(metric)}")
+
+
+def _compare_other_metrics(metrics: Sequence[MetricChange], where: str, than: str) -> Iterator[Observation]:
+    """Yield the metrics that are worse, and of those that somebody named also what is undecided."""
+    for metric in metrics:
+        title = metric_changes.title(metric)
+        if metric.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(metric):
+            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.describe(metric)}"
+            yield Observation(metric.verdict, text, metric.name)
+        elif metric.verdict == "undecided" and metric.name not in USUAL:
+            text = f"{where}: {title} against {than} is undecided{_format_cause(metric)}"
+            yield Observation("undecided", text, metric.name)
+
+
+def _compare_outputs(old: Cell, new: Cell, where: str, than: str) -> Iterator[Observation]:
+    """Compare parity with the reference; of another model on the same runtime outputs and accuracy too."""
     if fails_parity(new) and old.parity.verdict != "fail":
-        found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
-    elif fails_parity(new) and (grown := checks.describe_parity_growth(old.parity.outputs, new.parity.outputs)):
-        found.append(("parity", f"{where} is further off than {than}: {grown}"))
-    found += _beside(old, new, where=where, than=than)
-    found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
-    return found
-
-
-def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check, str]]:
-    """Outputs and accuracy of another model on the same runtime; of one model the reference judges them."""
+        yield Observation("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}")
+    elif fails_parity(new) and (growth := checks.describe_parity_growth(old.parity.outputs, new.parity.outputs)):
+        yield Observation("parity", f"{where} is further off than {than}: {growth}")
     if old.runtime != new.runtime:
-        return []
-    wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
-    found: list[tuple[Check, str]] = [("parity", f"{where}: {describe_outputs(beside)}") for beside in wrong]
-    found += [("unjudged", f"{where}: {describe_outputs(beside)}") for beside in unjudged_outputs(old, new)]
+        return  # of one model the reference judges them
+    for outputs in new.engines:
+        if outputs.cell == old.id and outputs.verdict == "fail":
+            yield Observation("parity", f"{where}: {describe_outputs(outputs)}")
+        if outputs.cell == old.id and outputs.unjudged:
+            yield Observation("unjudged", f"{where}: {describe_outputs(outputs)}")
     if new.accuracy is not None and is_less_accurate(new.accuracy):
-        found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
-    return found
+        yield Observation("lower", f"{where} is less accurate than {than}: {new.accuracy.text}")
 
 
-def describe_outputs(beside: EngineParity) -> str:
+def describe_outputs(outputs: EngineParity) -> str:
     """Describe how outputs differ from the base's, without the number of its cell, which a reader here has not seen."""
-    return beside.text.replace(f"{beside.cell}'s", "the base's")
+    return outputs.text.replace(f"{outputs.cell}'s", "the base's")
 
 
-def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:
-    return [beside for beside in new.engines if beside.cell == old.id and beside.unjudged]
-
-
-def _further(pair: Pair) -> Sequence[MetricChange]:
-    """Metrics beside the headline; of other batches they say nothing."""
+def _list_further_metrics(pair: Pair) -> Sequence[MetricChange]:
+    """List the metrics besides the headline; none where the batches differ, of which they say nothing."""
     if pair.comparison is None or pair.old.batch != pair.new.batch:
         return []
     return metric_changes.list_further(pair.comparison)
 
 
-def _bigger(
-    further: Sequence[MetricChange], *, where: str, than: str, names: Collection[str]
-) -> list[tuple[Check, str]]:
-    """Memory, where a repeat decides."""
-    repeated = [metric for metric in further if metric.name in _BY_REPEAT and metric.name in names]
-    said = " and ".join(metric_changes.describe(metric) for metric in repeated if metric.verdict == "bigger")
-    found: list[tuple[Check, str]] = []
-    if said:
-        found.append(("bigger", f"{where} takes more memory than {than}: {said}"))
-    for metric in repeated:
-        if metric.verdict == "undecided":
-            why = f": {metric.reason}" if metric.reason else ""
-            text = f"{where}: {metric_changes.title(metric)} against {than} is undecided{why}"
-            found.append(("undecided", text))
-    return found
-
-
-def _metrics(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
-    """Other metrics that are worse; of those that somebody named also what is undecided."""
-    found: list[tuple[Check, str, str]] = []
-    old, new = pair.old, pair.new
-    for metric in _further(pair) if _is_done(old) and _is_done(new) else ():
-        if metric.name not in names or metric.name in _BY_REPEAT:
-            continue
-        title, (where, than) = metric_changes.title(metric), _named(old, new)
-        if metric.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(metric):
-            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.describe(metric)}"
-            found.append((metric.verdict, text, metric.name))
-        elif metric.verdict == "undecided" and metric.name not in USUAL:
-            why = f": {metric.reason}" if metric.reason else ""
-            found.append(("undecided", f"{where}: {title} against {than} is undecided{why}", metric.name))
-    return found
-
-
-def _of_packages(pair: Pair) -> Iterator[tuple[Check, str]]:
-    """What kinds of change of packages compare: what is worse, and what is undecided."""
+def _compare_by_packages(pair: Pair) -> Iterator[Observation]:
+    """Yield what kinds of change of packages find worse or undecided."""
     for kind in COMPARED_OUTSIDE:
-        for found in find_changes(kind, pair, allowed=0.0):
-            if found.verdict in ("worse", "undecided"):
-                yield kind.key if found.verdict == "worse" else "undecided", found.text
+        for change in find_changes(kind, pair, allowed=0.0):
+            if change.verdict in ("worse", "undecided"):
+                yield Observation(kind.key if change.verdict == "worse" else "undecided", change.text)
 
 
-def _why(cell: Cell) -> str:
+def _format_cause(compared: Comparison | MetricChange) -> str:
+    return f": {compared.reason}" if compared.reason else ""
+
+
+def _describe_reason(cell: Cell) -> str:
     return cell.reason.text if cell.reason else "no reason was given"
 
 
 def _is_done(cell: Cell) -> bool:
     return cell.status is CellStatus.DONE
-
-
-def _size(pair: Comparison) -> str:
-    """`24 % slower (95 % interval 21–26 %)`."""
-    if pair.ratio is None or pair.ci_low is None or pair.ci_high is None:
-        return "measurably slower"
-    size = change(pair.ratio, pair.ci_low, pair.ci_high)
-    interval = change_interval(pair.ci_low, pair.ci_high, ratio=pair.ratio)
-    return f"{size} ({percent(pair.ci_level or 0.95)} interval {interval})"
-
-
-def _slower(pair: Comparison, judged: Change, *, where: str, than: str) -> tuple[Check, str]:
-    """The headline: latency, items per second of other batches, or the highest rate where a load looks for it."""
-    if judged.quantity == "items":
-        level = percent(pair.ci_level or 0.95)
-        return "slower", f"{where} has {judged.text} ({level} interval {judged.interval}) against {than}"
-    if pair.verdict_from != "rate":
-        return "slower", f"{where} is {_size(pair)} than {than}"
-    headline = metric_changes.headline_of(pair)
-    told = [f": {metric_changes.describe(metric)}" for metric in pair.metrics if metric.name == headline]
-    return "lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(told)}"

@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, describe_outputs, setting_label, unjudged_outputs
+from farm.rules.changes.gate import Finding, GateAnswer, describe_outputs, setting_label
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -22,8 +22,8 @@ MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
 AGAIN = "Nothing is said of the model: mend that and run the gate again"
-# in a headline, before what somebody should look at though the gate passed; no name holds it
-BESIDE = "; "
+# stands in a headline before what somebody should look at though the gate passed; no name contains it
+SEPARATOR = "; "
 # an address that ends no link of Markdown
 _LINK = re.compile(r"https?://[^\s()<>\[\]]+")
 # what fails a gate, the worst first; a kind of change from outside comes behind them
@@ -67,11 +67,11 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     """Render the comment in Markdown: a headline, a table, and a list of what explains them."""
     rows = list_rows(answer, document)
     facts = [
-        *map(as_text, _reasons(answer)[:MAX_REASONS]),
+        *map(as_text, _list_reasons(answer)[:MAX_REASONS]),
         *([AGAIN] if answer.infra else []),
-        *_explanations(rows),
+        *_explain_first_row(rows),
         describe_detectable(document),
-        *_deciding(rows, Budget(document.budget)),
+        *_suggest_budget(rows, Budget(document.budget)),
     ]
     ending = f"{numbers.duration(asked.took_s)}; on your own machine: {as_code(asked.command)}"
     if document.url and _LINK.fullmatch(document.url):
@@ -82,7 +82,7 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _reasons(answer: GateAnswer) -> Sequence[str]:
+def _list_reasons(answer: GateAnswer) -> Sequence[str]:
     """List what fails the gate besides the p50, which the table shows; or why nothing was judged or compared."""
     if answer.infra or (not answer.compared and not answer.failures):
         return answer.infra or answer.unmeasured or [finding.text for finding in answer.findings]
@@ -108,7 +108,7 @@ def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> st
     who = _named(name)
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
-    if any(_loses_accuracy(row) for row in rows):
+    if any(is_loss_shown(judged) for row in rows if (judged := row.new.accuracy) and judged.baseline == row.old.id):
         return f"{who} is less accurate than its base"
     text = next((text for check, text in _HEADLINES.items() if check in found), "")
     if answer.infra:
@@ -119,34 +119,29 @@ def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> st
         return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
     if unconfirmed := [finding.check for finding in answer.findings if finding.is_unconfirmed]:
         again = "which a fresh block left undecided" if "undecided" in unconfirmed else "not in a fresh block"
-        told = f"{who} looked worse than its base, {again}"
+        text = f"{who} looked worse than its base, {again}"
     elif change is not None and change.is_decided:
-        told = f"{who}: {change.text} than its base"
+        text = f"{who}: {change.text} than its base"
     elif any(finding.check == "undecided" for finding in answer.findings):
-        told = _HEADLINES["undecided"].format(who)
+        text = _HEADLINES["undecided"].format(who)
     else:
-        told = f"{who} is as fast as its base"
-    return BESIDE.join([told, *_beside(rows)])
+        text = f"{who} is as fast as its base"
+    return SEPARATOR.join([text, *_describe_risks(rows)])
 
 
-def _beside(rows: Sequence[Row]) -> Iterator[str]:
+def _describe_risks(rows: Sequence[Row]) -> Iterator[str]:
     """Say what fails no gate but may break callers: outputs with new names, and unjudged outputs that differ."""
-    besides = [beside for row in rows for beside in row.new.engines if beside.cell == row.old.id]
-    if renamed := next((beside.renamed for beside in besides if beside.renamed), None):
+    compared = [outputs for row in rows for outputs in row.new.engines if outputs.cell == row.old.id]
+    if renamed := next((outputs.renamed for outputs in compared if outputs.renamed), None):
         old, new = next(iter(renamed.items()))
         yield f"output {_named(old)} is now called {_named(new)}"
-    if unjudged := [beside for row in rows for beside in unjudged_outputs(row.old, row.new)]:
-        largest = max((output.max_abs or 0.0 for beside in unjudged for output in beside.outputs), default=0.0)
+    if unjudged := [outputs for outputs in compared if outputs.unjudged]:
+        largest = max((output.max_abs or 0.0 for outputs in unjudged for output in outputs.outputs), default=0.0)
         yield f"its outputs{f' differ by up to {largest:.2g} and' if largest else ''} were not judged"
 
 
 def _named(name: str) -> str:
     return as_code("_".join(name.split())[:MAX_NAME])
-
-
-def _loses_accuracy(row: Row) -> bool:
-    judged = row.new.accuracy
-    return judged is not None and judged.baseline == row.old.id and is_loss_shown(judged)
 
 
 def describe_detectable(document: Document) -> str:
@@ -161,13 +156,13 @@ def describe_detectable(document: Document) -> str:
 def _table(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
-    lines = [["setting", "base", "candidate", "change", "verdict"], ["---"] * 5, *map(_written, rows[:MAX_ROWS])]
+    lines = [["setting", "base", "candidate", "change", "verdict"], ["---"] * 5, *map(_list_columns, rows[:MAX_ROWS])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     rest = len(rows) - MAX_ROWS
     return f"{table}\n\n{numbers.counted(rest, 'further setting')} changed less." if rest > 0 else table
 
 
-def _written(row: Row) -> list[str]:
+def _list_columns(row: Row) -> list[str]:
     setting = as_code(setting_label(row.old, row.new))
     found = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:
@@ -179,20 +174,20 @@ def _written(row: Row) -> list[str]:
     return [setting, *values, size, ", ".join([signed(change.word), *found])]
 
 
-def _explanations(rows: Sequence[Row]) -> Iterator[str]:
+def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:
     """Explain the first row: the candidate's accuracy, outputs and size, and the operators behind its change."""
     for row in rows[:1]:
         if row.new.accuracy is not None and row.new.accuracy.text:
             yield f"Accuracy: {as_text(row.new.accuracy.text)}"
-        outputs = [describe_outputs(beside) for beside in row.new.engines if beside.cell == row.old.id]
-        yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in outputs[:1])
+        differences = [describe_outputs(outputs) for outputs in row.new.engines if outputs.cell == row.old.id]
+        yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in differences[:1])
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
-        if row.comparison is not None and (told := explanation(row.comparison)):
-            yield f"Operators: {as_text(told)}"
+        if row.comparison is not None and (text := explanation(row.comparison)):
+            yield f"Operators: {as_text(text)}"
 
 
-def _deciding(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
+def _suggest_budget(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
     """Say which budget would decide what is undecided; nothing where all is decided."""
     undecided = [row.comparison for row in rows if row.comparison and row.comparison.verdict == "undecided"]
     if not undecided:
