@@ -60,7 +60,7 @@ class Shown:
 
     @property
     def doing(self) -> str:
-        return str((self.race.asked or {}).get("title", "")) if self.race.run_id else "waiting for its next run"
+        return selectors.describe_progress(self.race)
 
 
 @page

@@ -91,7 +91,7 @@ def _race(race: Find) -> RaceOut:
         hardware=race.hardware,
         state=race.state,
         sentence=race.sentence,
-        doing=(race.asked or {}).get("title", "") if race.run_id is not None else "",
+        doing=selectors.describe_progress(race),
         run=race.run_id,
         runs=[step["run"] for step in race.steps],
         minutes=round(race.minutes, 2),

@@ -11,6 +11,7 @@ from farm.contract.document_find import Found, FoundSetting
 from farm.rules.searches.found import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
+from farm.runs.selectors.runs import idle_moment_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ def find_last_answer(version_id: int) -> Find | None:
 def list_races(first: Find) -> list[Find]:
     rows = Find.objects.select_related("version__model__team", "version__artifact", "asked_by", "run")
     return [*rows.filter(pk=first.pk), *rows.filter(first=first.pk)]
+
+
+def describe_progress(race: Find) -> str:
+    """Say what an open race measures now and, where that waits, for what; empty for a race that is over."""
+    if race.run_id is None:
+        return "waiting for its next run" if race.is_open else ""
+    still = idle_moment_of(race.run_id).still
+    return ". ".join(filter(None, ((race.asked or {}).get("title", ""), still)))
 
 
 def last_run(race: Find) -> Run | None:

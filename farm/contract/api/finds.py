@@ -13,7 +13,7 @@ class RaceOut(Answer):
     hardware: str = Field(description="a tag or node:NAME; empty: what its providers run on")
     state: str = Field(description="waiting, measuring, answered, failed or cancelled")
     sentence: str = Field(description="the answer, or the best so far; empty: nothing is measured yet")
-    doing: str = Field(description="what its run measures now; empty: none does")
+    doing: str = Field(description="what it measures now, or waits for; empty: it is over")
     run: int | None = Field(description="the run that measures for it now; null: none")
     runs: list[int] = Field(description="the runs that are over, in order")
     minutes: float = Field(description="of machines, so far")

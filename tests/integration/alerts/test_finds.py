@@ -9,6 +9,7 @@ from django.test import Client
 from farm.accounts.models import Team, User
 from farm.alerts.models import Find
 from farm.alerts.services import finds
+from farm.base.refusals import Conflict
 from farm.contract.cells import CellSpec
 from farm.contract.document_find import Found
 from farm.contract.reasons import Reason, ReasonCode
@@ -100,6 +101,25 @@ def test_cancelling_keeps_the_best_so_far(client: Client, version: Version, lab:
     assert finds.advance_finds() == 0
     again = client.post(f"/api/v1/finds/{number}/cancel").json()
     assert again["sentence"] == stopped["sentence"]
+
+
+def test_the_team_s_minutes_of_the_day_hold_and_the_race_says_that_it_waits_for_the_next(
+    client: Client, version: Version, lab: Lab, team: Team
+) -> None:
+    number = asked(client, version)["id"]
+    assert read(client, number)["races"][0]["doing"] == "waiting for its next run"
+    finds.advance_finds()
+    make_ready()
+    Team.objects.filter(pk=team.pk).update(daily_minutes=0)
+    with pytest.raises(Conflict, match="node minutes of today"):
+        lab.measure(Run.objects.get())
+    (race,) = read(client, number)["races"]
+    assert race["doing"].startswith("4 of 4 settings, 2 rounds. Team ")
+    assert "its blocks go on at 00:00 UTC" in race["doing"]
+    Team.objects.filter(pk=team.pk).update(daily_minutes=60)
+    lab.live()
+    (race,) = read(client, number)["races"]
+    assert (race["state"], race["doing"]) == ("answered", "")
 
 
 def test_a_search_whose_run_was_removed_ends_with_its_last_answer(client: Client, version: Version, lab: Lab) -> None:
