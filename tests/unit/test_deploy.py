@@ -13,6 +13,7 @@ import yaml
 
 from farm.api import bridge
 from farm.base.bodies import PACE
+from farm.config.embedded.quickstart import parse_options
 from farm.config.environment import Environment
 from farm.config.processes import NAMES
 from farm.config.server import KEEP_ALIVE_S
@@ -171,13 +172,20 @@ def test_a_mistyped_path_is_told_before_anything_is_installed(tmp_path: Path, wo
         ["model.onnx", "--matrix", "matrix.yaml", "--json", "out.json", "--port", "8001", "--once"],
         ["--sample", "digits", "--matrix=matrix.yaml", "--json=out.json", "--port=8001"],
         ["model.onnx", "--shape", "height=320", "--shape=width=320", "--input", "ids=0..9", "--input=speed=1"],
-        ["--help"],
         ["--port"],
     ],
 )
 def test_words_that_name_files_that_are_there_go_on_to_the_installation(tmp_path: Path, words: list[str]) -> None:
     assert quickstart_in(tmp_path, *words).returncode == 7
     assert (tmp_path / "installed").exists()
+
+
+def test_help_names_every_option_of_the_quickstart_and_installs_nothing(tmp_path: Path) -> None:
+    done = quickstart_in(tmp_path, "model.onnx", "--port", "8001", "--help")
+    assert done.returncode == 0
+    assert not (tmp_path / "installed").exists()
+    options = {"sample", "matrix", "shape", "input", "inputs", "once", "json", "port"}
+    assert set(re.findall(r"--([a-z]+)", done.stdout)) == options == set(vars(parse_options([]))) - {"model"}
 
 
 @pytest.mark.parametrize("path", sorted((PROJECT / "requirements").glob("*.txt")), ids=lambda path: path.name)
