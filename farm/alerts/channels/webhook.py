@@ -32,7 +32,11 @@ def check(url: str) -> None:
     """Check the form of a webhook's address. Raises DeliveryProblem."""
     _, _, _, is_tls = parse_webhook_url(url)
     if not is_tls and not settings.WEBHOOK_NETWORKS:
-        raise DeliveryProblem("A webhook's address starts with https://.", is_permanent=True)
+        raise DeliveryProblem(
+            "A webhook's address starts with https://; http:// reaches only the inner networks that this farm's "
+            "administrator lists in ONNXFARM_WEBHOOK_NETWORKS, and none is listed.",
+            is_permanent=True,
+        )
 
 
 def send(message: Message, url: str) -> None:

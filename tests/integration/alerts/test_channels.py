@@ -225,6 +225,12 @@ def test_a_farm_without_a_mail_server_refuses_mail_channels(team: Team, owner: U
 
 
 @pytest.mark.django_db
+def test_a_refused_http_webhook_names_the_setting_that_allows_it(team: Team, owner: User) -> None:
+    with pytest.raises(Invalid, match="ONNXFARM_WEBHOOK_NETWORKS"):
+        make_channel(team, owner, "http://10.1.2.3/hook")
+
+
+@pytest.mark.django_db
 def test_an_inner_webhook_fails_for_good_and_says_why(team: Team, owner: User, settings: Settings) -> None:
     settings.WEBHOOK_NETWORKS = ["10.0.0.0/8"]
     channel = make_channel(team, owner, "http://127.0.0.1:1/")
