@@ -130,10 +130,10 @@ class _Exchange:
         tokens = self._tokens(code, verifier=verifier)
         id_token, access_token = tokens.get("id_token"), tokens.get("access_token")
         if not isinstance(id_token, str) or len(id_token) > MAX_ID_TOKEN or not isinstance(access_token, str):
-            raise UnprovenError("no tokens")
+            raise UnprovenError("the token endpoint sent no ID token or no access token")
         claims = self._checked(id_token)
         if claims.get("nonce") != nonce:
-            raise UnprovenError("another browser's ID token")
+            raise UnprovenError("the ID token has the nonce of another sign-in")
         return self._user_info(access_token, subject=claims["sub"]) | claims, id_token
 
     def _tokens(self, code: str, *, verifier: str) -> Claims:
@@ -159,15 +159,15 @@ class _Exchange:
         try:
             header = jwt.get_unverified_header(id_token)
             if header.get("alg") not in ALGORITHMS:
-                raise UnprovenError("its algorithm")
+                raise UnprovenError(f"the ID token is signed with the algorithm {header.get('alg')!r}")
             found: Claims = jwt.decode(
                 id_token, key=self._key(header.get("kid")), algorithms=[header["alg"]], issuer=mine.issuer,
                 audience=mine.client_id, leeway=LEEWAY_S, options={"require": ["iss", "sub", "aud", "exp", "iat"]},
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise UnprovenError("its ID token") from problem
+            raise UnprovenError(f"the ID token is refused: {problem}") from problem
         if found.get("azp", mine.client_id) != mine.client_id or not is_subject(found["sub"]):
-            raise UnprovenError("another party's ID token")
+            raise UnprovenError("the ID token is for another party, or its subject is no valid text")
         return found
 
     def _key(self, name: object) -> jwt.PyJWK:
@@ -177,7 +177,7 @@ class _Exchange:
         if name is None:
             found = known
         if len(found) != 1:
-            raise UnprovenError("its keys")
+            raise UnprovenError(f"{len(found)} of the provider's keys fit the ID token, in place of one")
         return found[0]
 
     def _user_info(self, access_token: str, *, subject: object) -> Claims:
@@ -187,7 +187,7 @@ class _Exchange:
             return {}
         found = self._get(address, headers={"Authorization": f"Bearer {access_token}"})
         if found.get("sub") != subject:
-            raise UnprovenError("another person's claims")
+            raise UnprovenError("the userinfo endpoint answered for another subject")
         return found
 
     def _get(self, address: str, *, headers: dict[str, str] | None = None) -> Claims:
@@ -200,5 +200,5 @@ class _Exchange:
 def _read(answer: requests.Response) -> Claims:
     found = answer.json()
     if not isinstance(found, dict):
-        raise UnprovenError("no JSON object")
+        raise UnprovenError("an endpoint answered with no JSON object")
     return found

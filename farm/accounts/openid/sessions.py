@@ -30,6 +30,7 @@ NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
 # a longer ID token would make a header too long for this farm's or the provider's proxy
 MAX_HINT: Final = 4_000
+MAX_CAUSE: Final = 300
 # failed callbacks from one address; behind a proxy that is not trusted all people have the same address
 FAILURES: Final = Rate(max_tokens=30, per_s=0.5)
 
@@ -65,7 +66,9 @@ def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
         user, is_new = sign_in_person(identity, registration=mine)
     except Refusal as refusal:
-        log.warning("sign-in through %s refused: %s (%s)", mine.name, refusal.detail, refusal.code)
+        # the cause says which of the checks failed; it may quote the provider, so it is kept on one line
+        why = repr(str(refusal.__cause__))[:MAX_CAUSE] if refusal.__cause__ else refusal.code
+        log.warning("sign-in through %s refused: %s (%s)", mine.name, refusal.detail, why)
         raise
     login(request, user, backend=BACKEND)
     request.session[NAME], request.session[ID_TOKEN] = mine.name, id_token if len(id_token) <= MAX_HINT else ""

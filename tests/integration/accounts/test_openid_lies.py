@@ -86,19 +86,25 @@ def _redirected(issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize(
-    "lie",
+    ("lie", "logged"),
     [
-        _lies_later, _other_client, _other_party, _late, _other_nonce, _other_key, _unsigned, _signed_by_the_secret,
-        _other_person, _no_subject, _long_subject, _bad_token_answer, _refused_code, _bad_keys, _no_json, _redirected,
+        (_lies_later, "issuer"), (_other_client, "Audience"), (_other_party, "another party"), (_late, "expired"),
+        (_other_nonce, "nonce"), (_other_key, "Signature"), (_unsigned, "'none'"), (_signed_by_the_secret, "'HS256'"),
+        (_other_person, "userinfo"), (_no_subject, "subject"), (_long_subject, "subject"),
+        (_bad_token_answer, "no JSON object"), (_refused_code, "answered 400"), (_bad_keys, "JWK"),
+        (_no_json, "Expecting value"), (_redirected, "Expecting value"),
     ],
 )  # fmt: skip
-def test_an_answer_that_proves_nothing_signs_nobody_in(client: Client, issuer: Issuer, lie: Any) -> None:
+def test_an_answer_that_proves_nothing_signs_nobody_in_and_the_log_says_why(
+    client: Client, issuer: Issuer, lie: Any, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
     lie(issuer)
     answer = sign_in(client, issuer)
     assert (answer.status_code, said(answer)) == (
         400,
         "login.example sent an answer that does not prove who signed in, so nobody was.",
     )
+    assert logged in caplog.text
     assert who(client) is None
     assert User.objects.count() == 0
     assert "/elsewhere" not in issuer.asked
