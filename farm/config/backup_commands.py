@@ -13,6 +13,8 @@ from farm.config.embedded.plan import NotPossibleError, lock_home
 from farm.rules.wording.numbers import size
 
 EXIT_INFRASTRUCTURE = 3
+# of the farm's own machine, in the farm's folder
+TOKEN = "token"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +69,10 @@ def _restore(file: Path) -> str:
     places = RestorePaths(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
     with lock_home(home):
         done = restore_backup(file, places=places)
-    text = f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm."
+    text = (
+        f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm. "
+        f"A backup holds no tokens: those in use stay valid, and `onnxfarm serve` writes a new one to {home / TOKEN}."
+    )
     if not done.left_out:
         return text
     return f"{text}\n{len(done.left_out):,} files that the database names were not in the backup: {done.left_out[0]}."

@@ -201,6 +201,7 @@ def test_a_farm_moves_to_a_new_folder_to_postgresql_and_back(world: World, clust
         done = restored(came_from, home, **environment)
         assert done.returncode == 0, done.stderr
         assert f"Restored {made.rows:,} rows and {made.files:,} files" in done.stdout
+        assert f"writes a new one to {home / 'token'}." in done.stdout
         assert (home / "secret_key").read_text() == settings.SECRET_KEY
         came_from, after = said(home, tmp_path / f"{name}-said", **environment)
         # PostgreSQL keeps the names of a JSON object in an order of its own, and a run without an end is told from them

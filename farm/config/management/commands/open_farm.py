@@ -15,11 +15,11 @@ from farm.accounts.models import Team, Token, User
 from farm.accounts.services import OWNERS_TEAM, TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
 from farm.accounts.states import ALL_OF_A_PERSON
 from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, hash_secret
+from farm.config.backup_commands import TOKEN
 from farm.fleet.services import invite
 from farm.runs.models import Run
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
-TOKEN_FILE = "token"
 # the name of the token that the farm makes for terminals of its own machine
 OWN_NAME = "quickstart"
 MIN_TOKEN_LENGTH = 24
@@ -72,7 +72,7 @@ def _chosen_token(owner: User) -> str | None:
 
 def _stored_token(owner: User) -> str:
     """Return the token in the home folder; make and store a new one where there is none or it is no longer valid."""
-    path = Path(settings.HOME) / TOKEN_FILE
+    path = Path(settings.HOME) / TOKEN
     if path.exists():
         secret = path.read_text().strip()
         known = Token.objects.filter(digest=hash_secret(secret), user=owner).first()
