@@ -16,7 +16,7 @@ from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prom
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here import release_index
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import make_console, make_folder, write_document
+from onnxfarm.outputs import STDOUT, make_console, make_folder, write_document
 from onnxfarm.problems import Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.screen import show
 from onnxfarm.subject import Judging, Subject
@@ -112,7 +112,7 @@ def bench(  # noqa: PLR0913  every option of the command
     subject = Subject(model, inputs, expected, seed, source, prompts)
     document, is_stopped = _measured(subject, declared, extras, console=console)
     write_document(document, json_file)
-    show(document, console=console)
+    show(document, console=make_console(stderr=json_file == STDOUT))
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")
     judge_cells_here(document, strict=strict)

@@ -39,4 +39,4 @@ def test_drawn_outputs_are_judged_where_every_process_draws_the_same(
     assert [cell.parity.verdict for cell in cells] == [verdict] * 2
     assert [beside.verdict for beside in cells[1].engines] == [verdict]
     assert cells[1].is_repeatable is False
-    assert done.stderr.count("draws random numbers (RandomNormalLike)") == (verdict == "not_measured")
+    assert done.output.count("draws random numbers (RandomNormalLike)") == (verdict == "not_measured")

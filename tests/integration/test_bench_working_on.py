@@ -57,7 +57,7 @@ def test_cells_work_on_and_say_what_became_of_them(measured: tuple[Result, dict[
         assert cell.sustained is not None
         assert len(cell.sustained.points) == 6
         assert cell.sustained.text.endswith(".")
-        assert f"{cell.id}, sustained: {cell.sustained.text}" in result.stderr
+        assert f"{cell.id}, sustained: {cell.sustained.text}" in result.stdout
         assert cell.energy_mj is not None or cell.energy_text.startswith("not readable here: ")
     (before,) = Document.model_validate(found).blocks
     assert before.block == "b1"

@@ -106,7 +106,7 @@ def test_bench_takes_one_float_of_all_whose_direction_the_function_says(
     assert (found.metric, found.higher_is_better, found.ci_low) == ("off", False, None)
     assert found.value is not None
     assert 0.0 <= found.value < 0.1
-    assert "off 0.0" in result.stderr
+    assert "off 0.0" in result.stdout
 
 
 @pytest.mark.slow
