@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 from rich.console import Console
@@ -46,6 +46,9 @@ from onnxfarm.subject import GateRequest, Judging, Subject
 if TYPE_CHECKING:
     from farm.rules.searches.gate import Checks, GateOutcome
     from farm.rules.searches.search import Bench, Measured
+
+    class GateBench(Bench[Measured], Protocol):
+        def clock(self) -> float: ...
 
 
 # GitHub Actions shows what a step adds to the file that this names
@@ -96,32 +99,19 @@ BenchmarkOption = Annotated[
 ]
 
 
-def write_files(
-    outcome: "GateOutcome",
-    asked: gate_comment.Asked,
-    *,
-    summary: Path | None,
-    comment: Path | None,
-    junit: Path | None,
-    benchmark_json: Path | None,
-    json_file: Path | None,
-) -> None:
-    """Writes the answer of a gate to each file that is named, and to the summary of a step of GitHub Actions.
-
-    Raises Usage for a file that cannot be written.
-    """
+def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
+    """Write the answer of a gate to each file that an option names, and to the summary of a step of GitHub Actions.
+    Raises Usage for a file that cannot be written."""
     answer, document = outcome.answer, outcome.document
-    told = gate_comment.as_comment(answer, document, asked)
-    if summary is not None:
-        write_text(gate_reports.as_markdown(answer, document), summary)
+    comment = gate_comment.as_comment(answer, document, asked)
+    texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}
+    for option, text in (texts | {"--junit": gate_reports.as_junit(answer, document)}).items():
+        if (path := files[option]) is not None:
+            write_text(text, path)
     if step := os.environ.get(STEP_SUMMARY):
-        _append(f"{told}\n{gate_reports.format_findings(answer)}\n", Path(step))
-    if comment is not None:
-        write_text(told, comment)
-    if junit is not None:
-        write_text(gate_reports.as_junit(answer, document), junit)
-    write_plain(gate_reports.as_benchmark_entries(answer, document), benchmark_json)
-    write_document(document, json_file)
+        _append(f"{comment}\n{gate_reports.format_findings(answer)}\n", Path(step))
+    write_plain(gate_reports.as_benchmark_entries(answer, document), files["--benchmark-json"])
+    write_document(document, files["--json"])
 
 
 def _command() -> str:
@@ -229,11 +219,10 @@ def gate(  # noqa: PLR0913  every option of the command
     origin = {name: text for name, text in (("branch", branch), ("commit", commit)) if text}
     where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci, origin=origin)
     console = make_console(stderr=True)
-    began = time.monotonic()
-    outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
-    asked = gate_comment.Asked(str(model) if against else new, _command(), time.monotonic() - began)
-    files = {"summary": summary, "comment": comment, "junit": junit}
-    write_files(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
+    outcome, took_s = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
+    asked = gate_comment.Asked(str(model) if against else new, _command(), took_s)
+    files = {"--summary": summary, "--comment": comment, "--junit": junit}
+    _write_files(outcome, asked, files | {"--benchmark-json": benchmark_json, "--json": json_file})
     show(outcome.document, console=console, address=outcome.document.url or "")
     print_lines(
         "", outcome.headline, *filter(None, [gate_comment.describe_detectable(outcome.document)]), console=console
@@ -289,8 +278,10 @@ def _outcome(
     checks: "Checks",
     confirm: bool,
     console: Console,
-) -> "GateOutcome":
-    """Measures both sides and judges them. Raises Usage, Infrastructure and TimedOut."""
+) -> "tuple[GateOutcome, float]":
+    """Measure both sides and judge them; return also how many seconds that took, without those in which it waited
+    for a machine. Raises Usage, Infrastructure and TimedOut."""
+    began = time.monotonic()
     where.must_make_sense(declared.budget)
     with require_extra("node"):
         from farm.rules.searches.gate import Gate
@@ -303,12 +294,13 @@ def _outcome(
         if sides is None:
             given = replace(_with_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
         bench = opened.enter_context(_bench(where, given, sides or (), console=console))
-        return carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
+        outcome = carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
+        return outcome, bench.clock() - began
 
 
 def _bench(
     where: _Where, given: GateRequest, sides: Sequence[Runtime], *, console: Console
-) -> AbstractContextManager["Bench[Measured]"]:
+) -> AbstractContextManager["GateBench"]:
     """Opens the farm that was named, or this machine, to measure on."""
     if where.server is not None:
         from onnxfarm.remote import gate as remote

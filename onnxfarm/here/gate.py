@@ -39,6 +39,9 @@ class LocalGate:
     bench: workbench.Bench
     given: GateRequest
 
+    def clock(self) -> float:
+        return self.bench.clock()
+
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         axis = "runtime" if self.given.beside is None else "model"
         given = self.given

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,12 @@ class RemoteGate:
     console: Console
     # what the version is measured beside
     models: tuple[str, ...] = ()
+    # so long each run waited for a node
+    waits_s: list[float] = field(default_factory=list)
+
+    def clock(self) -> float:
+        """Return seconds of a clock that stood still while a run waited for a node."""
+        return time.monotonic() - sum(self.waits_s)
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         matrix = replace(experiment.matrix, models=self.models)
@@ -93,7 +99,9 @@ class RemoteGate:
         run_id = str(run.id)
         print_lines(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
-        follow_run(self.client, run_id, console=self.console, timeout_s=left)
+        run = follow_run(self.client, run_id, console=self.console, timeout_s=left)
+        if run.started_at is not None:
+            self.waits_s.append((run.started_at - run.created_at).total_seconds())
         document = read_document(self.client, run_id)
         positions = positions_by_id(plan.blocks, plan.refused)
         return search.read(experiment.asked, Measured(experiment.matrix, document, positions.__getitem__))

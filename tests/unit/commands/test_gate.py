@@ -1,10 +1,14 @@
 """A gate from its matrix to its answer, on a made-up bench: what fails it, and what a fresh block takes back."""
 
+import importlib
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
@@ -15,9 +19,14 @@ from farm.rules.searches.gate import Checks, Gate, GateOutcome
 from farm.rules.searches.search import carry_out
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import LocalGate
+from onnxfarm.main import app
 from onnxfarm.subject import GateRequest, Subject
+from tests.conftest import MODELS
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_block, make_model, make_output, make_round, make_sample, plan_of
+
+# the package's attribute of this name is the command itself
+command = importlib.import_module("onnxfarm.commands.gate")
 
 OLD = Runtime(distribution="onnxruntime", version="1.29.0")
 NEW = Runtime(distribution="onnxruntime", version="1.31.1")
@@ -28,6 +37,18 @@ def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm:
     local = LocalGate(bench, GateRequest(Subject(Path("m")), deadline=None))
     checks = Checks(fail_on=("slower", "parity", "placement", "failed"))
     return carry_out(Gate(lambda: declared, (old, new), checks, confirm), local)
+
+
+def test_a_gate_does_not_count_as_its_time_what_it_waited_for_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(workbench, "open_workbench", lambda *_, **__: nullcontext(MadeUpBench(clock=lambda: 95.0)))
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    comment = tmp_path / "comment.md"
+    words = ["gate", MODELS / "relu_op13_ir7.onnx", "--baseline", OLD.version, "--candidate", NEW.version]
+    done = CliRunner().invoke(app, [*map(str, words), "--home", str(tmp_path), "--comment", str(comment)])
+    assert done.exit_code == 0, done.output
+    assert "- 1 min 35 s; on your own machine" in comment.read_text()
 
 
 def on(runtime: Runtime, **changes: Any) -> Callable[[CellSpec], Mapping[str, Any]]:
