@@ -14,7 +14,7 @@ CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or 
 
 
 def list_sets(folder: Path) -> list[list[Path]]:
-    """Lists the input files of every set of test data in the folder, or of the one set that the folder itself is.
+    """List the input files of every set of test data in the folder, or of the one set that the folder itself is.
 
     Raises Usage where a set has none.
     """
@@ -26,7 +26,7 @@ def list_sets(folder: Path) -> list[list[Path]]:
 
 
 def list_named_files(path: Path) -> list[tuple[str, Path]]:
-    """Lists (name, path) of a file, or of each file in a folder of test data; `name` is that of its upload."""
+    """List (name, path) of a file, or of each file in a folder of test data; `name` is that of its upload."""
     if not path.is_dir():
         return [(path.name, path)]
     return [
@@ -35,7 +35,7 @@ def list_named_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def make_sample_warning(samples: int) -> str:
-    """Makes the sentence that warns of few calibration samples; empty when they are enough."""
+    """Make the sentence that warns of few calibration samples; empty when they are enough."""
     if samples < FEW:
         return f"Warning: {samples} calibration samples are few: take at least {FEW}, better {ENOUGH}."
     return "" if samples >= ENOUGH else f"{samples} calibration samples: {ENOUGH} or more give steadier ranges."

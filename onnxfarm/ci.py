@@ -50,7 +50,7 @@ class CancelledError(BaseException):
 
 
 def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
-    """Runs the gate of a pipeline and publishes its answer; returns the gate's exit code, published or not.
+    """Run the gate of a pipeline and publish its answer; return the gate's exit code, published or not.
 
     `kind` is "github" or "gitlab", and `environment` what the pipeline sets. With UNCHANGED in `words` nothing is
     measured: it returns PASSED, once it has published why there is nothing to measure, or else FAILED.
@@ -151,7 +151,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """Ends the gate within ENDING_S, less time than a runner leaves."""
+    """End the gate within ENDING_S, less time than a runner leaves."""
     child.terminate()
     try:
         child.wait(ENDING_S)
@@ -160,7 +160,7 @@ def _end(child: "subprocess.Popen[str]") -> None:
 
 
 def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
-    """Makes the answer of a gate that wrote no comment; `line`, the last that it printed, says why."""
+    """Make the answer of a gate that wrote no comment; `line`, the last that it printed, says why."""
     line = gate_process.explain_end(code, line)
     text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
@@ -213,7 +213,7 @@ def _prepare(model: str, against: str) -> None:
 
 
 def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """Returns the commit whose model of the same path is compared with; empty where something else is compared."""
+    """Return the commit whose model of the same path is compared with; empty where something else is compared."""
     against = environment.get("GATE_AGAINST") or f"{GIT}{_base(forge)}"
     is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
     if is_of_runtimes and not environment.get("GATE_AGAINST"):
@@ -251,7 +251,7 @@ def _has(commit: str, model: str) -> bool:
 
 
 def _explain_unmeasured(model: str, commit: str) -> str:
-    """Says why there is nothing to measure; empty where there is, or nobody can tell."""
+    """Say why there is nothing to measure; empty where there is, or nobody can tell."""
     if not commit or _fetch(commit):
         return ""
     is_here, is_there = _has("HEAD", model), _has(commit, model)
@@ -303,14 +303,14 @@ def _git(*words: str) -> int:
 
 
 def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment for the gate's process, without any token but that of the farm that measures."""
+    """Return the environment for the gate's process, without any token but that of the farm that measures."""
     kept = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
     farms = environment.get("GATE_SERVER_TOKEN")
     return {**kept, "ONNXFARM_TOKEN": farms} if farms else kept
 
 
 def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
-    """Replaces every token of the environment in a text by ***, as a farm's answer may hold anything."""
+    """Replace every token of the environment in a text by ***, as a farm's answer may hold anything."""
     tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
     for token in tokens:
         text = text.replace(token, "***")

@@ -20,7 +20,7 @@ class Entry:
     source: str
 
     def load(self) -> Command:
-        """Imports the module, which costs what help must not."""
+        """Import the module, which costs what help must not."""
         module, _, name = self.source.partition(":")
         command: Command = getattr(import_module(f"onnxfarm.commands.{module}"), name)
         return command

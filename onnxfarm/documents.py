@@ -16,7 +16,7 @@ MAX_SHOWN_CHARACTERS = 40
 
 
 def read_text(path: Path) -> str:
-    """Reads a file's text. Raises Usage when it is missing, unreadable, too large or not UTF-8."""
+    """Read a file's text. Raises Usage when it is missing, unreadable, too large or not UTF-8."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise Usage(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, object]:
-    """Reads the JSON object in a file. Raises Usage when it holds anything else."""
+    """Read the JSON object in a file. Raises Usage when it holds anything else."""
     text = read_text(path)
     try:
         document = json.loads(replace_control_characters(text.encode()))
@@ -41,7 +41,7 @@ def read_object(path: Path) -> Mapping[str, object]:
 
 
 def parse_samples(values: object, *, where: str) -> list[float]:
-    """Checks a list of positive numbers, and returns them as floats. Raises Usage that names the first that is none.
+    """Check a list of positive numbers, and return them as floats. Raises Usage that names the first that is none.
 
     `where` names the list in errors.
     """
@@ -55,7 +55,7 @@ def parse_samples(values: object, *, where: str) -> list[float]:
 
 
 def dump_json_line(value: object) -> str:
-    """Writes a value as one line of JSON; a number that JSON cannot hold, such as infinity, becomes null."""
+    """Write a value as one line of JSON; a number that JSON cannot hold, such as infinity, becomes null."""
     return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
 
 

@@ -36,7 +36,7 @@ def judge_cells(document: Document, *, strict: bool) -> None:
 
 
 def judge_cells_here(document: Document, *, strict: bool) -> None:
-    """Judges cells measured on this machine as `judge_cells` does.
+    """Judge cells measured on this machine as `judge_cells` does.
 
     Raises GateFailed, and Infrastructure where this machine could install no runtime at all.
     """
@@ -58,7 +58,7 @@ def judge_plan(plan: "Plan") -> None:
 
 
 def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:
-    """Judges the cells of a farm's run that has ended. Raises GateFailed, also where somebody cancelled the run."""
+    """Judge the cells of a farm's run that has ended. Raises GateFailed, also where somebody cancelled the run."""
     judge_cells(document, strict=strict)
     if run.outcome == "cancelled":
         raise GateFailed(f"Run {run.id} was cancelled before its end.")

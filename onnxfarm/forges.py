@@ -42,7 +42,7 @@ class Api:
     headers: Mapping[str, str]
 
     def ask(self, method: str, path: str, content: object = None) -> Any:
-        """Sends a request, and returns the answer's JSON. `content` is its body, as plain values.
+        """Send a request, and return the answer's JSON. `content` is its body, as plain values.
 
         Raises RefusedError, whose text has no header and nothing of what was sent.
         """
@@ -58,7 +58,7 @@ class Api:
             raise RefusedError(0, f"{method} {path} was not answered ({type(problem).__name__})") from None
 
     def list_entries(self, path: str) -> Iterator[Mapping[str, Any]]:
-        """Yields every entry of a list, page by page. Raises RefusedError."""
+        """Yield every entry of a list, page by page. Raises RefusedError."""
         for page in range(1, MAX_PAGES + 1):
             entries = self.ask("GET", f"{path}?per_page={PER_PAGE}&page={page}")
             yield from entries
@@ -101,16 +101,16 @@ class Forge(Protocol):
     mute: str
 
     def make_fences(self) -> tuple[str, str]:
-        """Makes two lines to print around a program's output, between which nothing in it commands the pipeline."""
+        """Make two lines to print around a program's output, between which nothing in it commands the pipeline."""
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
-        """Yields (path, text) of every comment that this pipeline itself wrote; not called where `mute` is set."""
+        """Yield (path, text) of every comment that this pipeline itself wrote; not called where `mute` is set."""
 
     def write_comment(self, body: str, path: str) -> None:
-        """Writes a new comment, or another text for the one of `path` where that is not empty. Raises RefusedError."""
+        """Write a new comment, or another text for the one of `path` where that is not empty. Raises RefusedError."""
 
     def publish_answer(self, answer: Answer, model: str) -> None:
-        """Tells the answer in the forge's other ways: a line, outputs of the step, a check. Raises RefusedError."""
+        """Tell the answer in the forge's other ways: a line, outputs of the step, a check. Raises RefusedError."""
 
 
 class GitHub:

@@ -11,7 +11,7 @@ SAYS_NOTHING = "nothing is said of the model"
 
 
 def compute_exit_code(status: int, *, is_judged: bool) -> int:
-    """Returns the exit code of a gate process that ended with `status`, which is negative if a signal killed it.
+    """Return the exit code of a gate process that ended with `status`, which is negative if a signal killed it.
 
     A kill by signal N becomes 128 + N, as in a shell. FAILED without a verdict becomes INTERNAL: then the gate broke,
     and the model was not judged. Every other status is kept.
@@ -27,7 +27,7 @@ def is_broken(code: int) -> bool:
 
 
 def explain_end(code: int, last_line: str) -> str:
-    """Says why a gate process judged nothing; `last_line` is what it printed last."""
+    """Say why a gate process judged nothing; `last_line` is what it printed last."""
     if code in CANCELLED:
         return f"Cancelled before the end: {SAYS_NOTHING}."
     if is_broken(code):

@@ -19,13 +19,13 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def parse_commit(text: str) -> str:
-    """Returns the commit that `git:REF[:PATH]` names by its digits; empty for a branch, or for other text."""
+    """Return the commit that `git:REF[:PATH]` names by its digits; empty for a branch, or for other text."""
     ref = text.removeprefix(PREFIX).partition(":")[0]
     return ref if text.startswith(PREFIX) and _COMMIT.fullmatch(ref) else ""
 
 
 def check_out_model(text: str, *, beside: Path, folder: Path) -> Path:
-    """Writes the model of `git:REF[:PATH]`, with the files that it names, below `folder`, and returns its path.
+    """Write the model of `git:REF[:PATH]`, with the files that it names, below `folder`, and return its path.
 
     `beside`: a model in the repository, whose own path is taken where none is given. Files of Git LFS are fetched as a
     checkout fetches them. Raises Usage where git has no such commit or file.
@@ -86,7 +86,7 @@ def is_lfs_pointer(path: Path) -> bool:
 
 
 def _unfetched(text: str, said: Sequence[str]) -> str:
-    """Says why Git LFS, which keeps a file of the commit, did not give it."""
+    """Say why Git LFS, which keeps a file of the commit, did not give it."""
     if shutil.which("git-lfs") is None:
         return f"{text} is kept by Git LFS: install git-lfs, run `git lfs install` and try again."
     why = next((line.rpartition(": ")[2] for line in said if line.startswith("Error downloading")), said[-1])
@@ -94,7 +94,7 @@ def _unfetched(text: str, said: Sequence[str]) -> str:
 
 
 def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
-    """Runs git and returns its answer, or nothing where that goes to `out`. Raises Usage with git's words."""
+    """Run git and return its answer, or nothing where that goes to `out`. Raises Usage with git's words."""
     try:
         done = subprocess.run(
             ["git", "-C", str(at), *words], stdout=out or subprocess.PIPE, stderr=subprocess.PIPE, check=False

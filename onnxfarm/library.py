@@ -54,7 +54,7 @@ def bench(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measures a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe` or by
+    """Measure a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe` or by
     the user's own `judge`, as `FILE.py:FUNCTION`.
 
     Progress goes to stderr unless `quiet`. The results are there whatever the verdicts: a cell that failed says why.
@@ -77,14 +77,14 @@ def compare(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measures two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
+    """Measure two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
     first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _path(evaluation))
     return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
-    """Reads the results of a run, by its number on a farm, or in a file of `bench --json` or `results --json`.
+    """Read the results of a run, by its number on a farm, or in a file of `bench --json` or `results --json`.
 
     `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`.
     """

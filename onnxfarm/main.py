@@ -17,7 +17,7 @@ from onnxfarm.problems import exit_with_problem, require_extra
 
 
 def read_release() -> str:
-    """Reads the version of the installed release, or of the checkout the command was started from."""
+    """Read the version of the installed release, or of the checkout the command was started from."""
     try:
         return version("onnxfarm")
     except PackageNotFoundError:
@@ -48,7 +48,7 @@ class LazyGroup(TyperGroup):
 
 
 def _load(name: str) -> Any:
-    """Imports the real command behind a name."""
+    """Import the real command behind a name."""
     with exit_with_problem(), require_extra("node"):
         target = COMMANDS[name].load()
     if not isinstance(target, typer.Typer):
@@ -60,7 +60,7 @@ def _load(name: str) -> Any:
 
 
 def _open_with_example(command: Any, words: str) -> None:
-    """Puts an example before the help of a command, and of those below it. In lists they keep their own line."""
+    """Put an example before the help of a command, and of those below it. In lists they keep their own line."""
     for name, inner in getattr(command, "commands", {}).items():
         _open_with_example(inner, f"{words} {name}")
     command.short_help = command.short_help or command.help

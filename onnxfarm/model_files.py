@@ -24,7 +24,7 @@ FOLDERS_TOO = "--calibration"
 
 
 def list_model_files(model: Path) -> list[Path]:
-    """Lists the model and the files beside it that it names; a .zip alone, or all that is in a folder.
+    """List the model and the files beside it that it names; a .zip alone, or all that is in a folder.
 
     Raises Usage for anything else.
     """
@@ -40,7 +40,7 @@ def list_model_files(model: Path) -> list[Path]:
 
 
 def _of_folder(folder: Path) -> list[Path]:
-    """Lists the files of a folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
+    """List the files of a folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     models = [path for path in files if path.suffix.lower() == ".onnx"]
     if not (folder / CONFIG).is_file():
@@ -54,7 +54,7 @@ def _of_folder(folder: Path) -> list[Path]:
 
 
 def derive_model_name(model: Path) -> str:
-    """Makes a model's name out of its folder's; empty for a file that has a name of its own.
+    """Make a model's name out of its folder's; empty for a file that has a name of its own.
 
     Exporters call every model `model.onnx`, in a folder that says which, with another called `onnx` between or none.
     """
@@ -66,7 +66,7 @@ def derive_model_name(model: Path) -> str:
 
 
 def find_program(source: Path) -> Path:
-    """Returns the path if it is a framework's program. Raises Usage for anything else."""
+    """Return the path if it is a framework's program. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
             f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
@@ -84,13 +84,13 @@ def check_files_exist(given: Mapping[str, Path | None]) -> None:
 
 
 def _named_siblings(model: Path) -> list[Path]:
-    """Lists the files in the model's folder whose names stand in it, as the locations of external data do."""
+    """List the files in the model's folder whose names stand in it, as the locations of external data do."""
     siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
     return [model.parent / name for name in list_external_data(model, siblings)]
 
 
 def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
-    """Lists those names of `siblings` that stand in the model, as the locations of external data do.
+    """List those names of `siblings` that stand in the model, as the locations of external data do.
 
     More than MAX_SIBLINGS are not searched.
     """

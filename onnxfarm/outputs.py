@@ -58,7 +58,7 @@ def write_plain(plain: object, path: Path | None = STDOUT) -> None:
 
 
 def make_folder(path: Path, *, option: str) -> Path:
-    """Makes the folder that an option names where it is missing, and returns its real path. Raises Usage."""
+    """Make the folder that an option names where it is missing, and return its real path. Raises Usage."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -80,6 +80,6 @@ def print_lines(*lines: str, console: Console | None = None) -> None:
 
 
 def make_table(*heads: str | Column) -> Table:
-    """Makes a table without lines around it. A head that is text makes a column that folds where it is narrow."""
+    """Make a table without lines around it. A head that is text makes a column that folds where it is narrow."""
     columns = (Column(head, overflow="fold") if isinstance(head, str) else head for head in heads)
     return Table(*columns, box=None, pad_edge=False, header_style="dim")

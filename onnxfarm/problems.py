@@ -75,7 +75,7 @@ class Stopped(Problem):
 
 @contextmanager
 def exit_with_problem() -> Iterator[None]:
-    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@exit_with_problem()`.
+    """Turn a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@exit_with_problem()`.
 
     Any other exception becomes its traceback and INTERNAL.
     """
@@ -112,7 +112,7 @@ def require_extra(extra: str) -> Iterator[None]:
 
 
 def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
-    """Says how this release is installed with an extra, as onnxfarm is on no index. `code`: where the release lies."""
+    """Say how this release is installed with an extra, as onnxfarm is on no index. `code`: where the release lies."""
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
     link = _link()
@@ -124,7 +124,7 @@ def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> st
 
 
 def _link() -> str:
-    """Returns the address of the wheel or checkout that was installed, as pip and uv note it (PEP 610); else empty."""
+    """Return the address of the wheel or checkout that was installed, as pip and uv note it (PEP 610); else empty."""
     try:
         noted = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -79,5 +79,5 @@ class OnnxGate:
 
 @pytest.fixture
 def onnx_gate(request: pytest.FixtureRequest) -> OnnxGate:
-    """Compares a model with another and fails as `onnxfarm gate` does."""
+    """Compare a model with another and fail as `onnxfarm gate` does."""
     return OnnxGate(request)

@@ -77,7 +77,7 @@ COLUMNS = tuple(
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Prints a bench document for people. `address`: of the run's page, the last line; empty: none."""
+    """Print a bench document for people. `address`: of the run's page, the last line; empty: none."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:

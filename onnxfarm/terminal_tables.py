@@ -16,7 +16,7 @@ FOLDED, GAP = 24, 2
 
 
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
-    """Takes columns out of a table whose cells all say the same. Returns what they say, and the table without them.
+    """Take columns out of a table whose cells all say the same. Return what they say, and the table without them.
 
     Only columns under `heads` are taken out.
     """
@@ -32,7 +32,7 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
 
 
 def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
-    """Splits a table into parts that are no wider than the terminal.
+    """Split a table into parts that are no wider than the terminal.
 
     The first part has the columns up to the first figures, and those under the heads of `kept`. Columns that find no
     place in it stand in further parts, each behind the first column again.

@@ -24,7 +24,7 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 
 def main() -> int:
-    """Enrols with the code of the environment where there is no node yet, then starts it."""
+    """Enrol with the code of the environment where there is no node yet, then start it."""
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())
     parser.add_argument("--url", help="address of the farm's gateway")
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _enrol(home: NodeHome, *, url: str, code: str) -> None:
-    """Waits for a farm that is still starting. Raises GatewayError, ValueError."""
+    """Wait for a farm that is still starting. Raises GatewayError, ValueError."""
     known = facts.read_facts(busy_window_s=0)
     deadline = time.monotonic() + FARM_STARTS_S
     while True:

@@ -91,7 +91,7 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
 
 @router.get("/runs", response=list[RunOut])
 def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
-    """Runs of your teams, newest first."""
+    """List the runs of your teams, newest first."""
     forecast = Forecast()
     return [_run(run, forecast) for run in paging.slice(selectors.runs_visible_to(person(request)))]
 

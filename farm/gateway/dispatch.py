@@ -230,7 +230,7 @@ class Exchange:
                 await self._redis.lpush(queue, *unclaimed)
 
     async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
-        """Offer the message to the first node that may claim its block. Returns whether it has to go back instead."""
+        """Offer the message to the first node that may claim its block. Return whether it has to go back instead."""
         found, message = parse_message(text)
         if found is None:
             log.warning("A message in %s is not about a block and is dropped.", queue)

@@ -38,7 +38,7 @@ def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
 def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> bool:
     """Download a file to its place in the store, whole or not at all, by way of the folder `drafts`.
 
-    Returns False where the bucket has no such file, or none is configured. Raises Away where the bucket does not answer
+    Return False where the bucket has no such file, or none is configured. Raises Away where the bucket does not answer
     or the content has another sha256.
     """
     if not is_configured():

@@ -24,9 +24,9 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def run_command(
     argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[parent.LaunchOptions]
 ) -> Ending:
-    """Runs `argv` (its first word an absolute path) in a confined child and waits at most `timeout_s` seconds for it.
+    """Run `argv` (its first word an absolute path) in a confined child and wait at most `timeout_s` seconds for it.
 
-    Returns how the child ended, whatever it did. Raises SandboxError where the child cannot be started or confined, and
+    Return how the child ended, whatever it did. Raises SandboxError where the child cannot be started or confined, and
     NoSandboxError where nothing can confine it and this process has not accepted that.
     """
     return parent.run_confined(argv, policy=_choose_level(policy), timeout_s=timeout_s, **options)
@@ -41,7 +41,7 @@ def run_function(
     max_reply_bytes: int = parent.MAX_REPLY_BYTES,
     preloaded: Sequence[str] = (),
 ) -> Ending:
-    """Calls `name` (`module:function`) with the payload, a JSON value, in a confined child of this interpreter.
+    """Call `name` (`module:function`) with the payload, a JSON value, in a confined child of this interpreter.
 
     The reply of the returned ending is the function's result as JSON. An exception in the function ends the child with
     exit code 1 and leaves its traceback on stderr. `preloaded` names modules that a fork server keeps imported for
@@ -71,7 +71,7 @@ def run_function(
 
 
 def _run_in_fork(order: Order, payload: object, *, server: forks.ForkServer, limits: Limits) -> Ending:
-    """Runs the order in a fork of the server. Discards the server and raises ServerGoneError where it has ended."""
+    """Run the order in a fork of the server. Discards the server and raises ServerGoneError where it has ended."""
     try:
         return parent.watch_child(
             lambda stdin, reply: server.start(order, stdin=stdin, reply=reply),
@@ -84,5 +84,5 @@ def _run_in_fork(order: Order, payload: object, *, server: forks.ForkServer, lim
 
 
 def _choose_level(policy: Policy) -> Policy:
-    """Fills in the level for this machine where the policy names none."""
+    """Fill in the level for this machine where the policy names none."""
     return policy if policy.level is not None else replace(policy, level=confinement.require_level())

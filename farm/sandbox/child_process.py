@@ -35,7 +35,7 @@ class Child(Protocol):
     def has_exited(self) -> bool: ...
 
     def reap(self) -> ChildExit:
-        """Waits for the end of the child and frees its process id."""
+        """Wait for the end of the child and free its process id."""
 
 
 class SpawnedChild:

@@ -25,14 +25,14 @@ class _Answer(BaseModel):
 
 @functools.cache
 def find_available_level() -> Level:
-    """Returns the best level that held in a real try, "none" where none did; tried once a process (about 0.1 s)."""
+    """Return the best level that held in a real try, "none" where none did; tried once a process (about 0.1 s)."""
     # Landlock first: no wrapper stands between us and the child, so that its times and memory are the kernel's own
     # figures. bubblewrap serves kernels without Landlock.
     return next((level for level in _BY_PREFERENCE if explain_level_failure(level) is None), "none")
 
 
 def require_level() -> Level:
-    """Returns the strongest level that holds here, "none" only where this process accepted that.
+    """Return the strongest level that holds here, "none" only where this process accepted that.
 
     Raises NoSandboxError where no level holds and nobody accepted that.
     """
@@ -48,7 +48,7 @@ def explain_level_failure(level: Level) -> str | None:
 
 
 def explain_missing_sandbox() -> str:
-    """Tells an operator why no level holds on this machine and what to do about it."""
+    """Tell an operator why no level holds on this machine and what to do about it."""
     reasons = "; ".join(f"{level}: {str(explain_level_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
     return (
         f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "
@@ -57,7 +57,7 @@ def explain_missing_sandbox() -> str:
 
 
 def find_weakness(level: Level) -> str | None:
-    """Runs the probe at this level: returns None where all it tried was refused, else a sentence that says why not."""
+    """Run the probe at this level: returns None where all it tried was refused, else a sentence that says why not."""
     try:
         ending = run_probe(level)
         answer = _Answer.model_validate_json(ending.reply)
@@ -71,7 +71,7 @@ def find_weakness(level: Level) -> str | None:
 
 
 def run_probe(level: Level) -> Ending:
-    """Runs farm/sandbox/probe.py confined at this level. Raises SandboxError where it cannot be started or confined."""
+    """Run farm/sandbox/probe.py confined at this level. Raises SandboxError where it cannot be started or confined."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         secret, readable, outside, work = (folder / part for part in ("secret", "readable", "outside", "work"))

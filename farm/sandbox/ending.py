@@ -34,7 +34,7 @@ class Ending:
         return self.kind == "done"
 
     def parse_reply(self) -> object:
-        """Parses the reply as JSON. Raises ValueError where it is no JSON or is nested too deep."""
+        """Parse the reply as JSON. Raises ValueError where it is no JSON or is nested too deep."""
         try:
             parsed: object = json.loads(replace_control_characters(self.reply))
             return parsed
@@ -42,7 +42,7 @@ class Ending:
             raise ValueError("the reply is nested too deep") from error
 
     def describe(self) -> str:
-        """Says in one sentence how the child ended, with the time, the limit or the last line of stderr."""
+        """Say in one sentence how the child ended, with the time, the limit or the last line of stderr."""
         after = f"after {self.wall_s:.1f} s"
         words = {
             "done": f"It ended normally {after}.",
@@ -65,7 +65,7 @@ class Ending:
 
 
 def format_signal(number: int | None) -> str:
-    """Formats a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name."""
+    """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name."""
     if number is None:
         return "an unknown signal"
     try:

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Calls the function that the command line names (`module:function`) and writes its result as JSON to the pipe."""
+    """Call the function that the command line names (`module:function`) and write its result as JSON to the pipe."""
     module, _, function = sys.argv[1].partition(":")
     answer = getattr(importlib.import_module(module), function)(json.load(sys.stdin))
     with os.fdopen(int(os.environ["ONNXFARM_REPLY_FD"]), "w", encoding="utf-8") as reply:

@@ -82,7 +82,7 @@ _INT = 0xFFFFFFFF  # all that the kernel reads of an int
 
 @functools.cache
 def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
-    """Builds the filter as raw BPF instructions for this machine; b"" where there is no pyseccomp or no Linux.
+    """Build the filter as raw BPF instructions for this machine; b"" where there is no pyseccomp or no Linux.
 
     `processes` lets the child start others, `devices` lets it use the shared memory that GPU drivers want.
     """
@@ -118,7 +118,7 @@ def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
 
 
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Denies calls that leave the confinement with some values of one argument only."""
+    """Deny calls that leave the confinement with some values of one argument only."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     words = [("prctl", 0, option) for option in (_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE)]
     words += [("setpriority", 0, _PRIO_USER), ("ioprio_set", 0, _IOPRIO_WHO_USER)]
@@ -129,7 +129,7 @@ def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Denies to empty a file while opening it to read, to open a file for ioctl alone, and to make setuid files.
+    """Deny to empty a file while opening it to read, to open a file for ioctl alone, and to make setuid files.
 
     Older versions of Landlock see neither of the first two.
     """
@@ -147,13 +147,13 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Denies signals to other processes; Landlock does so from its sixth version only."""
+    """Deny signals to other processes; Landlock does so from its sixth version only."""
     for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
 
 
 def _deny_starting(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Denies to start processes: fork, vfork, and clone without the flag that makes a thread."""
+    """Deny to start processes: fork, vfork, and clone without the flag that makes a thread."""
     denied = pyseccomp.ERRNO(errno.EPERM)
     for call in ("fork", "vfork"):
         rules.add_rule(denied, call)

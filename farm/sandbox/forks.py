@@ -76,7 +76,7 @@ class ForkServer:
         return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> ForkedChild:
-        """Forks a child that does the order; `stdin` and `reply` are descriptors. Raises ServerGoneError."""
+        """Fork a child that does the order; `stdin` and `reply` are descriptors. Raises ServerGoneError."""
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
             readers = []
             writers = []
@@ -90,7 +90,7 @@ class ForkServer:
         return ForkedChild(self, pid, stdout=readers[0], stderr=readers[1])
 
     def send_order(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
-        """Sends one order with open descriptors and waits for the answer: `pid`, or the figures of a reaped child.
+        """Send one order with open descriptors and wait for the answer: `pid`, or the figures of a reaped child.
 
         Raises ServerGoneError where the order is too long or the server does not answer.
         """
@@ -111,7 +111,7 @@ class ForkServer:
         return figures
 
     def close(self) -> None:
-        """Ends the server and every child that it still has; kills it where it does not end in time."""
+        """End the server and every child that it still has; kill it where it does not end in time."""
         with self._lock:
             self._line.close()
         try:
@@ -130,7 +130,7 @@ class Servers:
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """Returns the running server that has these modules imported, and starts one where there is none."""
+        """Return the running server that has these modules imported, and start one where there is none."""
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))
@@ -142,13 +142,13 @@ class Servers:
             return self._known[key]
 
     def discard(self, server: ForkServer) -> None:
-        """Closes the server and forgets it, so that the next caller gets a new one."""
+        """Close the server and forget it, so that the next caller gets a new one."""
         with self._lock:
             self._known = {key: known for key, known in self._known.items() if known is not server}
         server.close()
 
     def close(self) -> None:
-        """Ends every server that this process started."""
+        """End every server that this process started."""
         with self._lock:
             own = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
             self._known = {}

@@ -41,7 +41,7 @@ class Reap(TypedDict):
 
 
 def main() -> None:
-    """Imports the modules, then answers orders until the other end is closed or no order came for SECONDS."""
+    """Import the modules, then answer orders until the other end is closed or no order came for SECONDS."""
     children = 0
     with socket.socket(fileno=int(sys.argv[1])) as line:
         line.settimeout(float(sys.argv[2]))
@@ -75,7 +75,7 @@ def _reap(pid: int) -> dict[str, float]:
 
 
 def _fork_child(order: Order, descriptors: list[int]) -> dict[str, int]:
-    """Forks a child, and waits until it leads a session of its own, so that its group can be ended by its number."""
+    """Fork a child, and wait until it leads a session of its own, so that its group can be ended by its number."""
     ready, ready_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -88,7 +88,7 @@ def _fork_child(order: Order, descriptors: list[int]) -> dict[str, int]:
 
 
 def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
-    """Turns the forked process into the child: session, descriptors, environment, confinement, then the function."""
+    """Turn the forked process into the child: session, descriptors, environment, confinement, then the function."""
     code = 1
     try:
         os.setsid()
@@ -119,7 +119,7 @@ def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
 
 
 def _install_descriptors(descriptors: list[int]) -> None:
-    """Gives stdin, stdout, stderr and the reply the numbers 0 to 3 and closes everything else."""
+    """Give stdin, stdout, stderr and the reply the numbers 0 to 3 and close everything else."""
     # out of the way first: a number that is wanted may be taken by another of them
     high = [os.dup(descriptor) for descriptor in descriptors]
     while min(high) <= REPLY_FD:

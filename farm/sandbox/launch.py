@@ -23,7 +23,7 @@ _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvid
 
 
 def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, cwd: Path) -> list[str]:
-    """Puts the launcher, and at level bubblewrap bwrap too, in front of `argv`; this process must start the result.
+    """Put the launcher, and at level bubblewrap bwrap too, in front of `argv`; this process must start the result.
 
     Raises SandboxError where the first word of `argv` is no absolute path or the policy cannot be enforced here.
     """
@@ -44,7 +44,7 @@ def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, 
 
 
 def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str:
-    """Formats the policy as the launcher's orders, a line for each path, limit and filter.
+    """Format the policy as the launcher's orders, a line for each path, limit and filter.
 
     `starter` is the id of the process that will be the launcher's parent. Raises SandboxError where a path has a line
     break, a folder to write in is a link, or no seccomp filter can be made.
@@ -107,7 +107,7 @@ def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
 
 
 def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
-    """Makes the command line of bwrap: name spaces of its own, with nothing but the policy's paths in view."""
+    """Make the command line of bwrap: name spaces of its own, with nothing but the policy's paths in view."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")

@@ -97,7 +97,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Takes root's capabilities away from the next exec, all but the right over file modes, which the policy bounds."""
+    """Take root's capabilities away from the next exec, all but the right over file modes, which the policy bounds."""
     if os.geteuid() != 0:
         return
     capability = 0
@@ -108,7 +108,7 @@ def _drop_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Gives up this process's own capabilities, for a child that never calls exec (`confine` acts from exec on).
+    """Give up this process's own capabilities, for a child that never calls exec (`confine` acts from exec on).
 
     Raises OSError where the kernel refuses.
     """
@@ -135,7 +135,7 @@ def _limit(resources: list[tuple[str, int]]) -> None:
 
 
 def read_landlock_version() -> int:
-    """Asks the kernel for its Landlock ABI version; 0 where it has none."""
+    """Ask the kernel for its Landlock ABI version; 0 where it has none."""
     try:
         return _syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     except OSError:
@@ -157,7 +157,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
-    """Applies Landlock as far as the kernel knows it: files always; TCP, abstract sockets and signals on newer ones."""
+    """Apply Landlock as far as the kernel knows it: files always; TCP, abstract sockets and signals on newer ones."""
     version = min(read_landlock_version(), newest)
     if version == 0:
         raise OSError("this kernel has no Landlock")
@@ -176,7 +176,7 @@ def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
 
 
 def _filter(code: bytes, own_word: int) -> None:
-    """Installs the program without switching on speculation barriers, which would slow what is measured."""
+    """Install the program without switching on speculation barriers, which would slow what is measured."""
     own = os.getpid().to_bytes(4, sys.byteorder)
     word = own_word.to_bytes(4, sys.byteorder)
     code = b"".join(
@@ -190,7 +190,7 @@ def _filter(code: bytes, own_word: int) -> None:
 
 
 def _count(event: str) -> None:
-    """Opens a counter of this thread in user mode, where the system lets it; the command finds it by its number.
+    """Open a counter of this thread in user mode, where the system lets it; the command finds it by its number.
 
     Before the filter, which lets nobody open one: the child gets this one and no other.
     """
@@ -205,7 +205,7 @@ def _count(event: str) -> None:
 
 
 def parse_orders(text: str) -> Orders:
-    """Collects the values of the lines `key value` by their key."""
+    """Collect the values of the lines `key value` by their key."""
     orders: Orders = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
@@ -214,7 +214,7 @@ def parse_orders(text: str) -> Orders:
 
 
 def confine(orders: Orders) -> None:
-    """Applies the orders to this process, which cannot be undone. Raises OSError, ValueError or KeyError on failure."""
+    """Apply the orders to this process, which cannot be undone. Raises OSError, ValueError or KeyError on failure."""
     _prctl(_PR_SET_PDEATHSIG, 9)
     # not process 1: in a container that may be who started it. In a name space of its own bubblewrap sees to its end
     starter = orders.get("starter")
@@ -234,7 +234,7 @@ def confine(orders: Orders) -> None:
 
 
 def main() -> None:
-    """Confines this process as the orders say, then becomes the command.
+    """Confine this process as the orders say, then becomes the command.
 
     Exits with 125 where it cannot be confined and with 127 where the command cannot be started.
     """

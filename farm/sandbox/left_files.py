@@ -39,7 +39,7 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Says whether the path is a regular file, not a link, that has no other name."""
+    """Say whether the path is a regular file, not a link, that has no other name."""
     try:
         found = path.lstat()
     except OSError:
@@ -48,7 +48,7 @@ def is_plain(path: Path) -> bool:
 
 
 def list_plain_files(folder: Path, pattern: str) -> list[str]:
-    """Lists, sorted, the names of plain files in the folder that match the regular expression as a whole."""
+    """List, sorted, the names of plain files in the folder that match the regular expression as a whole."""
     fits = re.compile(pattern)
     with os.scandir(folder) as entries:
         found = [entry.name for entry in entries if fits.fullmatch(entry.name)]
@@ -57,7 +57,7 @@ def list_plain_files(folder: Path, pattern: str) -> list[str]:
 
 @contextlib.contextmanager
 def open_plain_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a plain file to read. Raises FileNotFoundError where there is no file, LeftError where it is not plain."""
+    """Open a plain file to read. Raises FileNotFoundError where there is no file, LeftError where it is not plain."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | _NO_WAITING)
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def copy_file_into(source: Path, target: Path) -> Path:
-    """Copies a file of ours into a child's folder, replaces whatever the child has put there, and returns `target`."""
+    """Copy a file of ours into a child's folder, replace whatever the child has put there, and return `target`."""
     remove_path(target)
     with source.open("rb") as given, target.open("xb") as copy:
         shutil.copyfileobj(given, copy, 1 << 20)
@@ -85,7 +85,7 @@ def is_folder(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """Makes the folder inside a child's folder, in place of anything else of that name; keeps a folder as it is."""
+    """Make the folder inside a child's folder, in place of anything else of that name; keep a folder as it is."""
     if not is_folder(path):
         remove_path(path)
         path.mkdir()
@@ -93,7 +93,7 @@ def make_folder(path: Path) -> Path:
 
 
 def remove_path(path: Path) -> None:
-    """Removes the file, link or whole folder at this path, where there is one; links are not followed."""
+    """Remove the file, link or whole folder at this path, where there is one; links are not followed."""
     if is_folder(path):
         shutil.rmtree(path)
     else:

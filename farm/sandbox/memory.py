@@ -25,7 +25,7 @@ class Memory:
 
 
 def read_process_memory(pid: int) -> Memory:
-    """Reads one process's memory; zeros where it cannot be read, because the process is gone or this is no Linux."""
+    """Read one process's memory; zeros where it cannot be read, because the process is gone or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             found = dict(line.split(":", 1) for line in status if line.startswith(_LINES))
@@ -37,7 +37,7 @@ def read_process_memory(pid: int) -> Memory:
 
 
 def read_group_memory(group: int) -> Memory:
-    """Sums the memory of all processes of the group, which a child cannot leave, as it can leave its parent."""
+    """Sum the memory of all processes of the group, which a child cannot leave, as it can leave its parent."""
     return sum(map(read_process_memory, _members(group)), Memory())
 
 

@@ -71,7 +71,7 @@ def watch_child(
     limits: Limits,
     on_started: Callable[[Running], None] | None = None,
 ) -> Ending:
-    """Calls `start` with the descriptors of the child's stdin and reply, then waits for the end of that child.
+    """Call `start` with the descriptors of the child's stdin and reply, then wait for the end of that child.
 
     Raises SandboxError where it cannot be started or confined.
     """

@@ -38,14 +38,14 @@ _IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 4
 
 
 def check_call(answer: int) -> int:
-    """Returns the result of a function of the C library. Raises OSError where it is negative."""
+    """Return the result of a function of the C library. Raises OSError where it is negative."""
     if answer < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return answer
 
 
 def call_kernel(name: str, *words: object) -> None:
-    """Calls a function of the C library. Raises OSError only where a filter refused it, not where the kernel did."""
+    """Call a function of the C library. Raises OSError only where a filter refused it, not where the kernel did."""
     if libc[name](*words) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
         raise OSError(ctypes.get_errno(), "refused")
 
@@ -116,7 +116,7 @@ def _signal_by_pipe(victim: int) -> None:
 
 
 def _set_limit(victim: int) -> None:
-    """Sets the limit to its present value, by the C library's `prlimit`: Python's looks at the process first."""
+    """Set the limit to its present value, by the C library's `prlimit`: Python's looks at the process first."""
     limit = (ctypes.c_uint64 * 2)()
     check_call(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
 
@@ -176,7 +176,7 @@ def _make_queue() -> None:
 
 
 def main() -> None:
-    """Makes every attempt and answers which of them worked."""
+    """Make every attempt and answer which of them worked."""
     secret, readable, outside, victim = sys.argv[1:]
     tried = list_attempts(secret, readable, outside, int(victim))
     worked = [name for name, attempt in tried.items() if _works(attempt)]

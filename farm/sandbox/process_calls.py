@@ -32,7 +32,7 @@ _DENIED = 0x00050000 | errno.EPERM
 
 
 def build_instructions(find_number: Callable[[str], int], architecture: int) -> bytes:
-    """Builds the BPF instructions; a call that they do not deny goes on to the program that stands behind them.
+    """Build the BPF instructions; a call that they do not deny goes on to the program that stands behind them.
 
     `find_number` returns a system call's number by its name, negative where the architecture has no such call.
     """

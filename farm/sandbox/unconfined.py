@@ -19,21 +19,21 @@ class NoSandboxError(SandboxError):
 
 
 def accept_unconfined(report: Callable[[str], None]) -> None:
-    """Lets children of this process run unconfined where no level holds; `report` is called once, with the reason."""
+    """Let children of this process run unconfined where no level holds; `report` is called once, with the reason."""
     global _accepted, _was_reported
     with _lock:
         _accepted, _was_reported = report, False
 
 
 def refuse_unconfined() -> None:
-    """Takes back what `accept_unconfined` allowed."""
+    """Take back what `accept_unconfined` allowed."""
     global _accepted
     with _lock:
         _accepted = None
 
 
 def continue_unconfined(sentence: str) -> None:
-    """Reports `sentence`, the reason, once to whoever accepted this. Raises NoSandboxError where nobody did."""
+    """Report `sentence`, the reason, once to whoever accepted this. Raises NoSandboxError where nobody did."""
     global _was_reported
     with _lock:
         if _accepted is None:

@@ -67,14 +67,14 @@ class Running:
             return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
     def kill(self) -> None:
-        """Kills the child and all that it started; does nothing when it is over already."""
+        """Kill the child and all that it started; do nothing when it is over already."""
         with self._lock:
             if not self._is_over:
                 self.is_cancelled = True
                 self._kill_group()
 
     def close(self) -> None:
-        """Kills what is left of the group while its id is still taken; after this `kill` does nothing."""
+        """Kill what is left of the group while its id is still taken; after this `kill` does nothing."""
         with self._lock:
             self._is_over = True
             self._kill_group()
@@ -156,7 +156,7 @@ class Watch:
             self._stop("out_of_memory", f"it used {_mib(used)} and its limit is {_mib(allowed)}")
 
     def _read(self, selector: selectors.BaseSelector, *, wait_s: float) -> int:
-        """Reads once from every pipe that has something, and returns the number of bytes read."""
+        """Read once from every pipe that has something, and return the number of bytes read."""
         total = 0
         for key, _ in selector.select(wait_s):
             if key.data == "exit":
@@ -182,7 +182,7 @@ class Watch:
             self._stop("flooded", f"it printed more than {_mib(_MAX_OUTPUT_BYTES)}")
 
     def _read_last_words(self, selector: selectors.BaseSelector) -> None:
-        """Reads what is left in the pipes, for a second at most: another process may still hold one open."""
+        """Read what is left in the pipes, for a second at most: another process may still hold one open."""
         deadline = time.monotonic() + _LAST_WORDS_S
         while selector.get_map() and time.monotonic() < deadline:
             before = len(selector.get_map())
@@ -210,7 +210,7 @@ class Watch:
         )
 
     def _peak(self, kernel_peak: int) -> int | None:
-        """Returns the peak memory in bytes, None where the kernel's figure is the parent's and we looked too rarely."""
+        """Return the peak memory in bytes, None where the kernel's figure is the parent's and we looked too rarely."""
         if kernel_peak > self._own_peak:
             return max(kernel_peak, self._peak_bytes)
         return self._peak_bytes if self._looks >= _ENOUGH_LOOKS else None
@@ -234,7 +234,7 @@ class Watch:
 
 @contextlib.contextmanager
 def _exit_of(pid: int) -> Iterator[int | None]:
-    """Opens a descriptor that becomes readable when the process ends; None where the system has no such thing."""
+    """Open a descriptor that becomes readable when the process ends; None where the system has no such thing."""
     try:
         descriptor = os.pidfd_open(pid)
     except (AttributeError, OSError):  # no Linux, or one older than 5.3

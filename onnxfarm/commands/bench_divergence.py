@@ -18,7 +18,7 @@ MAX_PAIRS = 3
 def add_divergent_nodes(
     document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console
 ) -> Document:
-    """Searches the first divergent node of each change of outputs between runtimes, and adds it to the document.
+    """Search the first divergent node of each change of outputs between runtimes, and add it to the document.
 
     At most MAX_PAIRS changes are searched, by processes on this machine. Raises Usage and Infrastructure as `diverge`
     does.

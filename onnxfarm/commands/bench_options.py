@@ -23,7 +23,7 @@ PLACE = "axes"
 
 
 def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorates a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
+    """Decorate a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
     own = [axis for axis in OWN_AXES if axis.help]
 
     @functools.wraps(command)
@@ -50,7 +50,7 @@ def _signature(command: Callable[..., None], own: Sequence[MatrixAxis]) -> inspe
 
 
 def parse_ort_option(text: str) -> Runtime:
-    """Parses the runtime that --ort names. Raises Usage."""
+    """Parse the runtime that --ort names. Raises Usage."""
     try:
         return parse_runtime(text)
     except RuntimeProblem as problem:
@@ -60,7 +60,7 @@ def parse_ort_option(text: str) -> Runtime:
 def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
-    """Reads the matrix of a file, of - (stdin) or of JSON text (`text`), and puts the axes of the options over it.
+    """Read the matrix of a file, of - (stdin) or of JSON text (`text`), and put the axes of the options over it.
 
     `packages`: names beyond the known distributions that its runtimes may have. Raises Usage for a matrix that cannot
     be read.
@@ -78,7 +78,7 @@ def read_matrix(
 def read_matrix_without_runtimes(
     text: str | None, axes: Mapping[str, object], *, asker: str, by: str
 ) -> matrices.Matrix:
-    """Reads a matrix as `read_matrix` does, for a command that sets the runtimes itself.
+    """Read a matrix as `read_matrix` does, for a command that sets the runtimes itself.
 
     `asker` and `by` name that command and its options in the error. Raises Usage where the matrix has runtimes, or
     where nothing of it could be compared.
@@ -94,7 +94,7 @@ def read_matrix_without_runtimes(
 def apply_settings(
     declared: matrices.Matrix, *, inputs: Mapping[str, str] | None = None, **settings: object
 ) -> matrices.Matrix:
-    """Returns the matrix with these settings in place of its own; one that is None is left as it is.
+    """Return the matrix with these settings in place of its own; one that is None is left as it is.
 
     `inputs` are added to the matrix's own, by name. Raises Usage for a setting that cannot be read.
     """
@@ -109,7 +109,7 @@ def apply_settings(
 
 
 def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
-    """Parses --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
+    """Parse --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
     if not given:
         return None
     found: dict[str, dict[str, str]] = {}

@@ -59,7 +59,7 @@ def changepoints(
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
-    """Parses CSV text. Returns the series of its columns, and the times of its rows, empty where it has none.
+    """Parse CSV text. Return the series of its columns, and the times of its rows, empty where it has none.
 
     `where` names the file in errors. Raises Usage for text that is no CSV of numbers in time order.
     """
@@ -101,7 +101,7 @@ def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]
 
 
 def _check_order(times: Sequence[str], *, where: str) -> None:
-    """Refuses rows that run backwards; times that are neither numbers nor dates are taken as they come."""
+    """Refuse rows that run backwards; times that are neither numbers nor dates are taken as they come."""
     moments = _moments(times)
     for place, (before, after) in enumerate(pairwise(moments)):
         if after < before:

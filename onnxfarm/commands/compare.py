@@ -133,7 +133,7 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
 
 
 def read_bench(path: Path) -> Bench:
-    """Reads the machine and the cells of a bench document. Raises Usage when it is another or an incomplete file."""
+    """Read the machine and the cells of a bench document. Raises Usage when it is another or an incomplete file."""
     document = read_object(path)
     if document.get("schema") != BENCH_SCHEMA:
         raise Usage(

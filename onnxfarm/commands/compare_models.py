@@ -32,7 +32,7 @@ class ComparisonSettings:
 
 
 def measure_both(base: Path, new: Path, settings: ComparisonSettings, *, console: Console) -> Document:
-    """Measures both models in the same blocks on this machine, and returns the bench document.
+    """Measure both models in the same blocks on this machine, and return the bench document.
 
     Raises Usage, Infrastructure and Stopped.
     """

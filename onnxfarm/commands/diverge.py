@@ -81,7 +81,7 @@ def diverge(  # noqa: PLR0913  every option of the command
 def search_first_divergence(
     asked: "DivergenceRequest", *, home: Path, out: Path | None, console: Console
 ) -> DivergenceDocument:
-    """Searches the first divergent tensor on this machine, and writes the part of the model that shows it to `out`.
+    """Search the first divergent tensor on this machine, and write the part of the model that shows it to `out`.
 
     It works in a scratch folder below `home`, which is deleted. Raises Usage and Infrastructure.
     """

@@ -31,7 +31,7 @@ class Need(NamedTuple):
 
 
 def list_needs() -> dict[str, list[Need]]:
-    """Lists what each part (node, server, tests) needs, by part; the tests only in a checkout.
+    """List what each part (node, server, tests) needs, by part; the tests only in a checkout.
 
     What the server and the tests look for themselves is asked of them, each in a process of its own.
     """
@@ -91,7 +91,7 @@ def _packages(extra: str) -> Need:
 
 
 def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """Yields a phrase for each requirement of which no version, or a wrong one, is installed."""
+    """Yield a phrase for each requirement of which no version, or a wrong one, is installed."""
     for requirement in requirements:
         try:
             found = version(requirement.name)
@@ -103,7 +103,7 @@ def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
 
 
 def _requirements(extra: str) -> Iterator[Requirement]:
-    """Yields what an extra of this release requires on this machine, and what the extras in it require."""
+    """Yield what an extra of this release requires on this machine, and what the extras in it require."""
     checkout = ROOT / "pyproject.toml"
     if checkout.exists():
         named = map(Requirement, tomllib.loads(checkout.read_text())["project"]["optional-dependencies"][extra])
@@ -137,7 +137,7 @@ def _no_search() -> str:
 
 
 def _asked(code: str) -> str:
-    """Runs a piece of this release's code, and returns the last line of its complaint; empty where it ends well."""
+    """Run a piece of this release's code, and return the last line of its complaint; empty where it ends well."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
         done = subprocess.run(

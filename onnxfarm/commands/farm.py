@@ -218,7 +218,7 @@ def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = N
 def _ask_of(
     server: str | None, team: str, operation: Operation[Any], *, name: str = "", json: object = None
 ) -> TeamWithMembersOut:
-    """Asks for an operation on a team, or on somebody in it, and gives the team."""
+    """Ask for an operation on a team, or on somebody in it, and give the team."""
     with Client(find_account(server)) as client:
         found = find_team(client, team)
         client.ask(operation, json=json, team=found.id, name=name)

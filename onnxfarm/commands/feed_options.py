@@ -27,7 +27,7 @@ def apply_feed_options(
     operators: bool = False,
     pre: bool = False,
 ) -> dict[str, object] | None:
-    """Returns a matrix in plain values with what the options say put over it.
+    """Return a matrix in plain values with what the options say put over it.
 
     --shape, --scenario and --memory-limit-mb replace its own values, and --input those of the same inputs. `operators`
     and `pre`: whether the option of that name was given; without it the matrix decides. `declared` None stands for the
@@ -61,7 +61,7 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
 
 
 def parse_scenarios(given: str) -> list[str]:
-    """Parses --scenario into texts, one a scenario. Raises Usage."""
+    """Parse --scenario into texts, one a scenario. Raises Usage."""
     try:
         return [scenarios.normalise_text(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
@@ -69,7 +69,7 @@ def parse_scenarios(given: str) -> list[str]:
 
 
 def parse_memory_limits(given: str) -> list[int]:
-    """Parses --memory-limit-mb into limits in MiB. Raises Usage."""
+    """Parse --memory-limit-mb into limits in MiB. Raises Usage."""
     try:
         return [read_memory_limit(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
@@ -77,7 +77,7 @@ def parse_memory_limits(given: str) -> list[int]:
 
 
 def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
-    """Parses --shape NAME=SIZE into a list of one mapping, sizes by dimension; None where none was given.
+    """Parse --shape NAME=SIZE into a list of one mapping, sizes by dimension; None where none was given.
 
     Raises Usage.
     """
@@ -99,7 +99,7 @@ def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
 
 
 def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
-    """Parses --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
+    """Parse --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
     if not given:
         return None
     found: dict[str, str] = {}

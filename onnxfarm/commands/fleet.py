@@ -341,7 +341,7 @@ def _celsius(text: str) -> float | None:
 
 
 def make_row(node: NodeOut) -> tuple[str, ...]:
-    """Makes the cells of a node's row in the list, in the order of HEADS."""
+    """Make the cells of a node's row in the list, in the order of HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
     tested = node.self_test.sentence if node.self_test else "not run yet"
     return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, tested
@@ -352,7 +352,7 @@ def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
 
 
 def _resumed(client: Client, node: NodeOut) -> NodeOut:
-    """Ends a node's pause and whatever else keeps it from work; the farm refuses that for a node that nothing keeps."""
+    """End a node's pause and whatever else keeps it from work; the farm refuses that for a node that nothing keeps."""
     was_paused = read_limits(node).is_paused
     if was_paused:
         node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)

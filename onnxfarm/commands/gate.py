@@ -115,7 +115,7 @@ def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mappi
 
 
 def _command() -> str:
-    """Returns this command as somebody types it who repeats it on their own machine."""
+    """Return this command as somebody types it who repeats it on their own machine."""
     kept, is_value = ["onnxfarm"], False
     for word in sys.argv[1:]:
         if not is_value and word.partition("=")[0] not in LEFT_OUT:
@@ -301,7 +301,7 @@ def _outcome(
 def _bench(
     where: _Where, given: GateRequest, sides: Sequence[Runtime], *, console: Console
 ) -> AbstractContextManager["GateBench"]:
-    """Opens the farm that was named, or this machine, to measure on."""
+    """Open the farm that was named, or this machine, to measure on."""
     if where.server is not None:
         from onnxfarm.remote import gate as remote
 
@@ -313,7 +313,7 @@ def _bench(
 
 
 def _with_base(given: GateRequest, where: _Where, folder: Path) -> GateRequest:
-    """Adds the model in use now to the request, with the inputs of the new one. Raises Usage.
+    """Add the model in use now to the request, with the inputs of the new one. Raises Usage.
 
     Where both are the same, byte for byte, it says so and raises typer.Exit with 0.
     """

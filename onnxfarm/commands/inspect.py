@@ -52,7 +52,7 @@ def inspect(
 
 
 def list_compatibility(found: "Inspection") -> list[Row]:
-    """Lists for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
+    """List for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
     return rules.compatibility_rows(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
 
 
@@ -65,7 +65,7 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 
 
 def inspect_model(model: Path) -> "Inspection":
-    """Inspects a copy of a model on disk in the sandbox. Raises Usage with the sentence of what is wrong with it."""
+    """Inspect a copy of a model on disk in the sandbox. Raises Usage with the sentence of what is wrong with it."""
     with require_extra("node"):
         from farm.workshop import orders
         from onnxfarm.here.progress import report_meanwhile

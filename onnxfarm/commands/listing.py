@@ -18,7 +18,7 @@ def show_rows(
     as_json: bool,
     none: str = "",
 ) -> None:
-    """Prints the rows as a table under `heads`, or the farm's JSON; prints `none` where there are no rows.
+    """Print the rows as a table under `heads`, or the farm's JSON; print `none` where there are no rows.
 
     `cells` makes the texts of a row.
     """

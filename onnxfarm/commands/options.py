@@ -155,7 +155,7 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
 
 
 def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
-    """Returns how outputs are judged: the recipe, empty for top1, or the function of --judge FILE.py:FUNCTION[:lower].
+    """Return how outputs are judged: the recipe, empty for top1, or the function of --judge FILE.py:FUNCTION[:lower].
 
     Raises Usage where both are given, where either comes without labelled data, or where --judge cannot be read.
     """

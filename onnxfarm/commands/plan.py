@@ -78,7 +78,7 @@ def _waiting(order: OpenPlanOut) -> str:
 
 
 def show_plan(plan: Plan, *, console: Console) -> None:
-    """Prints a plan for people: its size, its blocks, and why points were refused."""
+    """Print a plan for people: its size, its blocks, and why points were refused."""
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     takes = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
     console.print(f"{size}{takes}.", highlight=False)

@@ -114,7 +114,7 @@ def _say_calibration(version: VersionOut, *, console: Console) -> None:
 
 
 def read_matrix(given: str | None) -> dict[str, object] | None:
-    """Reads the matrix of a file, of - (stdin) or of JSON text, as the API takes it; None stays None.
+    """Read the matrix of a file, of - (stdin) or of JSON text, as the API takes it; None stays None.
 
     Raises Usage with the sentence that names the wrong key or value.
     """

@@ -64,7 +64,7 @@ def verdict(
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
-    """Judges each comparison by the rules that alerts use, in the same order. Raises Usage for a bad margin."""
+    """Judge each comparison by the rules that alerts use, in the same order. Raises Usage for a bad margin."""
     with require_extra("node"):
         from farm.rules.comparing import verdicts
     try:
@@ -79,7 +79,7 @@ def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]
 
 
 def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
-    """Parses the samples of one comparison. `where` names it in errors. Raises Usage when they are no samples."""
+    """Parse the samples of one comparison. `where` names it in errors. Raises Usage when they are no samples."""
     has_arms = "old" in entry or "new" in entry
     if ("pairs" in entry) == has_arms:
         found = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"

@@ -97,11 +97,11 @@ class Run:
     _waiting_since: float | None = field(default=None, init=False)
 
     def clock(self) -> float:
-        """Returns seconds of a clock that stands still while another measurement has the machine."""
+        """Return seconds of a clock that stands still while another measurement has the machine."""
         return (self._waiting_since or time.monotonic()) - self._waited_s
 
     def measure(self, plan: Plan) -> Document:
-        """Measures every block of a plan, shows the progress, and returns the bench document.
+        """Measure every block of a plan, show the progress, and return the bench document.
 
         Once `is_cancelled`, the document has the blocks that were measured until then. Raises Infrastructure when
         another program has the machine for LOCK_PATIENCE_S.
@@ -173,7 +173,7 @@ class Run:
 
     @contextlib.contextmanager
     def _machine(self, follower: Follower) -> Iterator[None]:
-        """Holds the machine for a measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
+        """Hold the machine for a measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
         self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(
@@ -190,7 +190,7 @@ class Run:
 
 
 def write_timing_files(judge: BlockJudge, folder: Path) -> None:
-    """Writes every timing of each arm into a CSV file named after it. Raises Infrastructure where that fails."""
+    """Write every timing of each arm into a CSV file named after it. Raises Infrastructure where that fails."""
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
@@ -205,7 +205,7 @@ def write_timing_files(judge: BlockJudge, folder: Path) -> None:
 def stop_on_signals(
     signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> Iterator[Callable[[], bool]]:
-    """Catches signals inside the `with`, and yields a function that says whether one came.
+    """Catch signals inside the `with`, and yield a function that says whether one came.
 
     What is measured can so end in order, and what was measured until then is kept.
     """

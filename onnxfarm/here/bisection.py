@@ -49,7 +49,7 @@ class StepTaken(Step):
 
 
 def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """Lists the published versions from good to bad, in order.
+    """List the published versions from good to bad, in order.
 
     Release candidates and development builds are listed only `with_prereleases`, but for the two themselves. Raises
     Usage where one of the two is unknown or yanked, or where both are swapped.
@@ -84,7 +84,7 @@ class Question:
     evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
-        """Searches for the first bad release, and returns the document `onnxfarm.bisect/1`.
+        """Search for the first bad release, and return the document `onnxfarm.bisect/1`.
 
         `change`: what the first bad release is worse in; `cells`: where that stands in what was measured of it; `ratio`
         to the good release with its 95 % interval. Raises Usage when bad is not worse than good, and Infrastructure.
@@ -122,7 +122,7 @@ class Question:
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """Measures a step in MIN_ROUNDS, and once more in more rounds where those leave it undecided."""
+        """Measure a step in MIN_ROUNDS, and once more in more rounds where those leave it undecided."""
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
             measured = self._measured(experiment, max_rounds=max_rounds)
@@ -143,7 +143,7 @@ class Question:
         return found
 
     def _wanted(self, document: Document) -> Sought:
-        """Finds what bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
+        """Find what bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
@@ -155,7 +155,7 @@ class Question:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
     def _noted(self, step: Step, *, began: float) -> StepTaken:
-        """Prints the step, and returns it with its minutes and its explanation."""
+        """Print the step, and return it with its minutes and its explanation."""
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
@@ -186,7 +186,7 @@ def _size(step: Step) -> str:
 def write_report(
     bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], path: Path, since: str = ""
 ) -> None:
-    """Writes a zip that reproduces a change between two cells of a document, `sides` being (baseline, candidate).
+    """Write a zip that reproduces a change between two cells of a document, `sides` being (baseline, candidate).
 
     Raises Usage where the file cannot be written, and Infrastructure where neither cell was measured.
     """

@@ -33,14 +33,14 @@ class LocalFiles:
     paths: dict[str, Path] = field(default_factory=dict)
 
     def add(self, path: Path, *, name: str | None = None) -> FileRef:
-        """Adds a file by its digest, and returns it as a bundle names it; the file must stay where it is."""
+        """Add a file by its digest, and return it as a bundle names it; the file must stay where it is."""
         with path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
     def make_bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
-        """Adds the files of a folder, those of `names` or all, and returns them as a bundle, the model `main` first."""
+        """Add the files of a folder, those of `names` or all, and return them as a bundle, the model `main` first."""
         known = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
         others = [name for name in known if name != main]
         return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
@@ -66,7 +66,7 @@ class ImportedModel:
     def make_facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
-        """Collects what planning must know of the model. `inputs`, `inputs_batch`, `sizes`: of given inputs, if any."""
+        """Collect what planning must know of the model. `inputs`, `inputs_batch`, `sizes`: of given inputs, if any."""
         inspection = self.inspection
         return ModelFacts(
             name=self.name,
@@ -100,7 +100,7 @@ class ImportedModel:
 
 
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
-    """Copies the model with its data into a new `folder`, adds its files to `files`, and inspects it in the sandbox.
+    """Copy the model with its data into a new `folder`, add its files to `files`, and inspect it in the sandbox.
 
     `source`: the framework's program that belongs to it. Raises Usage with the sentence of what is wrong with it, and
     Infrastructure where it cannot be copied.
@@ -128,7 +128,7 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
 
 
 def _taken_out(folder: Path) -> Path | None:
-    """Moves prompts among a model's files beside their folder, as they are no part of it; None where there are none."""
+    """Move prompts among a model's files beside their folder, as they are no part of it; None where there are none."""
     found = sorted(folder.glob(f"*{PROMPTS}"))
     if len(found) > 1:
         raise Usage(f"{found[0].name} and {found[1].name} are both prompts: leave one out.")
@@ -136,7 +136,7 @@ def _taken_out(folder: Path) -> Path | None:
 
 
 def _gather(paths: list[Path], folder: Path) -> str:
-    """Copies the files of a model, or those in its zip, into the folder, and returns the name of the .onnx."""
+    """Copy the files of a model, or those in its zip, into the folder, and return the name of the .onnx."""
     if paths[0].suffix.lower() == ".zip":
         return _unzip(paths[0], folder)
     model, *data = paths

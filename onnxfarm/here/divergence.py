@@ -66,7 +66,7 @@ def find_divergence(
     say: Callable[[str], None],
     is_cancelled: Callable[[], bool],
 ) -> DivergenceDocument:
-    """Searches the first divergent tensor, and writes the part of the model that shows it to `out`.
+    """Search the first divergent tensor, and write the part of the model that shows it to `out`.
 
     `say` is called with what is being done. Raises Usage for a model or options that cannot be used, and Infrastructure
     for a runtime that cannot be installed or run.
@@ -106,7 +106,7 @@ def find_divergence(
 
 
 def _spec(matrix: Matrix, asked: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
-    """Returns the one cell that the options name. Raises Usage for several, or with the reason why it cannot run."""
+    """Return the one cell that the options name. Raises Usage for several, or with the reason why it cannot run."""
     plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=asked.seed)
     refused = [refusals.describe(point.reason) for point in plan.refused]
     if refused or plan.problem:
@@ -130,7 +130,7 @@ def _preset(spec: CellSpec, asked: DivergenceRequest, *, uploaded: str) -> Prese
 def _inputs(
     asked: DivergenceRequest, model: bundle.ImportedModel, usual: Workload, *, folder: Path, files: bundle.LocalFiles
 ) -> Path:
-    """Copies the given inputs or makes them; what the request leaves open is as inspection chose it, in `usual`."""
+    """Copy the given inputs or make them; what the request leaves open is as inspection chose it, in `usual`."""
     if asked.inputs is not None:
         given = import_inputs(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
         assert given.inputs is not None
@@ -161,7 +161,7 @@ def _variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) -> Pa
 def _looker(
     spec: CellSpec, model: bundle.ImportedModel, inputs: Path, *, bench: _Bench, preset: Preset
 ) -> TensorComparer:
-    """Installs the runtime of a side and makes its folder. Raises Infrastructure."""
+    """Install the runtime of a side and make its folder. Raises Infrastructure."""
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:

@@ -20,7 +20,7 @@ from onnxfarm.subject import GateRequest
 def open_local(
     given: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
 ) -> Iterator["LocalGate"]:
-    """Reads the model, and yields this machine to measure it. `releases`: runtimes beyond those known here."""
+    """Read the model, and yield this machine to measure it. `releases`: runtimes beyond those known here."""
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
     with workbench.open_workbench(

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def default_home() -> Path:
-    """Returns the folder where commands that measure without a farm keep their runtimes: $ONNXFARM_HOME, or a cache."""
+    """Return the folder where commands that measure without a farm keep their runtimes: $ONNXFARM_HOME, or a cache."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -37,7 +37,7 @@ def check_server_installed() -> None:
 
 
 def exec_module(program: str, *words: str) -> NoReturn:
-    """Replaces this process by `python -m PROGRAM WORDS…`, which finds this release from any folder."""
+    """Replace this process by `python -m PROGRAM WORDS…`, which finds this release from any folder."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", program, *words], os.environ | {"PYTHONPATH": path})

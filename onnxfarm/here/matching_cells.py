@@ -47,7 +47,7 @@ class Repeat:
 
 
 def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], list[Cell], list[Cell]]:
-    """Matches the cells of two documents. Returns the matches, and the cells of each side that have none.
+    """Match the cells of two documents. Return the matches, and the cells of each side that have none.
 
     Cells that measure the same are matched in their order. Two releases are matched only where one of each is left, so
     that nobody has to guess which of several was meant.
@@ -67,7 +67,7 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
 
 
 def make_repeat_command(match: Match) -> Repeat | None:
-    """Makes the command that measures both cells side by side; None for two models, which `bench` cannot compare."""
+    """Make the command that measures both cells side by side; None for two models, which `bench` cannot compare."""
     if "model_sha256" in match.differs:
         return None
     versions = ",".join(str(cell.get("runtime", "")).removeprefix("onnxruntime==") for cell in (match.old, match.new))
@@ -84,14 +84,14 @@ def make_repeat_command(match: Match) -> Repeat | None:
 
 
 def label_cell(cell: Cell) -> str:
-    """Describes a cell in a few words, without its runtime."""
+    """Describe a cell in a few words, without its runtime."""
     known = _readable(cell)
     said = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
 
 
 def explain_wrong_outputs(cell: Cell) -> str:
-    """Says what shows that a cell's outputs are wrong; empty where nothing does, or where it cannot be read."""
+    """Say what shows that a cell's outputs are wrong; empty where nothing does, or where it cannot be read."""
     try:
         parity = doc_cells.Parity.model_validate(cell.get("parity") or {})
         accuracy = doc_cells.Accuracy.model_validate(cell["accuracy"]) if cell.get("accuracy") else None

@@ -61,7 +61,7 @@ class Preparation:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def make_order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
-        """Makes the order of a block, and what its arms need. Returns it, and a report for each arm that cannot be had.
+        """Make the order of a block, and what its arms need. Return it, and a report for each arm that cannot be had.
 
         The order is None when no arm can be prepared.
         """
@@ -143,7 +143,7 @@ class Preparation:
         return self._once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
     def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
-        """Returns the expected outputs and who made them, else makes those of the CPU without optimisations.
+        """Return the expected outputs and who made them, else makes those of the CPU without optimisations.
 
         It is None where the model does not run so.
         """
@@ -167,7 +167,7 @@ class Preparation:
         return self._once(("reference", inputs.sha256), make)
 
     def _make_variants(self, block: PlannedBlock) -> None:
-        """Makes missing variants side by side, as nothing is measured meanwhile; each has a sandbox of its own."""
+        """Make missing variants side by side, as nothing is measured meanwhile; each has a sandbox of its own."""
         missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
         with ThreadPoolExecutor(max_workers=min(MAX_CHILDREN, os.cpu_count() or 1)) as pool:
             list(pool.map(self._tried, missing.values()))
@@ -177,7 +177,7 @@ class Preparation:
             self.make_variant(spec)
 
     def make_variant(self, spec: CellSpec) -> Bundle:
-        """Returns the files that a cell runs, which are made where they are not there yet. Raises WorkshopError."""
+        """Return the files that a cell runs, which are made where they are not there yet. Raises WorkshopError."""
         if spec.recipe.is_identity:
             return self.model.bundle
 
@@ -201,7 +201,7 @@ class Preparation:
         return place
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Returns what was made for this key, and makes it the first time. Raises the WorkshopError of that time."""
+        """Return what was made for this key, and make it the first time. Raises the WorkshopError of that time."""
         if key not in self._made:
             try:
                 self._made[key] = make()

@@ -45,7 +45,7 @@ class Estimate:
         self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
-        """Begins the block with this number, from 1; the pace of the block before it is kept."""
+        """Begin the block with this number, from 1; the pace of the block before it is kept."""
         if self._number:
             # nothing of it is missing, and its pace is known
             last = self._ahead()
@@ -63,12 +63,12 @@ class Estimate:
         return self._began is not None
 
     def note_check(self) -> None:
-        """Notes that an arm was checked, or traced for the first time."""
+        """Note that an arm was checked, or traced for the first time."""
         if self._began is not None:
             self._checks, self._checked_s = self._checks + 1, self._clock() - self._began
 
     def note_round(self, *, is_disturbed: bool = False) -> None:
-        """Notes that a round was measured; `is_disturbed`: other programs disturbed launches of it."""
+        """Note that a round was measured; `is_disturbed`: other programs disturbed launches of it."""
         self._rounds.append(self._clock())
         self._is_disturbed = is_disturbed
 
@@ -117,7 +117,7 @@ class Follower:
         self._said_at = clock()
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
-        """Shows that a block begins, with this number, from 1."""
+        """Show that a block begins, with this number, from 1."""
         self._block = f"block {number} of {self._of}"
         self._estimate.start_block(number)
         self._do("preparing the inputs")
@@ -127,7 +127,7 @@ class Follower:
         self._do("")
 
     def show_wait(self, sentence: str) -> None:
-        """Shows who has the machine, once a sentence."""
+        """Show who has the machine, once a sentence."""
         text = f"{WAITING}{sentence}"
         if text == self._doing:
             return
@@ -136,7 +136,7 @@ class Follower:
         self._line(f"{self._block}: {text}")
 
     def say(self, text: str) -> None:
-        """Shows what is being done now, in words; its time counts from now on."""
+        """Show what is being done now, in words; its time counts from now on."""
         self._do(text)
         is_measuring = text.startswith(MEASURING)
         if is_measuring:
@@ -146,7 +146,7 @@ class Follower:
             self._line(text)
 
     def repeat_activity(self) -> None:
-        """Shows again what is still being done and how long it takes yet, if nothing was shown for a while."""
+        """Show again what is still being done and how long it takes yet, if nothing was shown for a while."""
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
         if not self._doing or now - self._said_at < (WAIT_EVERY_S if is_waiting else SAY_EVERY_S):
@@ -156,7 +156,7 @@ class Follower:
         self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._left()}")
 
     def count_report(self, report: Report) -> None:
-        """Counts the processes of a report as done, and shows how far the block is."""
+        """Count the processes of a report as done, and show how far the block is."""
         if isinstance(report, CheckReport) or (isinstance(report, TraceReport) and report.trace_round == 0):
             self._done += 1
             self._estimate.note_check()
@@ -194,7 +194,7 @@ class Follower:
 
 @contextmanager
 def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
-    """Yields a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
+    """Yield a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
         with _reminding(follower.repeat_activity):
@@ -215,7 +215,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
 
 @contextmanager
 def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
-    """Prints `what` every `every_s` seconds while the `with` lasts, with how long it has taken."""
+    """Print `what` every `every_s` seconds while the `with` lasts, with how long it has taken."""
     began = said_at = time.monotonic()
 
     def say_again() -> None:
@@ -247,5 +247,5 @@ def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
 
 
 def _processes(block: PlannedBlock) -> int:
-    """Counts a check, a trace and the fewest rounds for every arm."""
+    """Count a check, a trace and the fewest rounds for every arm."""
     return len(block.arms) * (CHECKS + block.min_rounds)

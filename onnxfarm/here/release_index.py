@@ -36,7 +36,7 @@ NEWEST_WORD = "newest"
 
 
 def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
-    """Returns those of the runtimes that this release does not know: offered by an index, or given as wheels.
+    """Return those of the runtimes that this release does not know: offered by an index, or given as wheels.
 
     Builds of an own index are downloaded into the home. Raises Usage for a runtime that no index has, or that was
     yanked, and Infrastructure for a build that cannot be downloaded. An index that is silent has yanked nothing.
@@ -83,7 +83,7 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Finds the newest release of `onnxruntime` that the index offers for this machine; None where it is silent."""
+    """Find the newest release of `onnxruntime` that the index offers for this machine; None where it is silent."""
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
         offered += [version for name in read_own_indexes() for version in _page(name, NEWEST.distribution)]
@@ -93,7 +93,7 @@ def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtim
 
 
 def read_own_indexes() -> dict[str, str]:
-    """Reads the addresses of the indexes of $ONNXFARM_INDEXES, by name. Raises Usage where they cannot be read."""
+    """Read the addresses of the indexes of $ONNXFARM_INDEXES, by name. Raises Usage where they cannot be read."""
     try:
         return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
     except indexes.IndexProblem as problem:
@@ -101,7 +101,7 @@ def read_own_indexes() -> dict[str, str]:
 
 
 def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
-    """Downloads the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
+    """Download the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
     own, name = indexes.split_index(runtime.version)
     if name not in read_own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
@@ -119,7 +119,7 @@ def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
 
 
 def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
-    """Downloads what an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
+    """Download what an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
     address = indexes.page_address(read_own_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
@@ -131,7 +131,7 @@ def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
 
 
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
-    """Replaces `newest` and the paths of wheels in runtimes, separated by commas, by their versions.
+    """Replace `newest` and the paths of wheels in runtimes, separated by commas, by their versions.
 
     Wheels are copied into the home. None stays None, unless pre-releases count: then it is the newest release of all.
     Raises Usage for a wheel that cannot be used, and Infrastructure where the index is silent.
@@ -156,7 +156,7 @@ def _named(word: str, home: Path, with_prereleases: bool) -> str:
 
 
 def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """Lists the versions that are known here or newer on the index, in order, without those that it yanked.
+    """List the versions that are known here or newer on the index, in order, without those that it yanked.
 
     They are stable releases, unless `with_prereleases`. An index that cannot be reached adds nothing.
     """
@@ -170,7 +170,7 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
 
 
 def load_listing(distribution: str, *, home: Path) -> Listing:
-    """Returns what the index lists of a package, as stored in the home for KEPT_S seconds, or else as it answers now.
+    """Return what the index lists of a package, as stored in the home for KEPT_S seconds, or else as it answers now.
 
     The answer is stored. It is empty where the index cannot be asked.
     """
@@ -190,7 +190,7 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
 
 
 def fetch_listing(distribution: str) -> Listing:
-    """Asks the index, through pip, what it has for this Python and platform; empty when it cannot be asked."""
+    """Ask the index, through pip, what it has for this Python and platform; empty when it cannot be asked."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:

@@ -21,7 +21,7 @@ class Unit:
 
 
 def make_unit(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
-    """Makes the service file that runs `command` for the node in `home`. Raises Usage for an unknown platform.
+    """Make the service file that runs `command` for the node in `home`. Raises Usage for an unknown platform.
 
     `platform` is that of sys.platform. `user_home`: where the user's files lie; None: this user's home.
     """

@@ -66,7 +66,7 @@ SCHEMA = "onnxfarm.sweep/1"
 
 
 def render_page(sweep: Plain) -> str:
-    """Renders a document `onnxfarm.sweep/1` as one HTML page that loads nothing."""
+    """Render a document `onnxfarm.sweep/1` as one HTML page that loads nothing."""
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text of a model may end the element that holds it
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
@@ -85,7 +85,7 @@ def render_page(sweep: Plain) -> str:
 
 
 def make_figure(sweep: Plain) -> dict[str, object]:
-    """Makes the chart as Plotly takes it: the ratio to the reference by release, with change points marked."""
+    """Make the chart as Plotly takes it: the ratio to the reference by release, with change points marked."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
     xaxis = _axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
@@ -175,7 +175,7 @@ def _row(point: Plain, turn: Plain | None) -> str:
 def measure_sweep(
     bench: Bench, matrix: Matrix, distribution: str, *, versions: Sequence[str], reference: str
 ) -> dict[str, Any]:
-    """Measures every release beside the reference on this machine, and returns the document `onnxfarm.sweep/1`.
+    """Measure every release beside the reference on this machine, and return the document `onnxfarm.sweep/1`.
 
     Raises Infrastructure when no release could be measured.
     """

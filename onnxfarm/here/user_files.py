@@ -29,7 +29,7 @@ MAX_JUDGE_BYTES = 1 << 20
 def import_inputs(
     model: ImportedModel, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
 ) -> UserInputs:
-    """Checks and copies given inputs and the outputs expected of them, and adds both to `files`; empty without any."""
+    """Check and copy given inputs and the outputs expected of them, and add both to `files`; empty without any."""
     if inputs is None:
         return UserInputs()
     laid = copy_into(inputs, folder / "given-inputs")
@@ -46,7 +46,7 @@ def import_inputs(
 def import_prompts(
     model: ImportedModel, prompts: Path, *, folder: Path, files: LocalFiles
 ) -> tuple[FileRef, PromptFacts]:
-    """Checks and copies prompts and adds them to `files`. Returns their file, and how many and how long they are."""
+    """Check and copy prompts and add them to `files`. Return their file, and how many and how long they are."""
     laid = copy_into(prompts, folder / "given-prompts")
     with raise_usage_of_workshop(prompts):
         accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))
@@ -57,7 +57,7 @@ def import_prompts(
 
 
 def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
-    """Checks and copies calibration data and adds them to `files`. Returns their file, and how many samples it has."""
+    """Check and copy calibration data and add them to `files`. Return their file, and how many samples it has."""
     data, sets = None, []
     with raise_usage_of_workshop(given):
         if given.is_dir():
@@ -73,7 +73,7 @@ def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files
 def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Checks and copies labelled data, for a recipe or a judge of the user's own, and adds them to `files`."""
+    """Check and copy labelled data, for a recipe or a judge of the user's own, and add them to `files`."""
     if isinstance(recipe, OwnJudge):
         given = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
@@ -92,7 +92,7 @@ def import_evaluation(
 
 
 def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> Matrix:
-    """Adds the sizes of a prompt to a matrix, so that a decoder is measured with one beside its single token.
+    """Add the sizes of a prompt to a matrix, so that a decoder is measured with one beside its single token.
 
     A matrix with shapes or scenarios of its own, or with given inputs, stays as it is.
     """
@@ -105,7 +105,7 @@ def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel
 
 
 def read_judge_source(judge: OwnJudge) -> bytes:
-    """Reads the file of the user's own judge. Raises Usage where it cannot be read, or is too large."""
+    """Read the file of the user's own judge. Raises Usage where it cannot be read, or is too large."""
     try:
         content = judge.path.read_bytes()
     except OSError as problem:
@@ -171,7 +171,7 @@ def _made(folder: Path) -> Path:
 
 
 def copy_into(path: Path, folder: Path) -> Path:
-    """Copies a file into a new folder, under its own name, which error sentences tell. Raises Usage."""
+    """Copy a file into a new folder, under its own name, which error sentences tell. Raises Usage."""
     try:
         folder.mkdir()
         return Path(shutil.copyfile(path, folder / path.name))

@@ -53,13 +53,13 @@ class Bench(Protocol):
     def console(self) -> Console: ...
 
     def clock(self) -> float:
-        """Returns seconds of a clock that stands still while another measurement has the machine."""
+        """Return seconds of a clock that stands still while another measurement has the machine."""
 
     def plan(self, matrix: Matrix) -> Plan:
-        """Plans what a matrix would measure. Raises Usage when the matrix does not fit the model."""
+        """Plan what a matrix would measure. Raises Usage when the matrix does not fit the model."""
 
     def measure(self, plan: Plan) -> Document:
-        """Measures a plan. Raises Stopped by Ctrl-C, and Infrastructure when the machine is taken."""
+        """Measure a plan. Raises Stopped by Ctrl-C, and Infrastructure when the machine is taken."""
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Workbench:
         return found
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
-        """Adds to a matrix the sizes that a decoder is measured with where nobody says, and prints a hint for it."""
+        """Add to a matrix the sizes that a decoder is measured with where nobody says, and print a hint for it."""
         model = self.template.preparation.model
         whole = user_files.add_prompt_shapes(matrix, self.given, model=model)
         if whole is not matrix and not self.template.model.generation_problem:
@@ -133,7 +133,7 @@ class Workbench:
         return whole
 
     def set_evaluation(self, data: Path, recipe: Judging) -> None:
-        """Sets the labelled data on which every cell is judged, and how. Raises Usage when they do not fit."""
+        """Set the labelled data on which every cell is judged, and how. Raises Usage when they do not fit."""
         run = self.template
         if isinstance(recipe, OwnJudge):
             run.judge = JudgeFile(
@@ -145,7 +145,7 @@ class Workbench:
             )
 
     def set_calibration(self, data: Path) -> None:
-        """Sets the samples that give static recipes their ranges, and warns of few. Raises Usage for unfit ones."""
+        """Set the samples that give static recipes their ranges, and warn of few. Raises Usage for unfit ones."""
         run = self.template
         for number, preparation in enumerate(run.preparation.all):
             samples, count = user_files.import_calibration(
@@ -157,14 +157,14 @@ class Workbench:
             run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
 
     def save_variant(self, spec: CellSpec, folder: Path) -> Path:
-        """Writes the model that a cell runs into a folder, and returns the path of its .onnx. Raises Usage."""
+        """Write the model that a cell runs into a folder, and return the path of its .onnx. Raises Usage."""
         bundle = self.template.preparation.make_variant(spec)
         for file in bundle.files:
             write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
         return folder / bundle.main
 
     def _note(self, found: Callable[[Preparation], Mapping[str, object]]) -> None:
-        """Adds to the facts of each model what `found` returns for it."""
+        """Add to the facts of each model what `found` returns for it."""
         run = self.template
         models = zip((run.model, *run.beside), run.preparation.all, strict=True)
         run.model, *others = (facts.model_copy(update=found(made)) for facts, made in models)
@@ -190,7 +190,7 @@ def select_comparisons(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """Returns the block with only its comparisons along one axis and its A/A pair, for `max_rounds` rounds at least.
+    """Return the block with only its comparisons along one axis and its A/A pair, for `max_rounds` rounds at least.
 
     `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
     """
@@ -205,7 +205,7 @@ def select_comparisons(
 
 
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """Returns the block with `rounds` rounds at most, and with time for them on a busy machine too."""
+    """Return the block with `rounds` rounds at most, and with time for them on a busy machine too."""
     longer = max(1.0, rounds / ROUNDS[block.budget].most)
     changes = {
         "max_rounds": rounds,
@@ -226,7 +226,7 @@ def measure_once(
     evaluation: Path | None = None,
     recipe: Judging = "",
 ) -> Document:
-    """Measures a model on this machine, or two side by side with their comparisons alone; returns the bench document.
+    """Measure a model on this machine, or two side by side with their comparisons alone; return the bench document.
 
     Both are judged on the labelled data of `evaluation` by `recipe`. Raises Usage, Infrastructure and Stopped.
     """
@@ -242,7 +242,7 @@ def measure_once(
 def measure_for_search(
     bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False
 ) -> tuple[Measured, Plan]:
-    """Measures a matrix, each of its blocks changed by `reshape`. Returns what a search reads, and the plan.
+    """Measure a matrix, each of its blocks changed by `reshape`. Return what a search reads, and the plan.
 
     `is_announced`: what it will take is printed before. Raises Usage, Infrastructure and Stopped.
     """
@@ -278,7 +278,7 @@ def open_workbench(
     is_late: Callable[[], bool] = lambda: False,
     beside: Subject | None = None,
 ) -> Iterator[Workbench]:
-    """Copies and inspects the subject, and yields a workbench for it; its scratch folder is deleted after the `with`.
+    """Copy and inspect the subject, and yield a workbench for it; its scratch folder is deleted after the `with`.
 
     Ctrl-C ends what is measured. `is_late`: measuring ends once it is true. `beside`: another model, measured in the
     same blocks and compared with the first. Raises Usage and Infrastructure.
@@ -314,7 +314,7 @@ def open_workbench(
 
 
 def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
-    """Imports the model and what is given beside it. Raises Usage, Infrastructure."""
+    """Import the model and what is given beside it. Raises Usage, Infrastructure."""
     uploaded = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
     given = user_files.import_inputs(
         uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
@@ -328,7 +328,7 @@ def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tu
 
 
 def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
-    """Gives two models different names, and the same inputs where they take the same. Raises Usage."""
+    """Give two models different names, and the same inputs where they take the same. Raises Usage."""
     if facts.name == other.name:
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
@@ -348,7 +348,7 @@ def _folder(scratch: Path, number: int) -> Path:
 
 @contextlib.contextmanager
 def make_scratch_folder(home: Path, prefix: str = "bench-") -> Iterator[Path]:
-    """Makes a folder below the home, and deletes it after the `with`. Raises Infrastructure when it cannot be made.
+    """Make a folder below the home, and delete it after the `with`. Raises Infrastructure when it cannot be made.
 
     A home that is made here is its owner's alone; one that was there may be shared on purpose, and stays as it is.
     """

@@ -50,7 +50,7 @@ class Farms(TypedDict, total=False):
 
 
 def find_account(server: str | None = None) -> Account:
-    """Returns the account of a farm: `server`, else $ONNXFARM_SERVER, else that of `onnxfarm login`.
+    """Return the account of a farm: `server`, else $ONNXFARM_SERVER, else that of `onnxfarm login`.
 
     Raises Usage when no farm is named, or when there is no token for it.
     """
@@ -71,7 +71,7 @@ def find_account(server: str | None = None) -> Account:
 
 
 def check_address(address: str) -> str:
-    """Returns a farm's address without a slash at its end. Raises Usage where a token must not be sent to it.
+    """Return a farm's address without a slash at its end. Raises Usage where a token must not be sent to it.
 
     It has to be https://, or http:// to this machine. A name that leads to this machine is taken for it only if it is
     `localhost`: what others resolve to may change.
@@ -93,7 +93,7 @@ def check_address(address: str) -> str:
 
 
 def _shown(address: str) -> str:
-    """Removes a password that somebody wrote into an address, as this stands in logs."""
+    """Remove a password that somebody wrote into an address, as this stands in logs."""
     return re.sub(r"//.*@", "//…@", address)
 
 
@@ -119,7 +119,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def store_account(account: Account) -> Path:
-    """Writes the account as the default farm into a file that nobody else can read, and returns its path.
+    """Write the account as the default farm into a file that nobody else can read, and return its path.
 
     Raises Infrastructure where it cannot be written.
     """

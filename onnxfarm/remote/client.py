@@ -97,7 +97,7 @@ class Client:
     def ask(
         self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
     ) -> Answered[Shape]:
-        """Asks for an operation as `call` does, and returns its answer with the JSON as the farm wrote it."""
+        """Ask for an operation as `call` does, and return its answer with the JSON as the farm wrote it."""
         method = operation.method
         body = {} if json is None and method == "POST" else json
         address = _address(operation, place)
@@ -108,7 +108,7 @@ class Client:
         return _answered(operation.answers, response)
 
     def save_file(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
-        """Writes what the farm answers to a file, and returns its SHA-256. Raises Infrastructure beyond `max_bytes`."""
+        """Write what the farm answers to a file, and return its SHA-256. Raises Infrastructure beyond `max_bytes`."""
         address = _address(operation, place)
 
         def fetch() -> httpx2.Response:
@@ -132,7 +132,7 @@ class Client:
     def iterate_pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
     ) -> Iterator[Answered[list[Row]]]:
-        """Yields every page of a long list, PAGE rows each."""
+        """Yield every page of a long list, PAGE rows each."""
         after = 0
         while True:
             page = self.ask(operation, params={**(params or {}), "after": after, "limit": PAGE}, **place)
@@ -144,7 +144,7 @@ class Client:
     def list_rows(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
     ) -> Answered[list[Row]]:
-        """Asks for a long list page by page, and returns it as a whole."""
+        """Ask for a long list page by page, and return it as a whole."""
         pages = list(self.iterate_pages(operation, params=params, **place))
         plain = [row for page in pages for row in cast(list[object], page.plain)]
         return Answered(plain, [row for page in pages for row in page.shape])
@@ -157,7 +157,7 @@ class Client:
         fields: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> VersionOut:
-        """Uploads a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
+        """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
 
         A folder is one of ONNX's own test data, as calibration data may be.
 
@@ -187,7 +187,7 @@ class Client:
         wish: str | None = None,
         progress: Callable[[OpenPlanOut], None] | None = None,
     ) -> "Answered[Plan]":
-        """Asks what a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
+        """Ask what a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
 
         `matrix` None is the farm's own. A large matrix is planned while this waits, and `progress` is called with the
         order each time that it is not made yet. Raises TimedOut after PLAN_LIMIT_S.
@@ -250,7 +250,7 @@ def _address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str
 
 
 def _named(name: str, text: str) -> str:
-    """Quotes a part of an address. Raises Usage for a run that is no number."""
+    """Quote a part of an address. Raises Usage for a run that is no number."""
     if name == "run" and not text.isdecimal():
         raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
     return quote(text, safe="")

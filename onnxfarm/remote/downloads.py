@@ -14,7 +14,7 @@ ROLES = ("model", "data")
 
 
 def download_version(named: str, *, folder: Path) -> Path:
-    """Downloads the model of NAME@VERSION with its external data below `folder`, and returns the path of the .onnx.
+    """Download the model of NAME@VERSION with its external data below `folder`, and return the path of the .onnx.
 
     It comes from the farm of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
     """

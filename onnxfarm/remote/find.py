@@ -18,7 +18,7 @@ POLL_S = 2.0
 
 
 def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
-    """Uploads the model, starts a search, shows how far it is, and returns it once each of its races has ended.
+    """Upload the model, start a search, show how far it is, and return it once each of its races has ended.
 
     Ctrl-C cancels it on the farm, and returns it with the best so far.
     """
@@ -46,7 +46,7 @@ def _followed(client: Client, asked: FindOut, *, console: Console) -> FindOut:
 
 
 def parse_answers(done: FindOut) -> list[Found]:
-    """Parses the document of each race. Raises Infrastructure where a race could not be run."""
+    """Parse the document of each race. Raises Infrastructure where a race could not be run."""
     for race in done.races:
         if race.answer is None:
             raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {done.url}")

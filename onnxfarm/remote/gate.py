@@ -25,7 +25,7 @@ from onnxfarm.subject import GateRequest, Subject
 
 @contextlib.contextmanager
 def open_remote(given: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
-    """Uploads the model, and the base where it is a file, and yields the farm once it has inspected them.
+    """Upload the model, and the base where it is a file, and yield the farm once it has inspected them.
 
     Where both are the same version, it says so and raises typer.Exit with 0.
     """
@@ -50,7 +50,7 @@ def _named(version: tuple[str, int]) -> str:
 
 
 def _base(client: Client, given: GateRequest, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
-    """Returns model and number of the version to compare with; None where two runtimes of one model are compared.
+    """Return model and number of the version to compare with; None where two runtimes of one model are compared.
 
     A base that is a file is uploaded first. One given as MODEL@NUMBER is not looked up, which the token of a gate may
     not: planning fails where there is none.

@@ -42,7 +42,7 @@ class Operation(Generic[Shape]):
 
 
 def _once(method: str, path: str, answers: type[Shape]) -> Operation[Shape]:
-    """Makes an operation that is done twice when it is sent twice."""
+    """Make an operation that is done twice when it is sent twice."""
     return Operation(method, path, answers, is_repeatable=False)
 
 

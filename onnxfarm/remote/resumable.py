@@ -36,7 +36,7 @@ Progress = Callable[[int], None]
 
 
 def iterate_pauses() -> Iterator[float | None]:
-    """Yields the seconds to wait after each try, growing and jittered; None after the last."""
+    """Yield the seconds to wait after each try, growing and jittered; None after the last."""
     for number in range(TRIES - 1):
         yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
@@ -51,7 +51,7 @@ def send_with_retries(
     taken: tuple[int, ...] = (),
     has_words: bool = True,
 ) -> httpx2.Response:
-    """Calls `send`, and again after a pause while the farm is away. Returns the answer, also one with a `taken` status.
+    """Call `send`, and again after a pause while the farm is away. Return the answer, also one with a `taken` status.
 
     `has_words`: the last answer of a farm that is away may say why. Raises Usage where the farm refuses, and
     Infrastructure where it stays away, or where a request that is not repeatable may have arrived.
@@ -79,7 +79,7 @@ def send_with_retries(
 
 
 def check_response(response: httpx2.Response) -> httpx2.Response:
-    """Returns the response if it is a success. Raises Usage for a refusal, in the farm's words, and Infrastructure."""
+    """Return the response if it is a success. Raises Usage for a refusal, in the farm's words, and Infrastructure."""
     if response.is_success:
         return response
     if response.is_redirect:
@@ -123,7 +123,7 @@ class Sender:
         self._marks: list[str] = []
 
     def send(self, path: Path, *, name: str, team: str = "") -> str:
-        """Sends a whole file, from where it was stopped, and returns the key of its upload.
+        """Send a whole file, from where it was stopped, and return the key of its upload.
 
         The key is remembered on disk, until `forget`. Raises Usage and Infrastructure.
         """
@@ -143,7 +143,7 @@ class Sender:
         return key
 
     def forget(self) -> None:
-        """Forgets the uploads, once their files have become a version: sent again, they are other uploads."""
+        """Forget the uploads, once their files have become a version: sent again, they are other uploads."""
         _remember({mark: key for mark, key in _remembered().items() if mark not in self._marks})
 
     def _begin(self, path: Path, *, name: str, team: str) -> str:
@@ -175,7 +175,7 @@ class Sender:
             offset = reached
 
     def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
-        """Sends one piece, and returns how many bytes the farm then has, which it is asked after any trouble."""
+        """Send one piece, and return how many bytes the farm then have, which it is asked after any trouble."""
         headers = {
             **TUS,
             "Content-Type": "application/offset+octet-stream",
@@ -227,7 +227,7 @@ def find_memory_file() -> Path:
 
 
 def _remembered() -> dict[str, str]:
-    """Reads the keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
+    """Read the keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
     with contextlib.suppress(OSError, ValueError):
         known: object = json.loads(find_memory_file().read_text())
         if isinstance(known, dict):
@@ -236,14 +236,14 @@ def _remembered() -> dict[str, str]:
 
 
 def _remember(known: Mapping[str, str]) -> None:
-    """Writes the keys of begun uploads; when that fails, an upload begins anew next time."""
+    """Write the keys of begun uploads; when that fails, an upload begins anew next time."""
     newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
         write_privately(json.dumps(newest), find_memory_file())
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
-    """Opens a file to read; `progress` is called with the bytes of each read. Raises Usage."""
+    """Open a file to read; `progress` is called with the bytes of each read. Raises Usage."""
     try:
         return path.open("rb") if progress is None else _Counted(path, progress)
     except OSError as problem:

@@ -68,12 +68,12 @@ class RunProgress(NamedTuple):
 
 
 def _phase(doing: str) -> str:
-    """Cuts `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` to the part that is the same from arm to arm."""
+    """Cut `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` to the part that is the same from arm to arm."""
     return ":".join(doing.split(":")[:2])
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Waits for a run to end, shows how far it is, and returns the run. Raises TimedOut after `timeout_s` seconds."""
+    """Wait for a run to end, show how far it is, and return the run. Raises TimedOut after `timeout_s` seconds."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
     with open_progress(console) as show:
         while True:
@@ -91,7 +91,7 @@ def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: floa
 
 
 def read_document(client: Client, run_id: str) -> Document:
-    """Downloads and parses the bench document of a run. Raises Infrastructure when the farm writes another version."""
+    """Download and parse the bench document of a run. Raises Infrastructure when the farm writes another version."""
     plain = client.call(operations.RESULTS, run=run_id)
     try:
         return Document.model_validate(plain)
@@ -108,7 +108,7 @@ def format_status(run: RunOut) -> str:
 
 
 def make_progress(run: RunOut) -> RunProgress:
-    """Makes how far a run is out of the API's answer."""
+    """Make how far a run is out of the API's answer."""
     progress = run.progress
     return RunProgress(
         cells=CellCounts(progress.cells).words,
@@ -125,7 +125,7 @@ def make_progress(run: RunOut) -> RunProgress:
 
 @contextlib.contextmanager
 def open_progress(console: Console) -> Iterator[Show]:
-    """Yields a function that shows how far a run is: a bar on a terminal, lines elsewhere."""
+    """Yield a function that shows how far a run is: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
         with _bar(console) as show:
             yield show
@@ -147,7 +147,7 @@ def _bar(console: Console) -> Iterator[Show]:
 
 
 def make_line_logger(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
-    """Makes a function that prints how far a run is when something changed, and again now and then."""
+    """Make a function that prints how far a run is when something changed, and again now and then."""
     shown_news: object = None
     shown_at = 0.0
 

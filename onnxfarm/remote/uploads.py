@@ -36,7 +36,7 @@ class Bundle:
 
 
 def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
-    """Uploads a model, waits for its inspection, and returns its version; uploading it again is the same one.
+    """Upload a model, wait for its inspection, and return its version; uploading it again is the same one.
 
     Raises Usage with the farm's sentence when the model is rejected or its labelled data do not fit, and TimedOut after
     LIMIT_S.
@@ -66,7 +66,7 @@ def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> V
 
 
 def _with_accepted_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
-    """Returns the version once its labelled data were checked. Raises Usage when they do not fit, and TimedOut."""
+    """Return the version once its labelled data were checked. Raises Usage when they do not fit, and TimedOut."""
     while (found := version.evaluation) and found.state in ("pending", "making"):
         if time.monotonic() > until:
             raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")

@@ -17,12 +17,12 @@ class Clock:
         return round(self.now * 1e9)
 
     def sleep(self, seconds: float) -> None:
-        """Passes at once, in place of `time.sleep`."""
+        """Pass at once, in place of `time.sleep`."""
         self.pauses.append(seconds)
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass. Raises ValueError for time that would run backwards."""
+        """Let time pass. Raises ValueError for time that would run backwards."""
         if seconds < 0:
             raise ValueError(f"A clock does not go back: it was told to advance by {seconds:g} s.")
         self.now += seconds

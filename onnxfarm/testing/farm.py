@@ -78,11 +78,11 @@ class FakeFarm:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Goes away, and ends open connections as a machine that was switched off would."""
+        """Go away, and end open connections as a machine that was switched off would."""
         self._server.cut()
 
     def offer(self, order: BlockOrder) -> None:
-        """Rings the node for a block; offering it again rings again."""
+        """Ring the node for a block; offering it again rings again."""
         self._orders[order.block] = order
         self._offers.put((order.block, order.attempt))
 

@@ -64,7 +64,7 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True, name="fake-farm").start()
 
     def process_request(self, request: object, client_address: object) -> None:
-        """Remembers the connection, so that it can be cut."""
+        """Remember the connection, so that it can be cut."""
         self._open.add(request)
         super().process_request(request, client_address)  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ class Server(ThreadingHTTPServer):
         """Nothing: a node that was killed while its request ran is no news."""
 
     def cut(self) -> None:
-        """Ends it and every open connection, as if the machine had gone."""
+        """End it and every open connection, as if the machine had gone."""
         self.shutdown()
         self.server_close()
         for connection in list(self._open):

@@ -74,7 +74,7 @@ class FakeNode:
         self.gateway.close()
 
     def enrol(self, code: str) -> messages.Enrolled:
-        """Asks to join with a one-off code; a person may have to approve the fingerprint before `sign_in` works."""
+        """Ask to join with a one-off code; a person may have to approve the fingerprint before `sign_in` works."""
         enrolment = messages.Enrolment(
             code=code,
             name=self.name,
@@ -87,14 +87,14 @@ class FakeNode:
         return enrolled
 
     def sign_in(self) -> None:
-        """Proves its key for a secret, which it uses from now on."""
+        """Prove its key for a secret, which it uses from now on."""
         moment = int(time.time())
         signature = signatures.sign(self._private, messages.make_secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
         self.gateway.use_secret(self.gateway.request_secret(request).secret)
 
     def hello(self) -> messages.Welcome:
-        """Says what it is and can do."""
+        """Say what it is and can do."""
         return self.gateway.hello(
             messages.Hello(
                 contract_version=CONTRACT_VERSION, facts=self.facts, tags=self.tags, providers=self.providers
@@ -102,7 +102,7 @@ class FakeNode:
         )
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
-        """Takes the next block and reports it to its end; gives the block, None where none was offered in time."""
+        """Take the next block and report it to its end; give the block, None where none was offered in time."""
         offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:
             return None

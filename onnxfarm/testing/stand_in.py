@@ -146,14 +146,14 @@ class InferenceSession:
             binding.outputs.append(OrtValue(np.full(shape, _BEHAVIOUR["value"], dtype=_DTYPES.get(name, name))))
 
     def end_profiling(self) -> str:
-        """Writes the profile, and gives its path."""
+        """Write the profile, and give its path."""
         path = f"{self._options.profile_file_prefix}_fake.json"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self._events, file)
         return path
 
     def _take(self, step: Mapping[str, Any], place: int) -> None:
-        """Uses the step's microseconds of processor time, as a computation would that others may interrupt."""
+        """Use the step's microseconds of processor time, as a computation would that others may interrupt."""
         began_us = self._now_us()
         ends_ns = time.thread_time_ns() + round(step["us"] * 1000)
         while time.thread_time_ns() < ends_ns:

@@ -115,7 +115,7 @@ class Agent:
         self._worker: WorkController | None = None
 
     def run(self) -> int:
-        """Works until SIGTERM, SIGINT, SIGHUP or a refusal. Returns the exit status, EXIT_OK or EXIT_REFUSED."""
+        """Work until SIGTERM, SIGINT, SIGHUP or a refusal. Return the exit status, EXIT_OK or EXIT_REFUSED."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         host_lock.set_process_name(self._identity.name)
@@ -138,20 +138,20 @@ class Agent:
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
     def stop_after_refusal(self, sentence: str) -> None:
-        """Ends the agent, because the farm does not know this node any more. `sentence` is what the farm says."""
+        """End the agent, because the farm does not know this node any more. `sentence` is what the farm says."""
         if not self._refusal:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
         self._refusal = sentence
         self._end()
 
     def _report_wait(self, sentence: str) -> None:
-        """Tells the farm once what this node waits for; an empty sentence says that it waits no more."""
+        """Tell the farm once what this node waits for; an empty sentence says that it waits no more."""
         if sentence != self._presence.waits_for:
             self._presence.waits_for = sentence
             self._presence.request_hello()
 
     def _consume(self) -> None:
-        """Runs the Celery worker, which ends itself with SystemExit when it was told to stop."""
+        """Run the Celery worker, which ends itself with SystemExit when it was told to stop."""
         mailbox = Mailbox(self._poll, on_refused=self.stop_after_refusal)
         app = make_app(
             gateway_url=self._gateway.url, queues=(name_node_queue(self._identity.node_id),), mailbox=mailbox
@@ -186,7 +186,7 @@ class Agent:
         return (self._line or self._gateway).receive_message(wait_s=wait_s)
 
     def _probe(self) -> None:
-        """Proves the abilities to start with, and once the node has nothing to do, what else may run here."""
+        """Prove the abilities to start with, and once the node has nothing to do, what else may run here."""
         found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
         self._presence.request_hello()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
@@ -197,7 +197,7 @@ class Agent:
                 return
 
     def _try(self, trial: messages.Trial) -> None:
-        """Tries a provider that the farm asks for, claims what it proves, and tells the farm why it proves nothing."""
+        """Try a provider that the farm asks for, claims what it proves, and tell the farm why it proves nothing."""
         with self._trying:
             self._report_wait(f"installing {trial.provider} to try it")
             problem = ""
@@ -224,7 +224,7 @@ class Agent:
         self._presence.run(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.stop_after_refusal)
 
     def _on_welcome(self, welcome: messages.Welcome) -> None:
-        """Applies the farm's answer to a hello: its limits, its trial and the queues to consume beside its own."""
+        """Apply the farm's answer to a hello: its limits, its trial and the queues to consume beside its own."""
         if welcome.health == "retired":
             self.stop_after_refusal(welcome.sentence or "This node was removed from the farm.")
             return
@@ -262,7 +262,7 @@ class Agent:
         worker_state.should_stop = EXIT_OK
 
     def _leave(self) -> None:
-        """Says goodbye for GOODBYE_S at most, so that the farm need not wait for silence."""
+        """Say goodbye for GOODBYE_S at most, so that the farm need not wait for silence."""
         (self._home.folder / "ready").unlink(missing_ok=True)
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()

@@ -77,7 +77,7 @@ class NodeEquipment:
         is_cancelled: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        """Measures the block of a lease, and gives each of its reports to `report`.
+        """Measure the block of a lease, and give each of its reports to `report`.
 
         `say` is called with what is being done, in words.
         """
@@ -114,7 +114,7 @@ class NodeEquipment:
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Runs the self-test and the probes that come before the first block, and returns what they have proven.
+        """Run the self-test and the probes that come before the first block, and return what they have proven.
 
         These are the processor's tags, the CPU provider and `probe_first`. A machine that fails the self-test claims
         nothing.
@@ -132,7 +132,7 @@ class NodeEquipment:
         return found | probes.Abilities(self_test=tested)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """Runs the golden model on the agent's own ONNX Runtime, or on the plain one, which is installed for it."""
+        """Run the golden model on the agent's own ONNX Runtime, or on the plain one, which is installed for it."""
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
             installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
@@ -148,7 +148,7 @@ class NodeEquipment:
             shutil.rmtree(folder, ignore_errors=True)
 
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Tries the providers that may well run here and are not in `known`, and returns `known` with what they prove.
+        """Try the providers that may well run here and are not in `known`, and return `known` with what they prove.
 
         It installs the runtimes that it needs, and waits for the machine while others measure.
         """
@@ -160,7 +160,7 @@ class NodeEquipment:
         return found
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Tries a provider by its short name and returns what that proves. Installs the runtime that carries it.
+        """Try a provider by its short name and return what that proves. Installs the runtime that carries it.
 
         Raises NotProvenError where the provider is unknown, does not look like being here, or does not execute.
         """
@@ -175,7 +175,7 @@ class NodeEquipment:
             return self._probe_provider(short, is_cancelled=is_cancelled)
 
     def _probe_or_log(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Probes a provider that nobody asked for; what is not proven is logged, and nothing is claimed."""
+        """Probe a provider that nobody asked for; what is not proven is logged, and nothing is claimed."""
         try:
             return self._probe_provider(short, is_cancelled=is_cancelled)
         except probes.NotProvenError as problem:
@@ -203,7 +203,7 @@ class NodeEquipment:
         self._lease_say(text)
 
     def _fetch(self, sha256: str, target: Path) -> None:
-        """Downloads a file of the current block to `target`; tries again while the farm is away. Raises FetchError."""
+        """Download a file of the current block to `target`; try again while the farm is away. Raises FetchError."""
         lease = self._lease
         if lease is None:
             raise FetchError("no block is leased to this node now")
@@ -229,7 +229,7 @@ class NodeEquipment:
         return self._store(f"{kind}/{arm}", media_type, content)
 
     def _store(self, place: str, media_type: str, content: bytes | None) -> str | None:
-        """Sends a file of the current block and returns its digest; where that fails, it logs why and returns None."""
+        """Send a file of the current block and return its digest; where that fails, it logs why and return None."""
         if self._lease is None:
             return None
         if content is None:

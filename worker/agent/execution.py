@@ -30,7 +30,7 @@ _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 def execute_block(
     order: BlockOrder, *, report: SendReport, environment: NodeEnvironment, is_cancelled: Callable[[], bool]
 ) -> None:
-    """Measures a block and gives everything about it to `report`, an EndReport last.
+    """Measure a block and give everything about it to `report`, an EndReport last.
 
     `report` may raise to end the block early (a lost lease); what is running then is ended first.
     """

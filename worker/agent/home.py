@@ -46,7 +46,7 @@ def default_folder() -> Path:
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Writes a file that only its owner may read, and puts it in the old one's place in one step."""
+    """Write a file that only its owner may read, and put it in the old one's place in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -76,7 +76,7 @@ class NodeHome:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Holds the folder for this process alone inside the `with`; a process that dies lets it go.
+        """Hold the folder for this process alone inside the `with`; a process that dies lets it go.
 
         Raises AlreadyRunningError while another agent holds it.
         """
@@ -94,7 +94,7 @@ class NodeHome:
             yield
 
     def find_running_agent(self) -> int | None:
-        """Returns the process id of the agent that holds the folder; None when none does."""
+        """Return the process id of the agent that holds the folder; None when none does."""
         try:
             with (self.folder / RUNNING).open("r") as file:
                 try:
@@ -110,7 +110,7 @@ class NodeHome:
         return (self.folder / "node.json").exists()
 
     def load_identity(self) -> Identity:
-        """Reads who this node is. Raises NotEnrolledError where there is no such file, or none that can be read."""
+        """Read who this node is. Raises NotEnrolledError where there is no such file, or none that can be read."""
         path = self.folder / "node.json"
         try:
             return Identity.model_validate_json(path.read_text())
@@ -125,7 +125,7 @@ class NodeHome:
         write_privately(self.folder / "node.json", identity.model_dump_json(indent=2))
 
     def load_secret(self) -> SecretGrant | None:
-        """Reads the stored secret; None where there is none, or none that is valid still."""
+        """Read the stored secret; None where there is none, or none that is valid still."""
         try:
             grant = SecretGrant.model_validate_json((self.folder / "secret.json").read_text())
         except (FileNotFoundError, ValidationError):

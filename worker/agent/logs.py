@@ -27,7 +27,7 @@ class LogTail(logging.Handler):
 
 
 def configure_logging(path: Path, *, level: str = "INFO") -> LogTail:
-    """Sends the log of every module to stderr, to `path` (rotated) and to the tail that is returned."""
+    """Send the log of every module to stderr, to `path` (rotated) and to the tail that is returned."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tail = LogTail()
     file = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=2, delay=True)

@@ -29,7 +29,7 @@ PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFAR
 
 
 def make_node_name(host: str | None = None) -> str:
-    """Makes a node name that a farm accepts out of a host name, or of this machine's own where none is given."""
+    """Make a node name that a farm accepts out of a host name, or of this machine's own where none is given."""
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
         return f"node-{name}"
@@ -46,7 +46,7 @@ def start(
     allowed: Sequence[str] = (),
     indexes: Sequence[str] = (),
 ) -> int:
-    """Runs the agent of a home folder until it is stopped, and returns the exit status.
+    """Run the agent of a home folder until it is stopped, and return the exit status.
 
     `search` answers where the outputs of two runtimes part (farm.rules.quality.looks). `url` overrides the address that
     the node was enrolled at; `probe_first` are providers to prove before the first block, and after `idle_probe_s`
@@ -83,6 +83,6 @@ def start(
 
 
 def continue_without_sandbox() -> None:
-    """Lets models run without a sandbox where this machine has none, and logs that as a warning."""
+    """Let models run without a sandbox where this machine has none, and log that as a warning."""
     # such a node is sent its owner's models alone, and its own self-test is no stranger's
     unconfined.accept_unconfined(lambda why: logger.warning("Models run with all rights of this agent. %s", why))

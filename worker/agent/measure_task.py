@@ -82,7 +82,7 @@ class Measurer:
         self._free_since = time.monotonic()
 
     def measure(self, block: str, attempt: int) -> None:
-        """Holds the machine, claims the block and measures it.
+        """Hold the machine, claims the block and measure it.
 
         It returns without an error when the block is another node's, or when another program has the machine for longer
         than `lock_patience_s`.
@@ -166,7 +166,7 @@ class Measurer:
 
 
 def register_measure_task(app: Celery, measurer: Measurer) -> None:
-    """Adds the task that measures a block to the app. It has no result and no retry: the farm offers a block again."""
+    """Add the task that measures a block to the app. It has no result and no retry: the farm offers a block again."""
 
     @app.task(name=MEASURE_TASK, ignore_result=True)  # type: ignore[untyped-decorator]
     def measure_block(*, block: str, attempt: int, **_: object) -> None:

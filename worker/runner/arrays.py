@@ -12,7 +12,7 @@ Arrays = dict[str, Array]
 
 
 def load_arrays(path: str) -> Arrays:
-    """Reads the arrays of an .npz by name. Raises Refusal where it cannot be read or holds pickled objects."""
+    """Read the arrays of an .npz by name. Raises Refusal where it cannot be read or holds pickled objects."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name], order="C") for name in archive.files}
@@ -21,7 +21,7 @@ def load_arrays(path: str) -> Arrays:
 
 
 def save_arrays(path: str, outputs: dict[str, object]) -> None:
-    """Writes the outputs that are arrays to an .npz; arrays of objects are written as text.
+    """Write the outputs that are arrays to an .npz; arrays of objects are written as text.
 
     `numpy.savez` is not used: it takes names as keyword arguments, so that an output named `file` would clash.
     """

@@ -23,7 +23,7 @@ MAX_OUTPUT_BYTES = 16 << 20
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Runs the cell a few times, and answers the fields of a CheckReport.
+    """Run the cell a few times, and answer the fields of a CheckReport.
 
     Import, session and first inference are timed apart; the outputs are compared with the reference, with a second
     run, with those without optimisations, and those of one row with the whole batch's. Raises Refusal where the cell
@@ -75,7 +75,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 def _measure_row_difference(
     order: Order, kind: Kind, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]
 ) -> float | None:
-    """Measures the largest difference between row 0 of the batch and the same row alone; a model must not mix rows.
+    """Measure the largest difference between row 0 of the batch and the same row alone; a model must not mix rows.
 
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
     """
@@ -108,7 +108,7 @@ def _measure_row_difference(
 def _compare_with_unoptimised(
     order: Order, inputs: Arrays, outputs: dict[str, object], *, timer: PhaseTimer, peak_bytes: int | None
 ) -> list[dict[str, object]]:
-    """Compares the outputs with those of the same runtime without optimisations, to show what its fusions change.
+    """Compare the outputs with those of the same runtime without optimisations, to show what its fusions change.
 
     Empty on providers other than the CPU, for a cell without optimisations, where a second session is not cheap, and
     where it fails, which is no fault of the cell.
@@ -150,7 +150,7 @@ def _keep_array(value: object) -> Array | None:
 
 
 def _read_precision(engine: Engine) -> str | None:
-    """Reads from the provider's options the precision that it executes in; None where they do not say."""
+    """Read from the provider's options the precision that it executes in; None where they do not say."""
     for name, value in engine.provider_options.items():
         if name.lower() in ("precision", "inference_precision", "inference_precision_hint") and value:
             return str(value).lower()

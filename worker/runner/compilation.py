@@ -9,7 +9,7 @@ from worker.runner.session import Tune
 
 
 def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Writes ONNX Runtime's EPContext model, with the compiled code in it, to `order.keep`; answers its size.
+    """Write ONNX Runtime's EPContext model, with the compiled code in it, to `order.keep`; answer its size.
 
     Raises Refusal where the provider compiled nothing.
     """

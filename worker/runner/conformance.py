@@ -22,7 +22,7 @@ IN, OUT = "in.", "out."
 
 
 def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Runs every case that the ledger does not name yet, appends the outcomes to it, and answers their number."""
+    """Run every case that the ledger does not name yet, append the outcomes to it, and answer their number."""
     known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
     cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
     with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:
@@ -34,7 +34,7 @@ def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | No
 
 
 def _run_case(folder: Path, *, order: Order) -> tuple[str, str]:
-    """Runs one case: returns `pass`, `refused` or `wrong`, and a text that says why; empty for `pass`."""
+    """Run one case: returns `pass`, `refused` or `wrong`, and a text that says why; empty for `pass`."""
     tolerance = json.loads((folder / "tolerance.json").read_text())
     try:
         with faults.translate_errors("session"):
@@ -64,7 +64,7 @@ def _find_difference(session: onnxruntime.InferenceSession, data: dict[str, Arra
 
 
 def _describe_difference(value: object, expected: Array, *, rtol: float, atol: float) -> str:
-    """Says how an output differs, "" where it does not; NaN equals NaN, as in the ONNX package's own runner."""
+    """Say how an output differs, "" where it does not; NaN equals NaN, as in the ONNX package's own runner."""
     if not isinstance(value, np.ndarray):
         return f"is a {type(value).__name__}, expected an array"
     if value.shape != expected.shape:

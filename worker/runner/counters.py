@@ -19,7 +19,7 @@ class Counter:
         self._descriptor = descriptor
 
     def read(self) -> int | None:
-        """Reads the count; None where it cannot be read, or other counters had the hardware for part of the time."""
+        """Read the count; None where it cannot be read, or other counters had the hardware for part of the time."""
         try:
             value, enabled, running = _READ.unpack(os.read(self._descriptor, _READ.size))
         except (OSError, struct.error):

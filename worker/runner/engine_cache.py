@@ -11,7 +11,7 @@ from worker.runner.order import Order
 
 
 def make_cache_options(order: Order) -> dict[str, str]:
-    """Makes provider options for the cache folder, and for the workload's shapes where the cell sets none."""
+    """Make provider options for the cache folder, and for the workload's shapes where the cell sets none."""
     part = order.building
     if part is None:
         return {}
@@ -22,7 +22,7 @@ def make_cache_options(order: Order) -> dict[str, str]:
 
 
 def measure_cached_start(order: Order, *, open_session: Callable[[Order], object]) -> dict[str, object]:
-    """Opens a session that finds its engine in the cache: its time in ms, and the size of the cache in bytes.
+    """Open a session that finds its engine in the cache: its time in ms, and the size of the cache in bytes.
 
     Empty where the provider compiles nothing or leaves nothing in its cache, or the session is refused.
     """
@@ -42,7 +42,7 @@ def measure_cached_start(order: Order, *, open_session: Callable[[Order], object
 
 
 def _format_shapes(inputs: str) -> str:
-    """Formats the inputs' shapes as TensorRT does, `name:1x3x224x224,other:…`; scalars are left out."""
+    """Format the inputs' shapes as TensorRT does, `name:1x3x224x224,other:…`; scalars are left out."""
     with np.load(inputs, allow_pickle=False) as archive:
         shapes = {name: archive[name].shape for name in archive.files}
     return ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items() if shape)

@@ -11,7 +11,7 @@ MAX_ELEMENTS = 50_000_000
 def compare_engines(
     order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
 ) -> dict[str, object]:
-    """Compares each pair of arms, the smallest first, until `max_elements` are compared; counts the pairs left out."""
+    """Compare each pair of arms, the smallest first, until `max_elements` are compared; count the pairs left out."""
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
         for pair in order.pairs:
@@ -41,7 +41,7 @@ def _compare_pair(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]
 
 
 def _pair_names(first: list[str], second: list[str]) -> dict[str, str]:
-    """Pairs each output of the second with one of the first: by name, then the rest in their order."""
+    """Pair each output of the second with one of the first: by name, then the rest in their order."""
     left = [name for name in first if name not in second]
     unknown = [name for name in second if name not in first]
     return {name: name for name in second if name in first} | dict(zip(unknown, left, strict=False))

@@ -28,7 +28,7 @@ class Pass(Protocol):
 
 
 def main(wrap_call: order.WrapCall | None = None) -> None:
-    """Reads the order from stdin, runs its pass, writes the answer, and ends the process with code 0.
+    """Read the order from stdin, run its pass, write the answer, and end the process with code 0.
 
     `wrap_call` lets a test put something around the timed call.
     """
@@ -46,7 +46,7 @@ def main(wrap_call: order.WrapCall | None = None) -> None:
 
 
 def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | None = None) -> dict[str, object]:
-    """Runs the pass of one order, and returns its measurements, or `{"reason": {"code", "text"}}` with known facts.
+    """Run the pass of one order, and return its measurements, or `{"reason": {"code", "text"}}` with known facts.
 
     Raises what a pass raises beside Refusal, and MemoryError where the order sets no memory limit.
     """
@@ -70,7 +70,7 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
 
 
 def send_answer(answer: dict[str, object]) -> None:
-    """Writes the answer as JSON to the pipe that the environment names, or to stdout when a person runs it by hand.
+    """Write the answer as JSON to the pipe that the environment names, or to stdout when a person runs it by hand.
 
     Nothing that a model or a provider prints can garble the pipe. Raises ValueError for NaN and infinity.
     """

@@ -24,7 +24,7 @@ FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(do
 
 
 def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Judges every sample, and answers the packed judgements, their number and the output's name.
+    """Judge every sample, and answer the packed judgements, their number and the output's name.
 
     Raises Refusal where the data cannot be read or judged, the cell does not run, or its time is over.
     """
@@ -53,7 +53,7 @@ def _judge_samples(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[
 
 
 def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
-    """Runs all samples, and calls the user's function with all outputs and data in the seconds that are left."""
+    """Run all samples, and call the user's function with all outputs and data in the seconds that are left."""
     began, judge = time.perf_counter(), user_function.Source(*what.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, given).values())))
@@ -66,7 +66,7 @@ def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) 
 
 
 def pack_judgements(judged: Array) -> str:
-    """Packs judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and figures."""
+    """Pack judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and figures."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
@@ -79,7 +79,7 @@ def import_judge(what: EvaluationPart) -> Judge:
 
 
 def join_outputs(arrays: list[Array]) -> Array:
-    """Joins several outputs, such as boxes, scores and classes, along the last axis."""
+    """Join several outputs, such as boxes, scores and classes, along the last axis."""
     dimensions = max(array.ndim for array in arrays)
     wide = [array if array.ndim == dimensions else array[..., None] for array in arrays]
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
@@ -94,7 +94,7 @@ def refuse_unless_finite(judged: Array, metric: str) -> None:
 def _batches(
     engine: Engine, given: Arrays, *, names: list[str], what: EvaluationPart, count: int
 ) -> Iterator[tuple[list[Array], Array]]:
-    """Yields the outputs of each batch, and the numbers of its samples. Raises Refusal when the time is over."""
+    """Yield the outputs of each batch, and the numbers of its samples. Raises Refusal when the time is over."""
     ends_at = time.perf_counter() + what.most_s
     inputs = _cast_floats(engine, choose_inputs(engine, given))
     firsts = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
@@ -112,7 +112,7 @@ def _batches(
 
 
 def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
-    """Casts float inputs to the types that this variant takes, as one made with `keep-io=false` takes float16."""
+    """Cast float inputs to the types that this variant takes, as one made with `keep-io=false` takes float16."""
     wanted = {node.name: FLOATS.get(node.type) for node in engine.session.get_inputs()}
     return {
         name: array.astype(wanted[name]) if array.dtype.kind == "f" and wanted.get(name) is not None else array

@@ -19,7 +19,7 @@ def import_own(place: str) -> Any:
 
 
 def import_outside(sort: Sort, name: str) -> Any:
-    """Imports the object `Outside` of another package's file. Raises Refusal where there is no such file."""
+    """Import the object `Outside` of another package's file. Raises Refusal where there is no such file."""
     folder = f"{OUTSIDE}.{sort}"
     try:
         # a name that no matrix chose: it is one of an entry that the farm and the node have

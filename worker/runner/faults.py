@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 @contextmanager
 def translate_errors(during: str, **facts: object) -> Iterator[None]:
-    """Turns every exception of the body into a Refusal with `facts`. `during` is import, session, provider or run."""
+    """Turn every exception of the body into a Refusal with `facts`. `during` is import, session, provider or run."""
     try:
         yield
     except Refusal:
@@ -37,7 +37,7 @@ def translate_errors(during: str, **facts: object) -> Iterator[None]:
 
 
 def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
-    """Returns a reason's code and sentence for an exception; `during` is import, session, provider or run."""
+    """Return a reason's code and sentence for an exception; `during` is import, session, provider or run."""
     raw = str(error)
     if isinstance(error, MemoryError):
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
@@ -51,7 +51,7 @@ def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
 
 
 def extract_message(raw: str) -> str:
-    """Strips ONNX Runtime's status prefix, C++ locations and the model's local path from a message, and cuts it."""
+    """Strip ONNX Runtime's status prefix, C++ locations and the model's local path from a message, and cut it."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", raw)
     text = re.sub(r"Load model from \S+ failed:", "", text)
     # "/onnxruntime_src/…/model.cc:149 onnxruntime::Model::Model(…) the message"

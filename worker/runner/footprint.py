@@ -28,7 +28,7 @@ class _Taken:
 
 
 def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
-    """Opens further sessions of the cell, and returns memory figures by the names of their metrics, in bytes.
+    """Open further sessions of the cell, and return memory figures by the names of their metrics, in bytes.
 
     Empty for providers other than the CPU, where sessions are not cheap, memory cannot be read, or a session fails.
     `spent_ms` and `peak_bytes` are the first session's time and the process's peak memory.
@@ -46,7 +46,7 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
 
 
 def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
-    """Measures the growth of memory while `add` opens something with the given number of threads several times."""
+    """Measure the growth of memory while `add` opens something with the given number of threads several times."""
     before = _read_taken()
     for _ in range(FURTHER):
         add(threads)

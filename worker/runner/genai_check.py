@@ -24,7 +24,7 @@ MAX_TOKENS = 64
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Times import, loading and the first token apart, compares the scores, and answers the fields of a CheckReport.
+    """Time import, loading and the first token apart, compare the scores, and answer the fields of a CheckReport.
 
     Raises Refusal where the model does not load or run.
     """
@@ -56,14 +56,14 @@ def _compute_scores(loaded: genai.LoadedModel) -> Array:
 
 
 def _choose_prompt(given: Arrays, order: Order) -> Array:
-    """Chooses the first row of the inputs that hold token ids, cut to MAX_TOKENS."""
+    """Choose the first row of the inputs that hold token ids, cut to MAX_TOKENS."""
     rows = [array for name, array in given.items() if array.ndim == 2 and array.dtype.kind == "i" and "id" in name]
     ids = [array for array in rows if array.size] or [np.zeros((1, 1), dtype=np.int64)]
     return np.ascontiguousarray(ids[0][:1, :MAX_TOKENS]).astype(np.int32)
 
 
 def _compute_plain_scores(order: Order, prompt: Array) -> Array | None:
-    """Computes the scores by a plain session of ONNX Runtime; None where that fails."""
+    """Compute the scores by a plain session of ONNX Runtime; None where that fails."""
     plain = replace(order, engine=ONNXRUNTIME)
     try:
         session: Any = open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session

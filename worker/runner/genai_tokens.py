@@ -21,7 +21,7 @@ MAX_TEXT_BYTES = 32 << 20
 
 
 def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Reads texts from `order.inputs` ({name: text} as JSON) and writes their ids to `order.keep` (.npz, int64).
+    """Read texts from `order.inputs` ({name: text} as JSON) and write their ids to `order.keep` (.npz, int64).
 
     Raises Refusal where the model has no tokenizer or it fails.
     """

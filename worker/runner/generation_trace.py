@@ -17,7 +17,7 @@ MIN_PASSES = 5
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Answers the executed nodes of a step with their median self times, and under `prompt` those of the prompt.
+    """Answer the executed nodes of a step with their median self times, and under `prompt` those of the prompt.
 
     Raises Refusal where the model is no decoder, or does not load or run.
     """
@@ -50,14 +50,14 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 
 
 def _pick_calls(calls: list[Call]) -> list[Call]:
-    """Picks the prompt and some of the steps: each is bound by itself and can run after any other."""
+    """Pick the prompt and some of the steps: each is bound by itself and can run after any other."""
     new = len(calls)
     places = np.unique(np.linspace(1, new - 1, min(STEPS, new - 1)).astype(int)).tolist()
     return [calls[0], *(calls[place] for place in places)]
 
 
 def _run_profiled(calls: list[Call], order: Order) -> int:
-    """Runs the calls for several passes, and returns how many passes there were."""
+    """Run the calls for several passes, and return how many passes there were."""
     ends_at, done = None, 0
     max_passes = WARMUP_PASSES + max(MIN_PASSES, order.trace_runs)
     while done < max_passes:

@@ -30,7 +30,7 @@ class Turns:
         self.count = 0
 
     def wait_to_warm_up(self) -> None:
-        """Says that the model is loaded, and waits for the turn to warm up, which does not count."""
+        """Say that the model is loaded, and wait for the turn to warm up, which does not count."""
         self._write(MORE)
 
     def wait_for_turn(self) -> None:

@@ -9,7 +9,7 @@ _MIB = 1 << 20
 
 
 def limit_memory(mib: int) -> None:
-    """Limits the process to `mib` MiB of address space from now on; 0 sets no limit.
+    """Limit the process to `mib` MiB of address space from now on; 0 sets no limit.
 
     Raises Refusal where the runtime alone has taken more already, or this system has no such limit.
     """
@@ -32,7 +32,7 @@ def limit_memory(mib: int) -> None:
 
 
 def explain_with_limit(refusal: faults.Refusal, mib: int) -> faults.Refusal:
-    """Returns the refusal, with the memory limit in its text where memory ran out under one of `mib` MiB."""
+    """Return the refusal, with the memory limit in its text where memory ran out under one of `mib` MiB."""
     if not mib or refusal.code != "out_of_memory" or "memory limit" in refusal.text:
         return refusal
     size = refusal.text.partition(";")[0]

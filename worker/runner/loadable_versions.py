@@ -16,7 +16,7 @@ OPSETS, IRS, ML_OPSETS = range(7, 80), range(3, 60), range(1, 30)
 
 
 def make_model(op_type: bytes, domain: bytes, *, opset: int, ir: int) -> bytes:
-    """Writes the model `y = op_type(x)` of one float as the bytes of a ModelProto."""
+    """Write the model `y = op_type(x)` of one float as the bytes of a ModelProto."""
     shape = _message(2, _message(1, _number(1, 1)))
     value = _message(2, _message(1, _number(1, 1) + shape))
     node = _message(1, b"x") + _message(2, b"y") + _message(4, op_type) + _message(7, domain)

@@ -7,7 +7,7 @@ import sys
 
 
 def read_peak_bytes() -> int:
-    """Reads the peak of resident memory: VmHWM on Linux, elsewhere getrusage's maximum.
+    """Read the peak of resident memory: VmHWM on Linux, elsewhere getrusage's maximum.
 
     On Linux getrusage would keep, across exec, the peak of the process that forked this one.
     """
@@ -19,7 +19,7 @@ def read_peak_bytes() -> int:
 
 
 def read_peak_address_space_bytes() -> int | None:
-    """Reads the peak of the address space (VmPeak), which RLIMIT_AS limits; None on other systems than Linux."""
+    """Read the peak of the address space (VmPeak), which RLIMIT_AS limits; None on other systems than Linux."""
     return _read_status("VmPeak")
 
 
@@ -32,7 +32,7 @@ def read_resident_bytes() -> int | None:
 
 
 def release_freed_memory() -> None:
-    """Returns freed memory to the system, where the C library is glibc.
+    """Return freed memory to the system, where the C library is glibc.
 
     Loading leaves some MiB of it, which would hide a small leak.
     """

@@ -145,13 +145,13 @@ class Order:
     launched_ns: int | None = None
 
     def find_tolerance(self, name: str) -> Tolerance:
-        """Finds the tolerance of an output; one that the user gave is absolute."""
+        """Find the tolerance of an output; one that the user gave is absolute."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
         return {"atol": atol, "rtol": rtol, "is_absolute": self.is_absolute or name in self.tolerances}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":
-        """Builds an order from decoded JSON. Raises ValueError, KeyError or TypeError for another version or keys."""
+        """Build an order from decoded JSON. Raises ValueError, KeyError or TypeError for another version or keys."""
         known = dict(value)
         version = known.pop("version")
         if version != ORDER_VERSION:
@@ -185,7 +185,7 @@ class PhaseTimer:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Times the body as the phase `name`; the times of a phase that is entered twice add up."""
+        """Time the body as the phase `name`; the times of a phase that is entered twice add up."""
         began, cpu_began = time.perf_counter_ns(), time.process_time_ns()
         try:
             yield

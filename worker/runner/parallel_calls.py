@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
-    """Runs `work` for each call in a thread of its own, and returns the results in the order in which they ended.
+    """Run `work` for each call in a thread of its own, and return the results in the order in which they ended.
 
     `work` may wait at the gate for all others again. Raises what the first thread that failed raised.
     """

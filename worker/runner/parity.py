@@ -16,7 +16,7 @@ _MASKED = -10_000.0
 def compare_output(
     name: str, value: object, reference: Array | None, *, atol: float, rtol: float, is_absolute: bool = False
 ) -> dict[str, object]:
-    """Compares one output with its reference; returns the fields of the contract's OutputParity.
+    """Compare one output with its reference; return the fields of the contract's OutputParity.
 
     `atol` is a part of the reference's scale, and no smaller than the output's type can hold, unless it `is_absolute`,
     as one that the user gave is. Differences are computed in float64. Elements that are not finite in both are left out
@@ -48,7 +48,7 @@ def compare_output(
 
 
 def compute_scale(reference: Array) -> float:
-    """Computes the scale of rounding errors: the root mean square of the finite values, at least 1.
+    """Compute the scale of rounding errors: the root mean square of the finite values, at least 1.
 
     Several values near a lowest below -10,000 are scores that a mask hides, and do not count.
     """
@@ -62,7 +62,7 @@ def compute_scale(reference: Array) -> float:
 
 
 def measure_largest_difference(first: Array, second: Array) -> float | None:
-    """Measures the largest finite absolute difference of two arrays; None where nothing can be compared."""
+    """Measure the largest finite absolute difference of two arrays; None where nothing can be compared."""
     if first.shape != second.shape or first.size == 0 or first.dtype.kind in "OSU":
         return None
     difference = np.abs(first.astype(np.float64) - second.astype(np.float64))
@@ -71,7 +71,7 @@ def measure_largest_difference(first: Array, second: Array) -> float | None:
 
 
 def summarise_values(value: Array) -> dict[str, object]:
-    """Summarises the finite values by range, mean and standard deviation, and counts the others."""
+    """Summarise the finite values by range, mean and standard deviation, and count the others."""
     wide = value.astype(np.float64).ravel()
     finite = wide[np.isfinite(wide)]
     facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
@@ -83,7 +83,7 @@ def summarise_values(value: Array) -> dict[str, object]:
 
 
 def locate_largest_difference(value: Array, reference: Array) -> dict[str, object] | None:
-    """Locates the element where two arrays are furthest apart, with both values; None where nothing is comparable."""
+    """Locate the element where two arrays are furthest apart, with both values; None where nothing is comparable."""
     if value.shape != reference.shape or value.size == 0 or reference.dtype.kind in "OSU":
         return None
     new, old = value.astype(np.float64), reference.astype(np.float64)
@@ -96,7 +96,7 @@ def locate_largest_difference(value: Array, reference: Array) -> dict[str, objec
 
 
 def are_bit_equal(first: object, second: object) -> bool:
-    """Says whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
+    """Say whether two outputs are the same to the last bit; NaN equals NaN of the same bits."""
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
         return bool(first == second)
     if first.dtype.kind == "O":
@@ -131,7 +131,7 @@ def _measure(value: Array, reference: Array, *, atol: float, rtol: float) -> dic
 
 
 def _compute_cosine(new: Array, old: Array) -> float | None:
-    """Computes the cosine between two vectors: 1 for two zero vectors, None where only one is zero."""
+    """Compute the cosine between two vectors: 1 for two zero vectors, None where only one is zero."""
     # scaling first keeps the squares of large values finite
     top_new, top_old = np.max(np.abs(new)), np.max(np.abs(old))
     if top_new == 0 and top_old == 0:
@@ -144,7 +144,7 @@ def _compute_cosine(new: Array, old: Array) -> float | None:
 
 
 def _rate_top1(value: Array, reference: Array) -> float | None:
-    """Computes the share of rows whose largest score is at the same place; None for outputs that are no such rows."""
+    """Compute the share of rows whose largest score is at the same place; None for outputs that are no such rows."""
     is_scores = value.ndim == 2 and value.shape[1] > 1 and value.shape[0] > 0 and value.dtype.kind == "f"
     if not is_scores or np.isnan(value).any() or np.isnan(reference).any():
         return None

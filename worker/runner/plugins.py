@@ -36,7 +36,7 @@ class Device(Protocol):
 
 
 def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
-    """Registers the plug-in's library, and finds the provider's first device of the kind that the cell asks for.
+    """Register the plug-in's library, and find the provider's first device of the kind that the cell asks for.
 
     Raises Refusal where there is no such device, the library is not found, or it does not know an option.
     """
@@ -65,7 +65,7 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
 
 
 def _find_library(plugin: str) -> str:
-    """Finds the library's path by the named function, or where none is named by those that such packages offer."""
+    """Find the library's path by the named function, or where none is named by those that such packages offer."""
     module, _, function = plugin.partition(":")
     package = importlib.import_module(module)
     for name in (function,) if function else USUAL_FUNCTIONS:
@@ -102,7 +102,7 @@ def list_library_options(order: Order) -> dict[str, str]:
 
 
 def describe_devices(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
-    """Describes the library and its device by their own facts, as texts by name.
+    """Describe the library and its device by their own facts, as texts by name.
 
     `stands_in` is the environment variable that lets the processor stand in for the device; where it is on and the
     device is a CPU, `adapter` says so.

@@ -50,7 +50,7 @@ class Total:
     memory_bytes: int | None = None
 
     def compute_time_us(self, runs: int) -> float:
-        """Computes the median over all runs, as a mean would include every time that another program interrupted."""
+        """Compute the median over all runs, as a mean would include every time that another program interrupted."""
         spent = list(self.by_run.values())
         return compute_median_us([*spent, *[0] * (runs - len(spent))])
 
@@ -83,7 +83,7 @@ class Summary:
 
 
 def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection[int] = ()) -> Summary:
-    """Sums up node events by node, over the runs after the first `skip_runs` ones, which warm up.
+    """Sum up node events by node, over the runs after the first `skip_runs` ones, which warm up.
 
     `cold_runs` are places of further runs, from the first of all, that do not count at all. A node's memory is the most
     of all other runs, those that warm up too, as the first ones allocate. A run that the profiler's limit cut short is
@@ -114,7 +114,7 @@ def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection
 
 
 def _split_by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) -> list[list[TraceEvent]]:
-    """Splits the node events by run, in order of their start, parents before children."""
+    """Split the node events by run, in order of their start, parents before children."""
     per_run: list[list[TraceEvent]] = [[] for _ in spans]
     nodes = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith(NODE_SUFFIX)]
     nodes.sort(key=lambda e: (int(e["ts"]), -int(e["dur"])))
@@ -128,7 +128,7 @@ def _split_by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) ->
 
 
 def compute_median_us(spent: Sequence[int]) -> float:
-    """Computes the median of times that were cut to whole µs by interpolation (`statistics.median_grouped`).
+    """Compute the median of times that were cut to whole µs by interpolation (`statistics.median_grouped`).
 
     Without that, a node of 0.4 µs would take no time.
     """
@@ -136,7 +136,7 @@ def compute_median_us(spent: Sequence[int]) -> float:
 
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
-    """Makes a row for each executed node, the slowest first: at most MAX_NODES, and one row of the rest a provider."""
+    """Make a row for each executed node, the slowest first: at most MAX_NODES, and one row of the rest a provider."""
     ordered = [(key, total, total.compute_time_us(summary.runs)) for key, total in summary.nodes.items()]
     ordered.sort(key=lambda item: -item[2])
     rows: list[dict[str, object]] = [
@@ -163,7 +163,7 @@ def make_rows(summary: Summary) -> list[dict[str, object]]:
 
 
 def _list_executed(run: list[TraceEvent]) -> list[_Event]:
-    """Lists the nodes of a run with the time of their children: nodes of the same thread inside them (If, Loop, Scan).
+    """List the nodes of a run with the time of their children: nodes of the same thread inside them (If, Loop, Scan).
 
     The events come in order of their start, parents before their children.
     """
@@ -188,7 +188,7 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
 
 
 def _read_kept_bytes(arguments: dict[str, str]) -> int | None:
-    """Reads the bytes that a node allocated and kept, at least 0; None where the event does not say."""
+    """Read the bytes that a node allocated and kept, at least 0; None where the event does not say."""
     try:
         return min(MAX_BYTES, max(0, int(arguments[MEMORY])))
     except (KeyError, ValueError):

@@ -18,7 +18,7 @@ MIN_RUNS = 5
 
 
 def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
-    """Traces a few inferences and returns executed nodes as `profile.make_rows` does; none where tracing failed.
+    """Trace a few inferences and return executed nodes as `profile.make_rows` does; none where tracing failed.
 
     The sample is measured already, and a failed trace does not discard it. Ends this process's turns.
     """
@@ -35,7 +35,7 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
 
 
 def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
-    """Runs under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
+    """Run under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
     # session creation is no part of what the sample says of its own
     apart = PhaseTimer(launched_ns=None, entered_ns=0)
     prefix = os.path.join(order.work_dir, "round")
@@ -53,7 +53,7 @@ def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
 
 
 def _run_in_turns(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
-    """Runs at least five times, more while there is time; returns which runs came first after others' turns.
+    """Run at least five times, more while there is time; return which runs came first after others' turns.
 
     `begun` is how many runs the profile has already.
     """

@@ -10,7 +10,7 @@ from worker.runner.scenarios.protocol import LaunchContext, Scenario
 
 
 def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Runs the scenario, and answers its figures, the fields of the contract's Sample, under `sample`.
+    """Run the scenario, and answer its figures, the fields of the contract's Sample, under `sample`.
 
     Where the order asks for it, a few inferences are traced after it, whose executed nodes are under `traced`. Raises
     Refusal where the cell does not load or run.
@@ -37,9 +37,9 @@ def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
-    """Opens the scenario, steps it to its end and closes it, in turns where `turns` is set, without garbage collection.
+    """Open the scenario, steps it to its end and close it, in turns where `turns` is set, without garbage collection.
 
-    Returns what `close` answers. Raises Refusal.
+    Return what `close` answers. Raises Refusal.
     """
     scenario.open()
     with faults.translate_errors("run"):

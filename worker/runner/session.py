@@ -48,7 +48,7 @@ class Tune(TypedDict, total=False):
 
 
 def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
-    """Makes ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
+    """Make ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
     # orders are read before its import, which is timed
     import onnxruntime
 
@@ -82,7 +82,7 @@ def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Se
 
 
 def _set_policy(options: "onnxruntime.SessionOptions", policy: str) -> None:
-    """Lets ONNX Runtime choose the devices by the policy. Raises Refusal where this release cannot."""
+    """Let ONNX Runtime choose the devices by the policy. Raises Refusal where this release cannot."""
     if policy == NO_POLICY:
         return
     import onnxruntime

@@ -10,7 +10,7 @@ from worker.runner.parity import Array
 
 
 def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Runs once, compares the outputs with `order.reference` where there is one, and writes them to `order.keep`.
+    """Run once, compare the outputs with `order.reference` where there is one, and write them to `order.keep`.
 
     Raises Refusal where the cell does not load or run.
     """

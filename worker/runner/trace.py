@@ -25,7 +25,7 @@ _EXTERNAL_KEYS = {
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Profiles 10 to `trace_runs` runs; answers executed nodes with their median self times, and the files' names.
+    """Profile 10 to `trace_runs` runs; answer executed nodes with their median self times, and the files' names.
 
     Raises Refusal where the cell does not load or run.
     """
@@ -45,7 +45,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 
 
 def summarise_profile(summary: profile.Summary) -> dict[str, object]:
-    """Turns a summary into the fields of an answer: runs, their time, and rows of executed nodes."""
+    """Turn a summary into the fields of an answer: runs, their time, and rows of executed nodes."""
     return {
         "runs": summary.runs,
         "run_us": summary.run_us,
@@ -55,7 +55,7 @@ def summarise_profile(summary: profile.Summary) -> dict[str, object]:
 
 
 def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
-    """Lists what mapping to the model's own nodes needs: each provider's nodes, and the names of the two files."""
+    """List what mapping to the model's own nodes needs: each provider's nodes, and the names of the two files."""
     return {
         "assigned": _list_assignments(engine),
         "raw": os.path.basename(path),
@@ -64,7 +64,7 @@ def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[s
 
 
 def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
-    """Opens a session under the profiler; returns it with the path of the optimised model, None where it saved none.
+    """Open a session under the profiler; return it with the path of the optimised model, None where it saved none.
 
     Raises Refusal where the session cannot be opened.
     """
@@ -86,7 +86,7 @@ def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | Non
 
 
 def _run_profiled(feed: Feed, order: Order) -> None:
-    """Warms up, after the two runs that `settle` made, then runs at least 10 times, more while there is time."""
+    """Warm up, after the two runs that `settle` made, then run at least 10 times, more while there is time."""
     for _ in range(WARMUP_RUNS - 2):
         feed.run()
     ends_at = time.perf_counter() + order.trace_s
@@ -108,7 +108,7 @@ def read_profile(path: str) -> list[profile.TraceEvent]:
 
 
 def _list_assignments(engine: Engine) -> list[dict[str, object]]:
-    """Lists the nodes that each provider took, an entry a compiled subgraph; empty before ONNX Runtime 1.24."""
+    """List the nodes that each provider took, an entry a compiled subgraph; empty before ONNX Runtime 1.24."""
     ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
     if ask is None:
         return []

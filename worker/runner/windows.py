@@ -79,7 +79,7 @@ class Timings:
         self._part_cpu_ns = self.cpu_clock()
 
     def end_part(self) -> None:
-        """Adds the mean CPU time and instruction count of an inference since `begin_part`."""
+        """Add the mean CPU time and instruction count of an inference since `begin_part`."""
         spent, runs = self.cpu_clock() - self._part_cpu_ns, len(self.durations) - self._part_first
         count = self._read_counter()
         if runs:
@@ -91,7 +91,7 @@ class Timings:
         return None if self.counter is None else self.counter.read()
 
     def list_windows(self) -> list[Durations]:
-        """Copies the durations window by window (a view would forbid the array to grow)."""
+        """Copy the durations window by window (a view would forbid the array to grow)."""
         ends = [*self.starts[1:], len(self.durations)]
         return [
             np.array(self.durations[start:end], dtype=np.uint64) for start, end in zip(self.starts, ends, strict=True)
@@ -107,7 +107,7 @@ class SideCall:
     taken: Timings = field(default_factory=Timings)
 
     def time_part(self, clock: Clock) -> None:
-        """Times as many inferences as fit BESIDE_NS, after one that fills the caches and does not count."""
+        """Time as many inferences as fit BESIDE_NS, after one that fills the caches and does not count."""
         taken, call, began = self.taken, self.call, clock()
         call()
         taken.begin_part()
@@ -123,7 +123,7 @@ class SideCall:
 
 
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
-    """Runs until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
+    """Run until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
 
     A run longer than a block is a block of its own.
     """
@@ -153,7 +153,7 @@ def measure(
     cpu_clock: Clock = time.thread_time_ns,
     beside: "SideCall | None" = None,
 ) -> Timings:
-    """Measures one window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
+    """Measure one window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
 
     Windows have parts of 20 ms. With `turns` others measure between the parts, and `beside` is timed there too;
     neither counts as this call's time.
@@ -179,7 +179,7 @@ def measure(
 
 
 def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
-    """Says whether the last windows agree within 5 % on p50 and throughput, or a single window's halves on p50."""
+    """Say whether the last windows agree within 5 % on p50 and throughput, or a single window's halves on p50."""
     if budget.windows_agreeing == 1:
         last = taken.list_windows()[-1]
         middle = len(last) // 2
@@ -209,7 +209,7 @@ def _run_block(call: Call, *, clock: Clock, at_least_ns: int) -> list[int]:
 
 
 def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock, turns: Turns | None) -> None:
-    """Appends durations until the window's time and runs are reached. This is the timed loop: keep it lean."""
+    """Append durations until the window's time and runs are reached. This is the timed loop: keep it lean."""
     append = into.durations.append
     runs = budget.window_runs
     into.begin_part()
@@ -238,7 +238,7 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
 
 
 def _hand_over(call: Call, turns: Turns | None, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
-    """Lets the side call and the other processes measure, and returns how many nanoseconds that took.
+    """Let the side call and the other processes measure, and return how many nanoseconds that took.
 
     They used the caches, so one inference that does not count fills them again, unless it is longer than a turn.
     """

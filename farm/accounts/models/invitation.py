@@ -54,7 +54,7 @@ class Invitation(models.Model):
         return self.expires_at <= timezone.now()
 
     def end(self, state: InvitationState) -> bool:
-        """Move from open to `state`. Returns False, with nothing changed, where it cannot be answered any more."""
+        """Move from open to `state`. Return False, with nothing changed, where it cannot be answered any more."""
         standing = Invitation.objects.standing().filter(pk=self.pk)
         if not Invitation.objects.filter(pk__in=standing.values("pk"), state=InvitationState.OPEN).update(state=state):
             return False

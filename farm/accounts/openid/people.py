@@ -54,7 +54,7 @@ def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[U
 def connect_account(*, user: User, subject: str, registration: Registration) -> User | None:
     """Make a person of the provider, by their subject, sign in as this user from now on.
 
-    Returns the account that the person had before, which is closed; None where they had none. Raises Conflict for a
+    Return the account that the person had before, which is closed; None where they had none. Raises Conflict for a
     user who is connected with another person of the provider."""
     key = issuer_key(registration.issuer)
     with transaction.atomic():

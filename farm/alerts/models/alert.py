@@ -147,7 +147,7 @@ class Alert(models.Model):
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
     def change(self, state: AlertState, **changes: object) -> bool:
-        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE. Returns
+        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE. Return
         False where no arrow leads there from its state."""
         rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
         if not rows.update(state=state, changed_at=timezone.now(), **changes):

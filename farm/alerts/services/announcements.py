@@ -25,7 +25,7 @@ ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
-    """Queue a message about an event to each of the alert's channels. Returns none where events of this kind are not
+    """Queue a message about an event to each of the alert's channels. Return none where events of this kind are not
     announced, or where the alert is snoozed."""
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):

@@ -37,7 +37,7 @@ def send_due_hints() -> int:
 
 
 def deliver(delivery_id: int) -> bool:
-    """Claim a message and send it. Returns False where another sender has it or it is not due, or where it did not
+    """Claim a message and send it. Return False where another sender has it or it is not due, or where it did not
     arrive; then it is tried again later, up to MAX_TRIES times."""
     delivery = _claimed(delivery_id)
     if delivery is None:

@@ -155,7 +155,7 @@ def _matrix(watch_round: WatchRound) -> Matrix:
 
 
 def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
-    """Start the stage's run and move to its next state. Returns False where another worker was first. Raises
+    """Start the stage's run and move to its next state. Return False where another worker was first. Raises
     CannotMeasure."""
     with transaction.atomic():
         run = measurements.start(watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason)
@@ -168,7 +168,7 @@ def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, fo
 
 
 def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
-    """End a round, and keep points, alerts and log in the same transaction. Returns False where another worker was
+    """End a round, and keep points, alerts and log in the same transaction. Return False where another worker was
     first."""
     with transaction.atomic():
         moved = watch_round.move(

@@ -40,7 +40,7 @@ class CannotMeasure(Exception):
 
 
 def extend_round(watch_round: WatchRound, run: Run) -> bool:
-    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch. Returns False where that
+    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch. Return False where that
     was done before, or where no block can go on."""
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
@@ -62,7 +62,7 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
 
 
 def measure_more(watch: Watch, run: Run) -> bool:
-    """Order all rounds up to the last look of the run's undecided blocks. Returns False where they have them already,
+    """Order all rounds up to the last look of the run's undecided blocks. Return False where they have them already,
     or where no block can go on."""
     measured = max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
     return measured < PLANNED_LOOKS[-1] and _order_rounds(watch, run, PLANNED_LOOKS[-1] - measured)

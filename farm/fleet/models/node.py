@@ -212,7 +212,7 @@ class Node(models.Model):
     ) -> bool:
         """Change the health as HEALTH_ARROWS allows, and log it as an event of this kind.
 
-        Returns False, with nothing changed, where HEALTH_ARROWS does not allow it.
+        Return False, with nothing changed, where HEALTH_ARROWS does not allow it.
         """
         changed = Node.objects.filter(pk=self.pk, health__in=HEALTH_ARROWS[health]).update(
             health=health, health_reason=reason

@@ -16,7 +16,7 @@ HISTORY = 500
 def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
     """Estimate a node's noise floor for a class of cells, or for all with None.
 
-    Returns None until the node has measured an A/A pair.
+    Return None until the node has measured an A/A pair.
     """
     rows = node.null_estimates.all()
     if cell_class is not None:

@@ -51,7 +51,7 @@ def remove_index(*, by: User, name: str) -> None:
 def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
     """Ask an index which versions of a build of ONNX Runtime it offers, and store each new wheel with its sha256.
 
-    Returns the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
+    Return the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
     none has: their versions are not offered. Raises DownloadError where the index does not answer, and IndexProblem
     where its page cannot be read.
     """

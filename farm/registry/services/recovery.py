@@ -63,7 +63,7 @@ LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model
 def recover_rows() -> dict[str, int]:
     """Do one pass over all rows that workers make, and remove leftover files.
 
-    Returns how many rows were "rung" (sent again), "given back" (made pending again) and "given up" (failed after
+    Return how many rows were "rung" (sent again), "given back" (made pending again) and "given up" (failed after
     MAX_TRIES), and how many files were "cleared".
     """
     counts = {"rung": 0, "given back": 0, "given up": 0}

@@ -112,7 +112,7 @@ class ArtifactFolders:
 def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
     """Check the inputs that came with the artifact, and store them and the expected outputs as `.npz`.
 
-    Returns the sizes that they give to dynamic dimensions, by name; None where no inputs came. Raises
+    Return the sizes that they give to dynamic dimensions, by name; None where no inputs came. Raises
     orders.WorkshopError where they do not fit the model.
     """
     artifact = folders.artifact

@@ -104,7 +104,7 @@ class Block(models.Model):
     ) -> bool:
         """Queue the block under the next attempt number, which fences off whoever held it; log an event of this kind.
 
-        `changes` are further columns. Returns False, with nothing changed, where the block is no longer `came_from`.
+        `changes` are further columns. Return False, with nothing changed, where the block is no longer `came_from`.
         """
         moved = self._move(
             BlockState.QUEUED,

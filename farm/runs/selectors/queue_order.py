@@ -87,7 +87,7 @@ def first_taker(
 ) -> tuple[Taker | None, bool]:
     """Find the first of these nodes that may claim the block, or another that comes before it, now.
 
-    Returns it, or None, and whether the block is still queued under this attempt. `passed_over` maps blocks that other
+    Return it, or None, and whether the block is still queued under this attempt. `passed_over` maps blocks that other
     nodes were just told of to their machines.
     """
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()

@@ -150,7 +150,7 @@ def give_up_attempt(
     """End an attempt without a result, as `state`: queue its block again, or fail it after too many tries.
 
     A block that was done before and only measured more rounds keeps what it had. `is_failure` False does not count it
-    as a failure of block and node. Returns False where the attempt had ended already.
+    as a failure of block and node. Return False where the attempt had ended already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False

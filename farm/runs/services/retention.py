@@ -75,7 +75,7 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    Returns how many runs' timings, files, models and branches' versions were removed, all added up.
+    Return how many runs' timings, files, models and branches' versions were removed, all added up.
     """
     until = time.monotonic() + budget_s
     now = timezone.now()

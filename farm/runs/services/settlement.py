@@ -43,7 +43,7 @@ AGAIN_S = 60.0
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    Several processes may try at once, and one does it. Returns False where it is not reported under this attempt. It is
+    Several processes may try at once, and one does it. Return False where it is not reported under this attempt. It is
     judged before anything is locked, since the reports of a reported block do not change.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)

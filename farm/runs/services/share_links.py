@@ -17,7 +17,7 @@ MAX_CELLS = 4
 def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
     """Make a public link to what `subject` names: an id, RUN:CELL, or several of those with commas between.
 
-    Returns its row and its address, which is shown this once. Raises Missing for what `by` may not see, Invalid for an
+    Return its row and its address, which is shown this once. Raises Missing for what `by` may not see, Invalid for an
     unknown kind or a subject of another form, and what `make_share` raises.
     """
     if kind not in ShareKind.values:

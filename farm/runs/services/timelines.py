@@ -40,7 +40,7 @@ _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
     """Return the timeline of the cell's first stored trace; order it where nobody has looked at it yet.
 
-    Returns a sentence where there is none: WAITS while it is being read, else why it cannot be.
+    Return a sentence where there is none: WAITS while it is being read, else why it cannot be.
     """
     trace = traces_of(run, name).first()
     if trace is None:

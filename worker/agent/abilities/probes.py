@@ -67,14 +67,14 @@ class Abilities:
 
 
 def list_machine_tags(facts: Facts) -> dict[str, str]:
-    """Returns the tags that the processor itself proves, its architecture and instruction sets, with their evidence."""
+    """Return the tags that the processor itself proves, its architecture and instruction sets, with their evidence."""
     arch = facts.arch.lower()
     tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
 
 
 def list_probable_providers(facts: Facts) -> tuple[str, ...]:
-    """Returns short names of providers that may well run here beside the CPU's, by what this machine looks like."""
+    """Return short names of providers that may well run here beside the CPU's, by what this machine looks like."""
     return tuple(
         provider.short
         for provider in providers.PROVIDERS
@@ -94,7 +94,7 @@ def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
 
 
 def find_agent_runtime() -> Installed | None:
-    """Returns the ONNX Runtime in this agent's own environment, or None where there is none."""
+    """Return the ONNX Runtime in this agent's own environment, or None where there is none."""
     try:
         runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
     except PackageNotFoundError:
@@ -105,7 +105,7 @@ def find_agent_runtime() -> Installed | None:
 def probe(
     short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
 ) -> Abilities:
-    """Runs the probe model on a provider (`short`) in a process of its own, and returns the tag that this proves.
+    """Run the probe model on a provider (`short`) in a process of its own, and return the tag that this proves.
 
     `stage` is the staged runner, and `folder` a folder for the model and the process. Raises NotProvenError when the
     model does not run there, or when its trace does not show the provider.
@@ -136,7 +136,7 @@ def probe(
 
 
 def load_stored(folder: Path) -> Abilities:
-    """Reads what earlier probes of this node found beside the CPU's; nothing where there is no readable file."""
+    """Read what earlier probes of this node found beside the CPU's; nothing where there is no readable file."""
     try:
         known = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
@@ -169,7 +169,7 @@ def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> Pr
 
 
 def _write_model(model: Path, inputs: Path) -> None:
-    """Writes a matrix product and an activation, which every provider takes and every runtime loads."""
+    """Write a matrix product and an activation, which every provider takes and every runtime loads."""
     import numpy as np
     from onnx import TensorProto, helper, save
 

@@ -32,7 +32,7 @@ ROWS, WIDTH, LAYERS = 32, 256, 6
 
 
 def run_on_agent_runtime(folder: Path) -> SelfTest | None:
-    """Runs the self-test of a machine that joins on the agent's own ONNX Runtime; None where there is none yet."""
+    """Run the self-test of a machine that joins on the agent's own ONNX Runtime; None where there is none yet."""
     installed = probes.find_agent_runtime()
     if installed is None:
         return None
@@ -47,7 +47,7 @@ def run_on_agent_runtime(folder: Path) -> SelfTest | None:
 def run(
     installed: Installed, *, stage: Path, folder: Path, timeout_s: float, is_cancelled: Callable[[], bool]
 ) -> SelfTest:
-    """Runs the golden model on the CPU: once against its right answer, then timed in fresh processes.
+    """Run the golden model on the CPU: once against its right answer, then timed in fresh processes.
 
     A wrong answer or a process that fails is a SelfTest that did not pass. `stage` is the staged runner, and `folder` a
     folder for the model and the processes.
@@ -81,7 +81,7 @@ def run(
 
 
 def _what_is_wrong(check: CheckReport) -> str:
-    """Says why the check does not pass; empty when it does."""
+    """Say why the check does not pass; empty when it does."""
     if check.reason is not None:
         return f"The golden model does not run: {check.reason.text}"[:1000]
     if not check.outputs:
@@ -117,7 +117,7 @@ def _arm(installed: Installed, folder: Path) -> PreparedArm:
 
 
 def _write(model: Path, files: Path) -> None:
-    """Writes layers of a matrix product and a hyperbolic tangent, its inputs, and the answer as numpy computes it."""
+    """Write layers of a matrix product and a hyperbolic tangent, its inputs, and the answer as numpy computes it."""
     import numpy as np
     from onnx import NodeProto, TensorProto, helper, save
 

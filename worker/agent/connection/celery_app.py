@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def make_app(*, gateway_url: str, queues: tuple[str, ...], mailbox: Mailbox) -> Celery:
-    """Makes the Celery app of one node, which takes the messages of `queues` out of the mailbox."""
+    """Make the Celery app of one node, which takes the messages of `queues` out of the mailbox."""
     transport.register_transport()
     app = Celery("onnxfarm-node", set_as_current=True)
     app.conf.update(SETTINGS)

@@ -34,7 +34,7 @@ class StoppedError(RuntimeError):
 def enrol(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Makes this machine a node of the farm at `url`, and stores its identity and new private key in the home folder.
+    """Make this machine a node of the farm at `url`, and store its identity and new private key in the home folder.
 
     The node is pending until a person approves its fingerprint. The address of the farm's pages will do: they say where
     the gateway is, and that is what the node keeps. Raises AlreadyEnrolledError where the home has an identity, and
@@ -68,7 +68,7 @@ def enrol(
 
 
 def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.Enrolled]:
-    """Sends an enrolment, once more to the gateway that pages name. Returns the address that answered, and what."""
+    """Send an enrolment, once more to the gateway that pages name. Return the address that answered, and what."""
     try:
         with Gateway(url) as gateway:
             return gateway.url, gateway.enrol(enrolment)
@@ -82,7 +82,7 @@ def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messa
 def enrol_by_host_name(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Enrols as `enrol` does, under a name that nobody chose: where another node has it, it gets a random ending."""
+    """Enrol as `enrol` does, under a name that nobody chose: where another node has it, it gets a random ending."""
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
     except LeaseLostError as problem:
@@ -92,7 +92,7 @@ def enrol_by_host_name(
 
 
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
-    """Proves the private key to get a new secret, stores it in the home and makes the gateway use it.
+    """Prove the private key to get a new secret, store it in the home and make the gateway use it.
 
     Raises GatewayError where the farm refuses or is away.
     """
@@ -112,7 +112,7 @@ def is_renewal_due(grant: messages.SecretGrant, *, now: datetime | None = None) 
 def wait_for_approval(
     home: NodeHome, gateway: Gateway, identity: Identity, *, stop: threading.Event
 ) -> messages.SecretGrant:
-    """Waits while the node is pending or the farm is away, and returns the secret to start with, which is in use then.
+    """Wait while the node is pending or the farm is away, and return the secret to start with, which is in use then.
 
     Raises StoppedError when `stop` is set meanwhile, and RejectedError when the farm will not have this node (retired).
     """

@@ -65,7 +65,7 @@ class RejectedError(GatewayError):
 
 
 def check_url(url: str) -> str:
-    """Returns the farm's address without a trailing slash.
+    """Return the farm's address without a trailing slash.
 
     Raises ValueError for what is no address, and for plain HTTP to another machine than this one.
     """
@@ -110,7 +110,7 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Closes open connections; a request in flight in another thread ends as UnavailableError."""
+        """Close open connections; a request in flight in another thread ends as UnavailableError."""
         self._client.close()
 
     def use_secret(self, secret: str) -> None:
@@ -118,7 +118,7 @@ class Gateway:
             self._secret = secret
 
     def set_renewal(self, renew: Callable[[], object]) -> None:
-        """Sets what is called once for a request whose secret the farm refuses, before that request is sent again.
+        """Set what is called once for a request whose secret the farm refuses, before that request is sent again.
 
         `renew` makes this gateway use a new secret. A farm that was restored from a backup knows the node and its key,
         and no secret that it granted since.
@@ -140,7 +140,7 @@ class Gateway:
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def read_standing(self) -> messages.Welcome:
-        """Asks what the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
+        """Ask what the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
         return _parsed(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:
@@ -161,14 +161,14 @@ class Gateway:
         return self._post(f"blocks/{block}/reports", post, Reply, headers={messages.ATTEMPT_TOKEN_HEADER: token})
 
     def store_file(self, place: str, content: bytes, *, attempt: int, token: str, media_type: str) -> str:
-        """Sends a file of a block to `blocks/PLACE`. Returns the sha256 under which the farm stored it."""
+        """Send a file of a block to `blocks/PLACE`. Return the sha256 under which the farm stored it."""
         headers = {"Content-Type": media_type, messages.ATTEMPT_TOKEN_HEADER: token}
         params = {"attempt": str(attempt)}
         response = self._send("PUT", f"blocks/{place}", params=params, content=content, headers=headers)
         return _parsed(response, messages.TraceStored).sha256
 
     def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
-        """Downloads a file of a block that is leased to this node, and yields its bytes in pieces of CHUNK_BYTES."""
+        """Download a file of a block that is leased to this node, and yield its bytes in pieces of CHUNK_BYTES."""
         headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:
             with self._client.stream("GET", self._address(f"files/{sha256}"), headers=headers) as response:
@@ -199,7 +199,7 @@ class Gateway:
             raise UnavailableError(_words(problem)) from problem
 
     def _is_renewed(self, shown: dict[str, str]) -> bool:
-        """Renews the secret unless another thread has; whether there is another one now than the one that was shown.
+        """Renew the secret unless another thread has; whether there is another one now than the one that was shown.
 
         Raises UnavailableError where the new secret cannot be stored.
         """

@@ -43,7 +43,7 @@ class BrokerConnection:
         self._named.set()
 
     def receive_message(self, *, wait_s: float) -> Offer | None:
-        """Takes the next message of the node's queues out of the broker; None when none came within `wait_s` seconds.
+        """Take the next message of the node's queues out of the broker; None when none came within `wait_s` seconds.
 
         Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
         user or holds something else than a message.

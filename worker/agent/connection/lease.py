@@ -42,7 +42,7 @@ class LeaseKeeper:
         self._spoke.set()
 
     def set_activity(self, doing: str) -> None:
-        """Sets what is being done now, in words, which the next heartbeat tells the farm soon."""
+        """Set what is being done now, in words, which the next heartbeat tells the farm soon."""
         if doing != self._doing:
             self._doing = doing
             self._spoke.set()
@@ -52,7 +52,7 @@ class LeaseKeeper:
         return self._lost.is_set()
 
     def give_up(self, why: str) -> None:
-        """Marks the lease as lost and logs why, in words; a second call changes nothing."""
+        """Mark the lease as lost and log why, in words; a second call changes nothing."""
         if not self._lost.is_set():
             self.why = why
             logger.warning("Block %s was released: %s", self._order.block, why)
@@ -77,7 +77,7 @@ class LeaseKeeper:
             self._lease_s = reply.lease_s
 
     def _waits_for_a_beat(self) -> bool:
-        """Waits a quarter of the lease, or less when there is something to tell; False once the block is over."""
+        """Wait a quarter of the lease, or less when there is something to tell; False once the block is over."""
         quarter_s = self._lease_s / 4
         rest_s = min(REPORT_EVERY_S, quarter_s)
         if self._ended.wait(rest_s):

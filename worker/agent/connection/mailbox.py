@@ -44,7 +44,7 @@ class Mailbox:
         self._thread.start()
 
     def take(self, timeout_s: float | None) -> Offer | None:
-        """Asks for an offer and waits for it; None when none came within `timeout_s` seconds (None: no limit)."""
+        """Ask for an offer and wait for it; None when none came within `timeout_s` seconds (None: no limit)."""
         if self._offers.empty():
             self._wanted.set()
         try:
@@ -56,7 +56,7 @@ class Mailbox:
         return offer
 
     def close(self) -> None:
-        """Ends the thread. A poll in flight is left behind: the farm offers a block again that nobody claimed."""
+        """End the thread. A poll in flight is left behind: the farm offers a block again that nobody claimed."""
         self._closed.set()
         self._wanted.set()
 

@@ -29,7 +29,7 @@ class NodeStatus:
     proven: tuple[str, ...]
 
     def list_rows(self) -> list[tuple[str, str]]:
-        """Returns (label, value) of each line, as people are shown them."""
+        """Return (label, value) of each line, as people are shown them."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
@@ -42,7 +42,7 @@ class NodeStatus:
         ]
 
     def as_plain(self) -> dict[str, object]:
-        """Returns the status for programs; `farm` is None when the farm could not be asked, and `problem` says why."""
+        """Return the status for programs; `farm` is None when the farm could not be asked, and `problem` says why."""
         return {
             "name": self.identity.name,
             "id": self.identity.node_id,
@@ -66,7 +66,7 @@ class NodeStatus:
 
 
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
-    """Reads the home folder and asks the farm. `url` is asked in place of the address of the enrolment.
+    """Read the home folder and ask the farm. `url` is asked in place of the address of the enrolment.
 
     Raises NotEnrolledError where the folder holds no node.
     """
@@ -90,7 +90,7 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
 
 
 def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
-    """Asks the farm. Returns what it says, whether it knows this node, and the problem where it could not be asked."""
+    """Ask the farm. Return what it says, whether it knows this node, and the problem where it could not be asked."""
     grant = home.load_secret()
     if grant is None:
         return "waits for approval, or was never started: it has no secret", False, None

@@ -46,7 +46,7 @@ class Outbox:
         self._lock = threading.Lock()
 
     def send(self, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
-        """Writes the report to disk, sends it until it is answered, with growing pauses, and deletes it.
+        """Write the report to disk, send it until it is answered, with growing pauses, and delete it.
 
         Raises LeaseLostError or RejectedError where the farm refuses it, which deletes it too; NodeUnknownError, and
         GivenUpError once `is_cancelled`, which leave it on disk.
@@ -54,7 +54,7 @@ class Outbox:
         return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
-        """Sends what an earlier agent left on disk, oldest first, and returns how many reports were answered.
+        """Send what an earlier agent left on disk, oldest first, and return how many reports were answered.
 
         Raises NodeUnknownError.
         """

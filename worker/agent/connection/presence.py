@@ -49,7 +49,7 @@ class Presence:
         return self._welcome.settings if self._welcome else messages.NodeSettings()
 
     def say_hello(self, *, is_leaving: bool = False) -> messages.Welcome:
-        """Sends one hello, and keeps and returns the farm's answer. Raises GatewayError."""
+        """Send one hello, and keep and return the farm's answer. Raises GatewayError."""
         block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
         tried = self.tried
@@ -88,7 +88,7 @@ class Presence:
         on_welcome: Callable[[messages.Welcome], None],
         on_refused: Callable[[str], None],
     ) -> None:
-        """Says hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
+        """Say hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
 
         It is the body of a thread, and renews the secret when it is due. `on_welcome` gets each answer; `on_refused` is
         called, and the loop ends, when the farm does not know this node any more.

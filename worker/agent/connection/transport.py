@@ -70,7 +70,7 @@ class Transport(virtual.Transport):
         return "1"
 
     def drain_events(self, connection: object, timeout: float | None = None, **_: object) -> None:
-        """Delivers one message. Raises TimeoutError when none came."""
+        """Deliver one message. Raises TimeoutError when none came."""
         started = time.monotonic()
         try:
             assert self.cycle is not None  # made by the constructor

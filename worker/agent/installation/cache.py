@@ -44,7 +44,7 @@ class ArtifactCache:
         self._checked: dict[str, tuple[int, int, int]] = {}
 
     def provide_file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
-        """Returns the path of the cached file, which is fetched first where it is missing or damaged.
+        """Return the path of the cached file, which is fetched first where it is missing or damaged.
 
         `keep`: digests of files that are not deleted to make room. Raises ArtifactUnavailableError.
         """
@@ -58,7 +58,7 @@ class ArtifactCache:
         return path
 
     def copy_file_to(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
-        """Copies the file into a work folder, under its own name or `name`, and returns the path of the copy.
+        """Copy the file into a work folder, under its own name or `name`, and return the path of the copy.
 
         It is never a link, which sandboxes and libraries refuse. Raises ArtifactUnavailableError.
         """
@@ -67,7 +67,7 @@ class ArtifactCache:
         return target
 
     def copy_bundle_to(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
-        """Copies a bundle's files under their own names into a folder, and returns the path of the .onnx.
+        """Copy a bundle's files under their own names into a folder, and return the path of the .onnx.
 
         Raises ArtifactUnavailableError.
         """
@@ -121,7 +121,7 @@ class ArtifactCache:
 
 
 def list_digests(order: BlockOrder) -> set[str]:
-    """Returns the digest of every file that a block needs; these stay in the cache while it is prepared."""
+    """Return the digest of every file that a block needs; these stay in the cache while it is prepared."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
     refs += [arm.prompts.sha256 for arm in order.arms if arm.prompts]
@@ -129,7 +129,7 @@ def list_digests(order: BlockOrder) -> set[str]:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copies a file, by sharing its blocks where the file system can. Raises OSError."""
+    """Copy a file, by sharing its blocks where the file system can. Raises OSError."""
     with open(source, "rb") as old, open(target, "wb") as new:
         try:
             fcntl.ioctl(new.fileno(), FICLONE, old.fileno())

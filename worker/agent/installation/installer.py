@@ -73,7 +73,7 @@ class DiskFullError(InstallError):
 
 
 def find_uv() -> str:
-    """Returns the path of uv: of its wheel beside the agent, else of PATH. Raises InstallError where there is none."""
+    """Return the path of uv: of its wheel beside the agent, else of PATH. Raises InstallError where there is none."""
     try:
         import uv
 
@@ -86,7 +86,7 @@ def find_uv() -> str:
 
 
 def find_pythons() -> list[Python]:
-    """Lists the interpreters of CPython 3 that uv finds on this machine, newest first. Raises InstallError."""
+    """List the interpreters of CPython 3 that uv finds on this machine, newest first. Raises InstallError."""
     text = _run([find_uv(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
     try:
         entries = json.loads(text)
@@ -103,9 +103,9 @@ def find_pythons() -> list[Python]:
 def make_environment(
     folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool, module: str = "onnxruntime"
 ) -> dict[str, object]:
-    """Makes a virtual environment in `folder` with the requirements, compiled, and replaces one that is there.
+    """Make a virtual environment in `folder` with the requirements, compiled, and replace one that is there.
 
-    Returns what `module`, imported in the sandbox, says of it: `version`, `python`, `providers` and `packages`. Raises
+    Return what `module`, imported in the sandbox, says of it: `version`, `python`, `providers` and `packages`. Raises
     DiskFullError, and InstallError with the tool's essential line.
     """
     uv = find_uv()
@@ -130,13 +130,13 @@ def make_environment(
 
 
 def _interpreter_facts(folder: Path) -> dict[str, str]:
-    """Reads where the interpreter's links lead and what it reads first, as a wheel may bring files for any place."""
+    """Read where the interpreter's links lead and what it reads first, as a wheel may bring files for any place."""
     links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
     return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
 
 
 def _compile(folder: Path, *, python: Path) -> None:
-    """Writes byte code for what was unpacked, by the machine's own interpreter.
+    """Write byte code for what was unpacked, by the machine's own interpreter.
 
     That runs without `site` (-S), whose .pth files would run what a package says.
     """
@@ -145,7 +145,7 @@ def _compile(folder: Path, *, python: Path) -> None:
 
 
 def _probed(interpreter: Path, module: str) -> Probed:
-    """Imports the runtime where it can reach nothing. Raises InstallError."""
+    """Import the runtime where it can reach nothing. Raises InstallError."""
     try:
         ending = _confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
     except SandboxError as error:
@@ -159,7 +159,7 @@ def _probed(interpreter: Path, module: str) -> Probed:
 
 
 def probe_loadable_versions(folder: Path) -> Loads | None:
-    """Tries in the sandbox which versions of models an environment's runtime loads; None where that cannot be told."""
+    """Try in the sandbox which versions of models an environment's runtime loads; None where that cannot be told."""
     try:
         ending = _confined(
             folder / "bin" / "python", LOADABLE_VERSIONS.read_text(encoding="utf-8"), timeout_s=LOADABLE_VERSIONS_S
@@ -170,7 +170,7 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
 
 
 def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
-    """Runs a program's text in the sandbox. Raises SandboxError."""
+    """Run a program's text in the sandbox. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
         reads = interpreters.list_interpreter_paths(interpreter)
         policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)
@@ -178,7 +178,7 @@ def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
 
 
 def extract_error_line(text: str) -> str:
-    """Returns the part of uv's output that says what is wrong, in one line."""
+    """Return the part of uv's output that says what is wrong, in one line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if (other := _MISMATCH.search(plain)) is not None:
         return (

@@ -31,7 +31,7 @@ class Requirements:
 
 
 def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
-    """Returns the recipe's requirements, or every pin of its environment where that is known, with the known hashes.
+    """Return the recipe's requirements, or every pin of its environment where that is known, with the known hashes.
 
     `own`: packages that the machine's owner allows by name. Their builds may be the owner's, so they get no hashes.
     """
@@ -51,7 +51,7 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] =
 
 
 def parse_pin(line: str) -> str:
-    """Returns `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
+    """Return `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
     found = _PIN.match(line)
     return found[1] + found[2] if found is not None else ""
 

@@ -41,7 +41,7 @@ class Recipe:
 
 
 def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
-    """Makes the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
+    """Make the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
 
     `wheel`: the file of a build that is on no index. A plug-in's library is complete by itself and has plain ONNX
     Runtime beside it; a plug-in of other people brings what it needs.
@@ -64,7 +64,7 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 
 
 def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
-    """Returns the lowest and highest minor version of Python 3 that a runtime has wheels for; None: not known."""
+    """Return the lowest and highest minor version of Python 3 that a runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
         return _pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:

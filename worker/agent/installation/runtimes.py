@@ -81,7 +81,7 @@ class RuntimeStore:
     def provide(
         self, runtime: Runtime, *, keep: Collection[Runtime] = (), files: Sequence[WheelFile] = ()
     ) -> Installed:
-        """Returns the runtime, which is installed first where it is missing; those of `keep` are not deleted for it.
+        """Return the runtime, which is installed first where it is missing; those of `keep` are not deleted for it.
 
         `files`: the wheels of a runtime of one of the farm's own indexes, from which it is installed. Whatever an order
         says, only a known distribution or an allowed package is installed or used. Raises RuntimeUnavailableError with
@@ -104,7 +104,7 @@ class RuntimeStore:
         return found
 
     def list_installed(self) -> tuple[Installed, ...]:
-        """Lists every runtime that is ready, in the order of their names."""
+        """List every runtime that is ready, in the order of their names."""
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
@@ -178,7 +178,7 @@ class RuntimeStore:
         return found
 
     def _choose_python(self, allowed: tuple[int, int] | None) -> Path:
-        """Returns the agent's own interpreter where the runtime has wheels for it, else the newest present that fits.
+        """Return the agent's own interpreter where the runtime has wheels for it, else the newest present that fits.
 
         `allowed`: the lowest and highest minor version of Python 3. Raises InstallError where none fits.
         """
@@ -209,7 +209,7 @@ class RuntimeStore:
         return self._place(runtime).with_name(f"{self._place(runtime).name}.failed")
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
-        """Deletes the runtimes used longest ago until the others fit the limit."""
+        """Delete the runtimes used longest ago until the others fit the limit."""
         present = sorted(self.list_installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
         total = sum(found.bytes for found in present)
         for found in present:
@@ -230,7 +230,7 @@ class RuntimeStore:
 
 
 def measure_disk_bytes(folder: Path) -> int:
-    """Adds up the bytes of all files below, each hard-linked one in full (uv links them from its cache)."""
+    """Add up the bytes of all files below, each hard-linked one in full (uv links them from its cache)."""
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 
 

@@ -22,7 +22,7 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
-    """Copies the runner to `folder`/runner-DIGEST, once per version of the source, and returns that directory.
+    """Copy the runner to `folder`/runner-DIGEST, once per version of the source, and return that directory.
 
     It is started with `python -I`. The modules of engines, scenarios and accuracy metrics of installed packages lie in
     it under `outside`.
@@ -50,7 +50,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 
 def _outside() -> dict[Path, Path]:
-    """Maps where each engine, scenario and judge of an installed package lies in the stage to its file."""
+    """Map where each engine, scenario and judge of an installed package lies in the stage to its file."""
     modules = [("scenario", entry.name, entry.module) for entry in scenarios.OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     modules += [("accuracy", entry.name, entry.judge) for entry in accuracy_metrics.OUTSIDE.entries]
@@ -70,7 +70,7 @@ def _outside() -> dict[Path, Path]:
 
 @functools.cache
 def compile_stage(stage: Path, *, python: Path) -> None:
-    """Compiles the stage for an interpreter, once: the runner cannot write there, and would compile in each process."""
+    """Compile the stage for an interpreter, once: the runner cannot write there, and would compile in each process."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(
         # -S: what a package put into its .pth files runs in the sandbox alone

@@ -31,7 +31,7 @@ class WheelError(ValueError):
 
 
 def import_wheel(path: Path, folder: Path) -> Runtime:
-    """Copies a wheel into a folder for installing, and returns the runtime that it is, named by its sha256.
+    """Copy a wheel into a folder for installing, and return the runtime that it is, named by its sha256.
 
     Raises WheelError where it cannot be read, is no build of ONNX Runtime or is for other machines.
     """
@@ -54,7 +54,7 @@ def import_wheel(path: Path, folder: Path) -> Runtime:
 
 
 def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
-    """Downloads the wheel of a runtime that fits this machine best into a folder for installing.
+    """Download the wheel of a runtime that fits this machine best into a folder for installing.
 
     Raises WheelError where none fits or can be had, and OSError where the folder cannot be made.
     """
@@ -70,7 +70,7 @@ def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
 
 
 def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
-    """Downloads the wheel among these that fits this machine best into `folder`, and returns its path.
+    """Download the wheel among these that fits this machine best into `folder`, and return its path.
 
     Raises WheelError where none fits, or where it cannot be had.
     """
@@ -104,7 +104,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 
 
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
-    """Returns the lowest and highest minor version of Python 3 that a wheel is for; None: it does not say."""
+    """Return the lowest and highest minor version of Python 3 that a wheel is for; None: it does not say."""
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(found[1]) for tag in tags if (found := _PYTHON.fullmatch(tag.interpreter))]
     if not minors:

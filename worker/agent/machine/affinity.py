@@ -14,7 +14,7 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
-    """Returns that of this process's fastest cores which is least busy for `look_s` seconds; None without a choice."""
+    """Return that of this process's fastest cores which is least busy for `look_s` seconds; None without a choice."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     allowed = sorted(os.sched_getaffinity(0))

@@ -46,7 +46,7 @@ class Readings:
     clock: Callable[[], int] = time.monotonic_ns
 
     def take(self, meter: Meter) -> None:
-        """Reads the meter once. A counter that went away leaves the moments from then on without energy."""
+        """Read the meter once. A counter that went away leaves the moments from then on without energy."""
         try:
             joules = meter.read_j()
         except (OSError, ValueError):
@@ -55,7 +55,7 @@ class Readings:
         self.at_ns.append(self.clock())
 
     def compute_joules_between(self, began_ns: int, ended_ns: int) -> float | None:
-        """Computes the joules spent between two moments, linear between readings; None outside of them."""
+        """Compute the joules spent between two moments, linear between readings; None outside of them."""
         first, last = self._at(began_ns), self._at(ended_ns)
         return None if first is None or last is None else last - first
 
@@ -74,7 +74,7 @@ class Readings:
 def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
-    """Reads the meter every `period_s` seconds inside the `with`, and once before and after; None reads nothing."""
+    """Read the meter every `period_s` seconds inside the `with`, and once before and after; None reads nothing."""
     found = Readings(clock=clock)
     if meter is None:
         yield found
@@ -97,7 +97,7 @@ def read_during(
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
-    """Opens the energy counter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
+    """Open the energy counter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
     if meter == "processor":
@@ -109,7 +109,7 @@ def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -
 
 
 def open_processor_meter(powercap: Path = POWERCAP) -> Meter:
-    """Opens the RAPL counters of all processor packages as one meter. Raises EnergyUnreadableError."""
+    """Open the RAPL counters of all processor packages as one meter. Raises EnergyUnreadableError."""
     # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
     packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
@@ -141,7 +141,7 @@ class _Counter:
 
 
 def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
-    """Opens the driver's energy counter of an NVIDIA device, Volta or newer. Raises EnergyUnreadableError."""
+    """Open the driver's energy counter of an NVIDIA device, Volta or newer. Raises EnergyUnreadableError."""
     try:
         nvml = ctypes.CDLL(library)
         handle, count = ctypes.c_void_p(), ctypes.c_ulonglong()
@@ -163,7 +163,7 @@ def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
 
 
 def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
-    """Computes the millijoules of an inference for each (began_ns, ended_ns, inferences); None where none are known."""
+    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences); None where none are known."""
     found = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
 

@@ -48,7 +48,7 @@ class Surroundings:
 
 
 def list_warnings(seen: Surroundings) -> tuple[str, ...]:
-    """Writes a sentence for each thing that makes numbers worse, most serious first; none on a quiet machine."""
+    """Write a sentence for each thing that makes numbers worse, most serious first; none on a quiet machine."""
     return (*_about_company(seen), *_about_the_clock(seen), *_about_the_machine(seen))
 
 
@@ -119,7 +119,7 @@ def _percent(share: float) -> str:
 
 
 def count_runners() -> int | None:
-    """Counts the runners that work on this machine, whoever started them; None where processes cannot be listed.
+    """Count the runners that work on this machine, whoever started them; None where processes cannot be listed.
 
     Before a block's first launch, none of them is the block's own.
     """
@@ -138,7 +138,7 @@ def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
 
 
 def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
-    """Reads what the machine is and how busy it is. It watches other programs for `busy_window_s` seconds; 0: not."""
+    """Read what the machine is and how busy it is. It watches other programs for `busy_window_s` seconds; 0: not."""
     busy = psutil.cpu_percent(interval=busy_window_s) / 100 if busy_window_s > 0 else None
     known = processor.read_processor()
     memory = psutil.virtual_memory()
@@ -180,7 +180,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
 
 
 def read_temperature_c() -> float | None:
-    """Reads the highest temperature of the processor's sensor in °C; None where there is none."""
+    """Read the highest temperature of the processor's sensor in °C; None where there is none."""
     read = getattr(psutil, "sensors_temperatures", None)
     sensors = read() if read else {}
     for name in _CPU_SENSORS:
@@ -191,7 +191,7 @@ def read_temperature_c() -> float | None:
 
 
 def list_nvidia_gpus() -> tuple[str, ...]:
-    """Lists NVIDIA devices with their driver by NVML; none where its binding is not installed or no driver answers."""
+    """List NVIDIA devices with their driver by NVML; none where its binding is not installed or no driver answers."""
     try:
         # its binding comes with the requirements of GPU nodes only
         pynvml = importlib.import_module("pynvml")
@@ -207,7 +207,7 @@ def list_nvidia_gpus() -> tuple[str, ...]:
 
 
 def _more(known: processor.Processor, seen: Surroundings) -> dict[str, object]:
-    """Collects further facts; what changes from block to block lies under `load`, which comparisons leave out."""
+    """Collect further facts; what changes from block to block lies under `load`, which comparisons leave out."""
     affinity = getattr(os, "sched_getaffinity", None)
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}
     if known.virtualization:

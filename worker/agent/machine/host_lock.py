@@ -51,7 +51,7 @@ class _Own:
 
 
 def set_process_name(name: str) -> None:
-    """Says what this process, a node, is called, for whoever waits for it."""
+    """Say what this process, a node, is called, for whoever waits for it."""
     _Own.name = name
 
 
@@ -71,7 +71,7 @@ class Ticket:
         return not any(_is_fresh(path) for path in names if not self._name or path.name < self._name)
 
     def touch(self) -> None:
-        """Says that the holder still waits. It keeps its place, unless it has not said so for FRESH_S seconds."""
+        """Say that the holder still waits. It keeps its place, unless it has not said so for FRESH_S seconds."""
         now_s = time.monotonic()
         if not self._name or now_s - self._touched_s >= FRESH_S:
             self.leave()
@@ -113,7 +113,7 @@ def _opened_tickets() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _announced(doing: Activity) -> Iterator[None]:
-    """Writes a file that says who has the machine, and for what, and removes it after the `with`."""
+    """Write a file that says who has the machine, and for what, and remove it after the `with`."""
     if not _Own.name:
         yield
         return
@@ -133,7 +133,7 @@ def _announced(doing: Activity) -> Iterator[None]:
 
 
 def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
-    """Reads the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
+    """Read the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
     try:
         with _opened_tickets() as folder:
             # a pipe that was planted keeps nobody waiting
@@ -158,7 +158,7 @@ def _is_fresh(path: Path) -> bool:
 
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
-    """Says in two sentences who holds the lock of this open file, since when, and what happens next."""
+    """Say in two sentences who holds the lock of this open file, since when, and what happens next."""
     holder = _holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"
@@ -170,7 +170,7 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
 
 
 def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
-    """Finds the process that holds the lock; None where the kernel does not tell, as for another container's."""
+    """Find the process that holds the lock; None where the kernel does not tell, as for another container's."""
     # by its inode alone: layered file systems have other device numbers here and there
     inode = str(os.fstat(descriptor).st_ino)
     try:
@@ -191,7 +191,7 @@ def _since(descriptor: int, holder: psutil.Process) -> float:
 
 
 def _name(holder: psutil.Process) -> str:
-    """Returns what people know the process by, and not its arguments, which may be private."""
+    """Return what people know the process by, and not its arguments, which may be private."""
     try:
         words = [os.path.basename(word) for word in holder.cmdline()]
     except psutil.Error:
@@ -213,7 +213,7 @@ def find_lock_path() -> Path:
 
 
 def compute_host_id() -> str:
-    """Computes the id of the host, 16 hexadecimal digits, which is the same for all who share the lock alone.
+    """Compute the id of the host, 16 hexadecimal digits, which is the same for all who share the lock alone.
 
     It is empty where it cannot be told. The lock file is made where there is none.
     """
@@ -235,7 +235,7 @@ def hold_machine(
     ticket: Ticket | None = None,
     doing: Activity = "measuring",
 ) -> Iterator[None]:
-    """Waits for the machine and holds it inside the `with`; a process that dies lets it go.
+    """Wait for the machine and hold it inside the `with`; a process that dies lets it go.
 
     `on_wait` is called with a sentence about who holds it, at once and every minute while this waits. `ticket`: the
     place of a caller that comes again soon after a BusyError. Raises BusyError when the machine is still taken after
@@ -263,7 +263,7 @@ def hold_machine(
 def try_to_hold_machine(
     *, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False, doing: Activity = "trying what it can run"
 ) -> Iterator[bool]:
-    """Holds the machine if it is free within `patience_s` seconds, and goes on without it otherwise; yields which."""
+    """Hold the machine if it is free within `patience_s` seconds, and go on without it otherwise; yield which."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled, doing=doing))

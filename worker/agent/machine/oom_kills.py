@@ -11,7 +11,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
-    """Reads how many processes the kernel has killed for memory since it started; None where it does not tell."""
+    """Read how many processes the kernel has killed for memory since it started; None where it does not tell."""
     try:
         found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
     except OSError:
@@ -20,7 +20,7 @@ def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
 
 
 def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:
-    """Returns the ending as a crash where it is a SIGKILL taken for lack of memory and the kernel killed nothing.
+    """Return the ending as a crash where it is a SIGKILL taken for lack of memory and the kernel killed nothing.
 
     `before` and `after` are the kernel's counts around the process; None: unknown, and the ending stays as it is.
     """

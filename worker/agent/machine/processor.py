@@ -32,7 +32,7 @@ class Processor:
 
 
 def read_processor() -> Processor:
-    """Reads the processor from `lscpu -J` (8 ms), else from sysctl (macOS), else the little that Python knows."""
+    """Read the processor from `lscpu -J` (8 ms), else from sysctl (macOS), else the little that Python knows."""
     if shutil.which("lscpu"):
         return parse_lscpu(_output_of(["lscpu", "-J"]))
     if sys.platform == "darwin":
@@ -42,7 +42,7 @@ def read_processor() -> Processor:
 
 
 def parse_lscpu(text: str) -> Processor:
-    """Parses lscpu's JSON, whose fields newer versions nest; an empty Processor where it cannot be read."""
+    """Parse lscpu's JSON, whose fields newer versions nest; an empty Processor where it cannot be read."""
     try:
         fields = dict(_fields(json.loads(text)["lscpu"]))
     except (ValueError, KeyError, TypeError):
@@ -61,7 +61,7 @@ def parse_lscpu(text: str) -> Processor:
 
 
 def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
-    """Reads the frequency governor, all of them when cores differ; None where there is none (virtual machines)."""
+    """Read the frequency governor, all of them when cores differ; None where there is none (virtual machines)."""
     found = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return ", ".join(sorted(name for name in found if name)) or None
 
@@ -69,7 +69,7 @@ def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
 def find_perf_event_restriction(
     setting: Path = Path("/proc/sys/kernel/perf_event_paranoid"), *, is_root: bool | None = None
 ) -> int | None:
-    """Returns perf_event_paranoid where it keeps this user from counting a thread's instructions, and else None."""
+    """Return perf_event_paranoid where it keeps this user from counting a thread's instructions, and else None."""
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
     is_closed = level is not None and level.isdecimal() and int(level) > MAX_PARANOID_FOR_ALL

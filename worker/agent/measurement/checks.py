@@ -17,7 +17,7 @@ _LOG_CHARACTERS = 4_000
 
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
-    """Runs the check pass of an arm: it loads, runs once, and its outputs are compared with the reference.
+    """Run the check pass of an arm: it loads, runs once, and its outputs are compared with the reference.
 
     A process that fails, or answers what cannot be read, is a report with a reason.
     """
@@ -32,7 +32,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
 
 
 def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
-    """Makes the part of an order that every pass of an arm has; `kind` names the pass."""
+    """Make the part of an order that every pass of an arm has; `kind` names the pass."""
     cell = arm.order.cell
     engine = engines.engine_of(cell.runtime)
     return {
@@ -59,7 +59,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
 
 
 def _of_provider(arm: PreparedArm) -> RunnerOrder:
-    """Makes the part of an order that the table of providers decides; empty for a provider that has no entry."""
+    """Make the part of an order that the table of providers decides; empty for a provider that has no entry."""
     cell = arm.order.cell
     entry = providers.find(cell.provider)
     if entry is None:

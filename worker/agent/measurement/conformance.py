@@ -31,7 +31,7 @@ class CaseOutcome:
 def run_suite(
     suite: Path, *, runtime: Installed, stage: Path, work: Path, on_progress: Callable[[int], None] = lambda _: None
 ) -> list[CaseOutcome]:
-    """Runs every case of `suite` on the CPU provider of `runtime`, and returns the outcomes, ordered by case name.
+    """Run every case of `suite` on the CPU provider of `runtime`, and return the outcomes, ordered by case name.
 
     `stage` is the staged runner, `work` a folder for the ledger. `on_progress` is called with the number of cases that
     have ended. Raises RuntimeError when the process ends outside of a case.
@@ -74,7 +74,7 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
 
 
 def _read(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
-    """Reads the outcomes so far, by case, and the case that was started and did not end, if any."""
+    """Read the outcomes so far, by case, and the case that was started and did not end, if any."""
     outcomes: dict[str, CaseOutcome] = {}
     started: str | None = None
     for line in ledger.read_text().splitlines():

@@ -57,7 +57,7 @@ class Question:
 
 
 def find_divergence(question: Question) -> doc.DivergenceDocument:
-    """Finds the first tensor at which candidate and reference part, and writes the part that shows it to `out`.
+    """Find the first tensor at which candidate and reference part, and write the part that shows it to `out`.
 
     Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side could not be run.
     """
@@ -146,7 +146,7 @@ def _as_candidate() -> Iterator[None]:
 
 
 def _written(asked: Question, found: Divergence) -> doc.Part:
-    """Writes the part to `out` and runs it once more from there, as only what that run shows is told."""
+    """Write the part to `out` and run it once more from there, as only what that run shows is told."""
     # the folder may hold the looks' other files; external data stands beside the model
     names = [path.name for path in sorted(found.folder.iterdir()) if path.name.startswith(asked.main)]
     for name in names:
@@ -188,7 +188,7 @@ class BlockQuestions:
 
 
 def answer_questions(order: BlockOrder, asked: BlockQuestions) -> Iterator[DivergenceReport]:
-    """Answers each question of the order in turn, and yields its report; one without an answer has a reason."""
+    """Answer each question of the order in turn, and yield its report; one without an answer has a reason."""
     for number, question in enumerate(order.divergences):
         folder = asked.folder / f"divergence-{number}"
         report = DivergenceReport(arm=question.arm, against=question.against)
@@ -201,7 +201,7 @@ def answer_questions(order: BlockOrder, asked: BlockQuestions) -> Iterator[Diver
 
 
 def _answer(question: DivergenceOrder, asked: BlockQuestions, folder: Path) -> dict[str, object]:
-    """Answers one question and returns the fields of its report. Raises ReasonedError."""
+    """Answer one question and return the fields of its report. Raises ReasonedError."""
     ready = {arm.arm: arm for arm in asked.ready}
     wanted = [question.arm, *([question.against] if question.against is not None else [])]
     missing = [number for number in wanted if number not in ready]
@@ -247,7 +247,7 @@ def describe_unoptimised() -> str:
 
 
 def _packed(document: DivergenceDocument, part: Path) -> Path:
-    """Writes the answer into the part, and the part's files into one zip beside it, whose path it returns."""
+    """Write the answer into the part, and the part's files into one zip beside it, whose path it returns."""
     (part / ANSWER).write_text(document.to_json())
     packed = part.with_suffix(".zip")
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

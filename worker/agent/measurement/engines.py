@@ -26,7 +26,7 @@ COMPILED = "compiled.onnx"
 
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
-    """Compares the check's outputs of every two arms that were given the same inputs; None where there are no two."""
+    """Compare the check's outputs of every two arms that were given the same inputs; None where there are no two."""
     stored = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
     pairs = [
@@ -48,7 +48,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 
 
 def _shared(arm: PreparedArm) -> Path | None:
-    """Moves the arm's outputs to where every runner of the block may read them; None when its check kept none."""
+    """Move the arm's outputs to where every runner of the block may read them; None when its check kept none."""
     own = arm.scratch / OUTPUTS_FILE
     if not left_files.is_plain(own):
         return None
@@ -78,7 +78,7 @@ def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair
 
 
 def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
-    """Selects the arms whose provider leaves a compiled model; of equal cells the first."""
+    """Select the arms whose provider leaves a compiled model; of equal cells the first."""
     found: dict[str, PreparedArm] = {}
     for arm in arms:
         entry = providers.find(arm.order.cell.provider)
@@ -88,7 +88,7 @@ def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
 
 
 def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
-    """Compiles an arm's model once more, in a process of its own, and gives the file to `store`.
+    """Compile an arm's model once more, in a process of its own, and give the file to `store`.
 
     Where that fails, because the model is compiled already, say, it is logged and nothing is stored.
     """

@@ -42,7 +42,7 @@ def evaluate_arms(
     say: Callable[[PreparedArm, str], None],
     judge: JudgeFile | None = None,
 ) -> Iterator[AccuracyReport]:
-    """Judges every arm that has labelled data, and yields its report.
+    """Judge every arm that has labelled data, and yield its report.
 
     Arms that differ only in their workload share one measurement. `judge` judges in place of the recipe's metric. Arms
     that come after ALL_S seconds are not judged, and get a reason.
@@ -69,7 +69,7 @@ def evaluate_block(
     environment: NodeEnvironment,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Judges a block on its labelled data alone: nothing is checked, traced or timed.
+    """Judge a block on its labelled data alone: nothing is checked, traced or timed.
 
     An arm whose runtime or files cannot be had gets a CheckReport with the reason.
     """
@@ -97,7 +97,7 @@ def evaluate_block(
 
 
 def _key(arm: PreparedArm) -> str:
-    """Digests what outputs depend on; batch, concurrency and what only moves work between threads are left out."""
+    """Digest what outputs depend on; batch, concurrency and what only moves work between threads are left out."""
     cell = arm.order.cell
     session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
@@ -138,14 +138,14 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
 
 
 def _facts(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
-    """Describes the user's judge, and what it answered in `reply`."""
+    """Describe the user's judge, and what it answered in `reply`."""
     lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
     facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
     return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
 
 
 def _laid(judge: JudgeFile, arm: PreparedArm) -> Path:
-    """Writes the judge's file beside the arm's data, where its runner may read it, and returns the path."""
+    """Write the judge's file beside the arm's data, where its runner may read it, and return the path."""
     assert arm.evaluation is not None
     place = arm.evaluation.with_suffix(".judge.py")
     place.write_bytes(judge.content)

@@ -57,7 +57,7 @@ class InterleavedProcess:
         self._running = running
 
     def listen(self) -> bytes:
-        """Waits for the next word of the process, GO, MORE or TRACE; ENDED when it has ended instead.
+        """Wait for the next word of the process, GO, MORE or TRACE; ENDED when it has ended instead.
 
         The time limit of the process counts meanwhile.
         """
@@ -91,7 +91,7 @@ class InterleavedProcess:
 def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
-    """Launches a process for each arm's order, lets them measure in turns, and returns their answers in this order."""
+    """Launch a process for each arm's order, let them measure in turns, and return their answers in this order."""
 
     def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
@@ -111,9 +111,9 @@ def interleave_processes(
     limit_s: float,
     on_ready: Callable[[float], None] = lambda moment: None,
 ) -> list[Answer]:
-    """Starts the processes, each with a folder for its pipes, and gives them turns until all have measured.
+    """Start the processes, each with a folder for its pipes, and give them turns until all have measured.
 
-    Returns their answers in this order. They load their models MAX_STARTING at a time, after which `on_ready` is called
+    Return their answers in this order. They load their models MAX_STARTING at a time, after which `on_ready` is called
     with the moment; they warm up one after the other once all are loaded, and end together. The order of turns is drawn
     anew each time around. No turn begins after `limit_s`. A process that dies or hangs ends its own sample alone.
     """
@@ -141,7 +141,7 @@ def interleave_processes(
 
 
 def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
-    """Gives turns until nobody wants another or the limit is there; returns those that have something to trace."""
+    """Give turns until nobody wants another or the limit is there; return those that have something to trace."""
     resting: list[InterleavedProcess] = []
     while seats and time.monotonic() < limit:
         dice.shuffle(seats)

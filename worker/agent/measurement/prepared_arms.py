@@ -55,7 +55,7 @@ class PreparedArm:
 def prepare_arms(
     order: BlockOrder, *, environment: NodeEnvironment, folder: Path, is_cancelled: Callable[[], bool]
 ) -> tuple[list[PreparedArm], dict[int, Reason]]:
-    """Installs the runtime and copies the files of every arm. Returns the arms that are ready, and reasons by arm.
+    """Install the runtime and copy the files of every arm. Return the arms that are ready, and reasons by arm.
 
     An arm that cannot be had, or asks for more threads than this machine has, gets a reason, and the others go on.
     """

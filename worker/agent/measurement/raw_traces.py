@@ -12,7 +12,7 @@ GZIP = 16 + zlib.MAX_WBITS
 def compress_trace(
     raw: Path, *, max_bytes: int = MAX_TRACE_BYTES, max_unpacked_bytes: int = MAX_TRACE_UNPACKED_BYTES
 ) -> bytes | None:
-    """Compresses the file as gzip; None where it is longer than the farm takes, before or after."""
+    """Compress the file as gzip; None where it is longer than the farm takes, before or after."""
     packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
     packed, read = bytearray(), 0
     with raw.open("rb") as file:

@@ -46,7 +46,7 @@ class Answer:
 def run_without_arm(
     order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
 ) -> Ending:
-    """Runs a runner for an order that is no arm's: it may read `reads` and write in `work`. Raises SandboxError."""
+    """Run a runner for an order that is no arm's: it may read `reads` and write in `work`. Raises SandboxError."""
     python = runtime.python
     policy = Policy(
         read_only=(*interpreters.list_interpreter_paths(python), stage, reads),
@@ -87,7 +87,7 @@ class Launcher:
         self._free_since = None
 
     def mark_free(self, moment: float) -> None:
-        """Sets the moment (of time.monotonic) from which the gap before the next process is counted."""
+        """Set the moment (of time.monotonic) from which the gap before the next process is counted."""
         self._free_since = moment
 
     def launch(
@@ -99,7 +99,7 @@ class Launcher:
         timeout_s: float | None = None,
         on_started: Callable[[Running], None] | None = None,
     ) -> Answer:
-        """Runs one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
+        """Run one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
 
         `work_dir` is the one folder in which the process may write. Whatever the process does is an Answer, never an
         exception. `on_started` is called with the running process.
@@ -134,7 +134,7 @@ class Launcher:
         return answer
 
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
-        """Makes the policy of an arm's process, which sees its interpreter, the stage, the model and its inputs."""
+        """Make the policy of an arm's process, which sees its interpreter, the stage, the model and its inputs."""
         if entry is not None and entry.building is not None:
             left_files.make_folder(arm.engines)
         return Policy(
@@ -152,7 +152,7 @@ class Launcher:
 
     @contextlib.contextmanager
     def _watching(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
-        """Yields what is called with the process as it starts; inside the `with` a cancelled block kills it."""
+        """Yield what is called with the process as it starts; inside the `with` a cancelled block kills it."""
         alive: list[Running] = []
 
         def started(running: Running) -> None:
@@ -183,7 +183,7 @@ CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled befo
 
 
 def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
-    """Adds the memory limit to the reason of a crash, as a runtime that gets no memory may crash; 0 MiB: no limit."""
+    """Add the memory limit to the reason of a crash, as a runtime that gets no memory may crash; 0 MiB: no limit."""
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
         return reason
     text = f"{reason.text} It ran under a memory limit of {limit_mb:,} MiB, which it may have reached."
@@ -191,7 +191,7 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 
 
 def parse_ending(ending: Ending) -> Answer:
-    """Decodes the reply of a process that has ended, or makes the reason why there is none."""
+    """Decode the reply of a process that has ended, or make the reason why there is none."""
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _reason_of_kind(ending)
     if answer.reason is not None:
@@ -212,7 +212,7 @@ def parse_ending(ending: Ending) -> Answer:
 
 
 def make_garbled_reason(detail: str) -> Reason:
-    """Makes the reason of a reply that cannot be read; `detail` says in words what is wrong with it."""
+    """Make the reason of a reply that cannot be read; `detail` says in words what is wrong with it."""
     return Reason(
         code=ReasonCode.GARBLED,
         text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."[

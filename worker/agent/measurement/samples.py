@@ -48,7 +48,7 @@ class LoadRates:
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
-        """Searches the rates of an arm's cell by a launch that is no sample, unless they are known or not asked for."""
+        """Search the rates of an arm's cell by a launch that is no sample, unless they are known or not asked for."""
         key = _without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
             return
@@ -95,7 +95,7 @@ class Sampler:
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """Measures a sample of each arm, and yields them in this order; those that took turns come all at once."""
+        """Measure a sample of each arm, and yield them in this order; those that took turns come all at once."""
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
@@ -194,7 +194,7 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 
 
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
-    """Reads the sample in an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
+    """Read the sample in an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:

@@ -24,7 +24,7 @@ SPARE = 2.0
 
 
 def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int]:
-    """Returns the arms in the order they are measured in this round; the same for the same seed, arms and round.
+    """Return the arms in the order they are measured in this round; the same for the same seed, arms and round.
 
     Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place,
     and (for even k) follows every other once, so that heat or cache left by a neighbour hits all alike.
@@ -100,7 +100,7 @@ class BlockSchedule:
         return self._left_s >= arms * self._trace_s
 
     def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
-        """Returns how many of `arms` arms may be traced `rounds` times in the time that is left, PAIR at least.
+        """Return how many of `arms` arms may be traced `rounds` times in the time that is left, PAIR at least.
 
         One change that is explained says more than several with too few traces each.
         """
@@ -112,14 +112,14 @@ class BlockSchedule:
 
     @contextlib.contextmanager
     def time_repeats(self) -> Iterator[None]:
-        """Counts the time inside the `with` as that of measuring disturbed samples again."""
+        """Count the time inside the `with` as that of measuring disturbed samples again."""
         began = self._clock()
         yield
         self._repeats_s += self._clock() - began
 
     @contextlib.contextmanager
     def time_round(self) -> Iterator[None]:
-        """Counts the time inside the `with`, without its repeats, as that of a round."""
+        """Count the time inside the `with`, without its repeats, as that of a round."""
         began, repeats_s = self._clock(), self._repeats_s
         yield
         self._rounds += 1
@@ -128,7 +128,7 @@ class BlockSchedule:
 
     @contextlib.contextmanager
     def time_traces(self, arms: int) -> Iterator[None]:
-        """Counts the time inside the `with` as that of the first trace of so many arms."""
+        """Count the time inside the `with` as that of the first trace of so many arms."""
         began = self._clock()
         yield
         self._trace_s = (self._clock() - began) / max(1, arms)

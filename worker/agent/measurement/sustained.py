@@ -39,7 +39,7 @@ class _Points(BaseModel):
 def measure_curve(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.find_meter
 ) -> CurveReport:
-    """Runs an arm for `total_s` seconds in one process, and reports the points of its curve, with energy if known."""
+    """Run an arm for `total_s` seconds in one process, and report the points of its curve, with energy if known."""
     try:
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError:
@@ -68,7 +68,7 @@ def measure_curve(
 def add_energy(
     found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
 ) -> CheckReport:
-    """Returns the check of an arm with the energy of its inference, or with words on why there is none.
+    """Return the check of an arm with the energy of its inference, or with words on why there is none.
 
     It launches a process of its own, and only where a meter can be read. A check with a reason stays as it is.
     """

@@ -35,7 +35,7 @@ class TensorComparer:
     is_absolute: bool = False
 
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
-        """Runs the model and compares its outputs with those of a `.npz`. Raises TensorComparisonError."""
+        """Run the model and compare its outputs with those of a `.npz`. Raises TensorComparisonError."""
         # the child sees the model's folder, the inputs' and its own
         place = left_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._asked(model, inputs, {"reference": str(place)})
@@ -47,7 +47,7 @@ class TensorComparer:
             ) from problem
 
     def store_outputs(self, model: Path, *, inputs: Path, out: Path) -> None:
-        """Runs the model and writes its outputs to `out` (`.npz`). Raises TensorComparisonError."""
+        """Run the model and write its outputs to `out` (`.npz`). Raises TensorComparisonError."""
         place = self.arm.scratch / _OUTPUTS_FILE
         self._asked(model, inputs, {"keep": str(place)})
         if not left_files.is_plain(place):

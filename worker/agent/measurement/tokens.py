@@ -27,7 +27,7 @@ class TokenizationError(ReasonedError):
 def write_token_ids(
     texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path, base_bytes: int = BASE_BYTES
 ) -> Path:
-    """Writes texts as token ids into a `.npz`, an array for each text under its name, and returns its path.
+    """Write texts as token ids into a `.npz`, an array for each text under its name, and return its path.
 
     A sandboxed child wrote the file, so it still has to be checked. `stage` is the staged runner, `work` an empty
     folder. Raises TokenizationError where the tokenizer refuses or fails.

@@ -107,7 +107,7 @@ class Profiled:
         return self._left(self.reply.raw) if self.reply is not None else None
 
     def _left(self, name: str | None) -> Path | None:
-        """Finds the plain file of this name in the folder; it is looked for, because a reply names what it likes."""
+        """Find the plain file of this name in the folder; it is looked for, because a reply names what it likes."""
         if self.folder is None or name is None:
             return None
         found = left_files.list_plain_files(self.folder, re.escape(name))
@@ -115,7 +115,7 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Runs the trace pass of an arm; its files lie in a folder of their own until `delete_files`."""
+    """Run the trace pass of an arm; its files lie in a folder of their own until `delete_files`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
@@ -142,7 +142,7 @@ class Mapper:
     _optimized: dict[int, Graph | None] = field(default_factory=dict)
 
     def read_graphs(self, profiled: Sequence[Profiled]) -> None:
-        """Reads the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
+        """Read the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
         models = {path for trace in profiled for path in (trace.arm.model, trace.arm.source)} - self._models.keys()
         saved = {
             trace.arm.arm: trace.optimized
@@ -185,7 +185,7 @@ class Mapper:
 
 
 def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
-    """Makes the report of one trace, and gives the raw file of an arm's first trace to `store`.
+    """Make the report of one trace, and give the raw file of an arm's first trace to `store`.
 
     `has_edges`: operators tell which of the model's own nodes they read from, as far as its graph is known.
     """
@@ -220,7 +220,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
 
 
 def delete_files(profiled: Profiled) -> None:
-    """Deletes the folder of files that the process left behind."""
+    """Delete the folder of files that the process left behind."""
     if profiled.folder is not None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(profiled.folder)
@@ -239,7 +239,7 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
 
 
 def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
-    """Lists own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
+    """List own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
     found = []
     for row, origin in zip(reply.executed, origins, strict=True):
         own = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
@@ -269,7 +269,7 @@ def _operators(
 
 
 def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
-    """Lists own nodes that make what the nodes of an executed one read."""
+    """List own nodes that make what the nodes of an executed one read."""
     own = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
     makers = dict.fromkeys(maker.label for name in read if (maker := source.find_maker(name)) is not None)
@@ -307,7 +307,7 @@ class RoundTraces:
     _nodes: dict[int, dict[Key, str]] = field(default_factory=dict)
 
     def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
-        """Remembers from an arm's first trace which own node each executed one counts for, by `origins`.
+        """Remember from an arm's first trace which own node each executed one counts for, by `origins`.
 
         It remembers none for other providers than the CPU, as what a device executes lies in no session that could be
         closed safely, nor for models with more nodes than a report names one by one.
@@ -322,7 +322,7 @@ class RoundTraces:
         }
 
     def make_order_part(self, arm: PreparedArm) -> RunnerOrder:
-        """Makes the part of an order that asks a launch for a trace; empty where no nodes are remembered of the arm."""
+        """Make the part of an order that asks a launch for a trace; empty where no nodes are remembered of the arm."""
         nodes = self._nodes.get(arm.arm)
         if not nodes:
             return {}
@@ -330,7 +330,7 @@ class RoundTraces:
         return {"is_traced": True, "trace_runs": runs, "trace_s": orders.ROUND_TRACE_S}
 
     def parse_times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
-        """Reads the µs of each own node of an arm, ordered by name; none where the answer is about other nodes."""
+        """Read the µs of each own node of an arm, ordered by name; none where the answer is about other nodes."""
         nodes = self._nodes.get(arm, {})
         try:
             rows = _ROWS.validate_python(reply.get("traced", ()))

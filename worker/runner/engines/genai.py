@@ -53,7 +53,7 @@ class GenerationRequest:
         }
 
     def _sampler(self) -> dict[str, object]:
-        """Makes the sampler's options, with `top_k` 0 for top-p, as the configuration's own `top_k` would apply too."""
+        """Make the sampler's options, with `top_k` 0 for top-p, as the configuration's own `top_k` would apply too."""
         if not self.is_sampled:
             return _LIKELIEST
         limits: dict[str, object] = {"top_k": 0, "top_p": self.limit}
@@ -73,7 +73,7 @@ class LoadedModel:
     active: list[str] = field(default_factory=lambda: [CPU])
 
     def make_generator(self, *, batch: int | None = None) -> Any:
-        """Makes a generator without tokens. `batch` is the number of sequences; None takes the request's."""
+        """Make a generator without tokens. `batch` is the number of sequences; None takes the request's."""
         params = onnxruntime_genai.GeneratorParams(self.model)
         if batch is not None:
             params.set_search_options(batch_size=batch)
@@ -89,7 +89,7 @@ class ModelLimits:
 
 
 def read_model_limits(folder: str) -> ModelLimits:
-    """Reads the limits from the configuration in the folder. Raises Refusal where it cannot be read."""
+    """Read the limits from the configuration in the folder. Raises Refusal where it cannot be read."""
     path = os.path.join(folder, CONFIG)
     try:
         with open(path, "rb") as opened:
@@ -102,7 +102,7 @@ def read_model_limits(folder: str) -> ModelLimits:
 
 
 def load_model(order: Order, asked: GenerationRequest, *, timer: PhaseTimer) -> LoadedModel:
-    """Loads the order's model for the request. Raises Refusal where it does not load or the prompt does not fit."""
+    """Load the order's model for the request. Raises Refusal where it does not load or the prompt does not fit."""
     limits = read_model_limits(os.path.dirname(order.model))
     _refuse_misfit(asked, limits)
     with timer.phase("session"), faults.translate_errors("session"):
@@ -111,7 +111,7 @@ def load_model(order: Order, asked: GenerationRequest, *, timer: PhaseTimer) -> 
 
 
 def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
-    """Opens the order's model on the CPU by its folder's configuration, with the order's file and threads.
+    """Open the order's model on the CPU by its folder's configuration, with the order's file and threads.
 
     `search` and `model_entries` are further entries of the configuration's search and model.
     """
@@ -130,7 +130,7 @@ def open_model(order: Order, *, search: Mapping[str, object] | None = None, **mo
 
 
 def _find_unused_token(prompt: Array, limits: ModelLimits) -> int:
-    """Finds a token that is not in the prompt, to be the padding: padding in a prompt would not be attended to."""
+    """Find a token that is not in the prompt, to be the padding: padding in a prompt would not be attended to."""
     held = set(prompt.reshape(-1).tolist())
     return next((token for token in range(limits.vocabulary) if token not in held), 0)
 

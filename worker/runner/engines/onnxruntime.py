@@ -39,7 +39,7 @@ class Engine:
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
-    """Creates the session, and times it. `tune` sets further session options, such as the profiler's.
+    """Create the session, and time it. `tune` sets further session options, such as the profiler's.
 
     Raises Refusal where the provider is not in this build or not active, or the model does not load.
     """
@@ -76,7 +76,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
 def _choose_providers(
     order: Order, *, requested: list[str], options: onnxruntime.SessionOptions, devices: list[plugins.Device]
 ) -> dict[str, object]:
-    """Makes the session's arguments for its providers: names, or devices on its options for a plug-in."""
+    """Make the session's arguments for its providers: names, or devices on its options for a plug-in."""
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if order.session.policy != NO_POLICY:
@@ -95,7 +95,7 @@ def _choose_providers(
 
 
 def list_requested_providers(order: Order) -> list[str]:
-    """Lists the provider, then the CPU for other operators; the provider alone in ONNX Runtime's strict mode."""
+    """List the provider, then the CPU for other operators; the provider alone in ONNX Runtime's strict mode."""
     is_alone = order.provider == CPU or order.session.config.get(STRICT_KEY) == "1"
     return [order.provider] if is_alone else [order.provider, CPU]
 
@@ -117,7 +117,7 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
 
 
 def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
-    """Chooses the arrays that the session takes, by name. Raises Refusal that names the missing ones."""
+    """Choose the arrays that the session takes, by name. Raises Refusal that names the missing ones."""
     nodes = engine.session.get_inputs()
     wanted = [node.name for node in nodes if node.name in given or not node.type.startswith("optional(")]
     missing = [name for name in wanted if name not in given]
@@ -163,9 +163,9 @@ class Feed:
         self.run()
 
     def settle(self) -> int:
-        """Binds the first outputs' buffers as preallocated outputs, and runs again to see that they fit.
+        """Bind the first outputs' buffers as preallocated outputs, and run again to see that they fit.
 
-        Returns how many inferences it began: one, or several where output sizes may depend on the data. Where shapes
+        Return how many inferences it began: one, or several where output sizes may depend on the data. Where shapes
         change from run to run, ONNX Runtime goes on allocating outputs.
         """
         if self._plain is not None:
@@ -195,7 +195,7 @@ class Feed:
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], object]:
-        """Returns the leanest callable that infers once, without attribute look-ups inside the timed loop.
+        """Return the leanest callable that infers once, without attribute look-ups inside the timed loop.
 
         It is the C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31,
         so that a small model would seem to become slower between releases.
@@ -210,7 +210,7 @@ class Feed:
         return functools.partial(self._session.run_with_iobinding, self._binding)
 
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
-        """Returns the name and the callable of the other way to infer: `run` for a bound feed, `bound` for `run`.
+        """Return the name and the callable of the other way to infer: `run` for a bound feed, `bound` for `run`.
 
         None where the model has no such call, and on devices, where it would time copies as `time_with_copies` does.
         """
@@ -233,7 +233,7 @@ class Feed:
             self._binding.bind_output(name, self._device)
 
     def outputs(self) -> dict[str, object]:
-        """Copies the last run's outputs to the CPU; an output that numpy has no type for is its type's name."""
+        """Copy the last run's outputs to the CPU; an output that numpy has no type for is its type's name."""
         if self._plain is not None:
             found = zip(self._outputs, self._values, strict=True)
             return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in found}
@@ -242,7 +242,7 @@ class Feed:
 
 
 def _make_value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
-    """Makes a value of the array on the device. Raises Refusal where this release makes none of bfloat16's bits."""
+    """Make a value of the array on the device. Raises Refusal where this release makes none of bfloat16's bits."""
     if kind != "tensor(bfloat16)":
         return onnxruntime.OrtValue.ortvalue_from_numpy(array, device, 0)
     make = getattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
@@ -256,7 +256,7 @@ def _make_value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
 
 
 def _has_open_shapes(engine: Engine) -> bool:
-    """Says whether an output has a dimension that no input fixes, so that its size may depend on the data."""
+    """Say whether an output has a dimension that no input fixes, so that its size may depend on the data."""
     fixed = {dim for node in engine.session.get_inputs() for dim in node.shape if isinstance(dim, str)}
     dims = [dim for node in engine.session.get_outputs() for dim in (node.shape or [])]
     return any(not isinstance(dim, int) and dim not in fixed for dim in dims)
@@ -274,7 +274,7 @@ def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
 
 
 def _from_bfloat16(value: onnxruntime.OrtValue) -> Array:
-    """Copies a bfloat16 value as float32, of which it is the upper half, as numpy has no bfloat16."""
+    """Copy a bfloat16 value as float32, of which it is the upper half, as numpy has no bfloat16."""
     shape = value.shape()
     count = int(np.prod(shape))
     if count == 0 or value.device_name().lower() != "cpu":

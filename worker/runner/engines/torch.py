@@ -64,7 +64,7 @@ class Program:
 
 
 def open_program(order: Order, *, timer: PhaseTimer) -> Program:
-    """Loads the program, and wraps it in torch.compile where the order says so.
+    """Load the program, and wraps it in torch.compile where the order says so.
 
     Sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program does
     not load, was saved by a newer PyTorch, or no compiler is there.
@@ -103,7 +103,7 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
 
 
 def choose_inputs(program: Program, given: Arrays) -> Arrays:
-    """Chooses the program's arrays by the model's names. Raises Refusal where one is missing or misfits."""
+    """Choose the program's arrays by the model's names. Raises Refusal where one is missing or misfits."""
     missing = [port.name for port in program.ports.inputs if port.name not in given]
     if missing:
         raise faults.Refusal(
@@ -130,7 +130,7 @@ class ProgramFeed:
         self._last: object = None
 
     def run_first(self) -> None:
-        """Runs once, which is when torch.compile compiles. Raises Refusal where its C++ compiler failed."""
+        """Run once, which is when torch.compile compiles. Raises Refusal where its C++ compiler failed."""
         try:
             self.run()
         except Exception as error:
@@ -153,7 +153,7 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Copies the last run's outputs by the model's names, bfloat16 as float32, as numpy has no such type."""
+        """Copy the last run's outputs by the model's names, bfloat16 as float32, as numpy has no such type."""
         leaves = pytree.tree_leaves(self._last)
         return {
             name: np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
@@ -164,7 +164,7 @@ class ProgramFeed:
 
 
 def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:
-    """Makes the program a module without guards before each call, as its inputs are checked once."""
+    """Make the program a module without guards before each call, as its inputs are checked once."""
     try:
         module: Callable[..., object] = exported.module(check_guards=False)
     except TypeError:  # releases before guards were compiled in

@@ -24,7 +24,7 @@ class Matched:
 
 
 def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
-    """Matches each sample's detections with its labels, class by class.
+    """Match each sample's detections with its labels, class by class.
 
     Outputs are rows of x1, y1, x2, y2, score, class; labels are rows of x1, y1, x2, y2, class. Rows with a class below
     0, or a score of 0 or less, are no boxes. Raises Refusal for outputs of another shape.
@@ -49,7 +49,7 @@ def _match(found: Array, there: Array) -> Iterator[Matched]:
 
 
 def _mark_right(found: Array, there: Array) -> Array:
-    """Marks each detection right that overlaps a free label by half or more; it takes the one that it overlaps most."""
+    """Mark each detection right that overlaps a free label by half or more; it takes the one that it overlaps most."""
     overlap = _compute_overlaps(found, there)
     right = np.zeros(len(found), dtype=bool)
     for at, row in enumerate(overlap if len(there) else ()):
@@ -61,7 +61,7 @@ def _mark_right(found: Array, there: Array) -> Array:
 
 
 def _compute_overlaps(found: Array, there: Array) -> Array:
-    """Computes the intersection over union of each detection with each label."""
+    """Compute the intersection over union of each detection with each label."""
     low = np.maximum(found[:, None, :2], there[None, :, :2])
     high = np.minimum(found[:, None, 2:], there[None, :, 2:])
     shared = np.clip(high - low, 0.0, None).prod(axis=2)
@@ -71,7 +71,7 @@ def _compute_overlaps(found: Array, there: Array) -> Array:
 
 
 def compute_mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
-    """Computes each sample's pseudo-value of mAP, the mean over the labels' classes of their average precision.
+    """Compute each sample's pseudo-value of mAP, the mean over the labels' classes of their average precision.
 
     Raises Refusal where no label has a box.
     """
@@ -100,7 +100,7 @@ def compute_mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array
 
 
 def _average_precision(right: Array, count: int) -> float:
-    """Averages the best precision at 101 recalls; NaN where there is nothing to find."""
+    """Average the best precision at 101 recalls; NaN where there is nothing to find."""
     if count == 0:
         return float("nan")
     hits = np.cumsum(right)

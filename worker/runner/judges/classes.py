@@ -9,7 +9,7 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_p
 
 
 def mark_labels_among_best(outputs: Array, labels: Array, *, count: int) -> Array:
-    """Marks each sample right whose label is among the `count` best scores, or is the class that the output names.
+    """Mark each sample right whose label is among the `count` best scores, or is the class that the output names.
 
     Ties count against the label, and so does a score that is not a number. Raises Refusal for outputs of another shape.
     """
@@ -26,7 +26,7 @@ def mark_labels_among_best(outputs: Array, labels: Array, *, count: int) -> Arra
 
 
 def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
-    """Pairs each sample's label with the chosen class, -1 where no score is a number. Raises Refusal for bad shapes."""
+    """Pair each sample's label with the chosen class, -1 where no score is a number. Raises Refusal for bad shapes."""
     check_row_per_label(outputs, labels)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.stack([labels, outputs], axis=1).astype(np.int64)
@@ -38,7 +38,7 @@ def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
 
 
 def compute_macro_f1(seen: Sequence[Array]) -> Array:
-    """Computes each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
+    """Compute each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
 
     It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen.
     """
@@ -60,7 +60,7 @@ def compute_macro_f1(seen: Sequence[Array]) -> Array:
 
 
 def pack_multilabel(outputs: Array, labels: Array) -> Array:
-    """Stacks the classes that a sample has and those chosen for it, as truths [sample, 2, class].
+    """Stack the classes that a sample has and those chosen for it, as truths [sample, 2, class].
 
     Scores above 0.5 are chosen. Raises Refusal where labels and outputs differ in shape.
     """
@@ -72,7 +72,7 @@ def pack_multilabel(outputs: Array, labels: Array) -> Array:
 
 
 def compute_multilabel_f1(seen: Sequence[Array]) -> Array:
-    """Computes each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0."""
+    """Compute each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0."""
     label, chosen = np.concatenate(seen).transpose(1, 0, 2)
     hit = (label & chosen).astype(np.int8)
     both = label.astype(np.int8) + chosen
@@ -82,7 +82,7 @@ def compute_multilabel_f1(seen: Sequence[Array]) -> Array:
 
 
 def _compute_f1(right: Array, count: Array) -> Array:
-    """Computes F1 by class, where `count` is how often it is a label plus how often it was chosen: 2 TP + FP + FN."""
+    """Compute F1 by class, where `count` is how often it is a label plus how often it was chosen: 2 TP + FP + FN."""
     return np.asarray(np.divide(2 * right, count, out=np.zeros(np.shape(count)), where=count > 0))
 
 

@@ -18,7 +18,7 @@ def compute_cosine_similarities(outputs: Array, labels: Array) -> Array:
 
 
 def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
-    """Scales each embedding to length 1, and returns them with the labels. Raises Refusal for other outputs."""
+    """Scale each embedding to length 1, and return them with the labels. Raises Refusal for other outputs."""
     check_row_per_label(outputs, labels)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         raise make_shape_refusal(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
@@ -27,7 +27,7 @@ def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def compute_recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
-    """Marks each sample right that shares its label with one of its `count` nearest others (Recall@K).
+    """Mark each sample right that shares its label with one of its `count` nearest others (Recall@K).
 
     Song et al., “Deep metric learning via lifted structured feature embedding” (CVPR 2016). Raises Refusal where there
     are too few samples.

@@ -36,7 +36,7 @@ def check_row_per_label(outputs: Array, labels: Array) -> None:
 
 
 def make_pseudovalues(whole: float, without: Array) -> Array:
-    """Makes each sample's pseudo-value of a figure that is no mean over samples; their mean is the figure `whole`.
+    """Make each sample's pseudo-value of a figure that is no mean over samples; their mean is the figure `whole`.
 
     `without` has, for each sample, the figure over all other samples. These are the jackknife's pseudo-values (Tukey
     1958; Miller, “The jackknife: a review”, Biometrika 61, 1974), moved so that their mean is the figure; their spread
@@ -46,7 +46,7 @@ def make_pseudovalues(whole: float, without: Array) -> Array:
 
 
 def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
-    """Makes pseudo-values of the ratio of two sums over samples. Raises Refusal where the second sum is 0."""
+    """Make pseudo-values of the ratio of two sums over samples. Raises Refusal where the second sum is 0."""
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
         raise make_shape_refusal("nothing that counts")

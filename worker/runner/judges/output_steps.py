@@ -6,7 +6,7 @@ from worker.runner.judges.judge import Array, make_shape_refusal
 
 
 def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
-    """Applies softmax, argmax, a threshold or ctc to the output; None leaves it. Raises Refusal where ctc cannot."""
+    """Apply softmax, argmax, a threshold or ctc to the output; None leaves it. Raises Refusal where ctc cannot."""
     if step is None:
         return outputs
     if step == "ctc":
@@ -23,7 +23,7 @@ def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary
 
 
 def decode_ctc(outputs: Array, vocabulary: Array) -> Array:
-    """Decodes each sample's best path of CTC to a text: best tokens, without repeats and blanks (whose text is empty).
+    """Decode each sample's best path of CTC to a text: best tokens, without repeats and blanks (whose text is empty).
 
     Graves et al., ICML 2006. Raises Refusal for outputs of another shape, or tokens beyond the vocabulary.
     """

@@ -9,7 +9,7 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_r
 
 
 def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[str]]) -> Array:
-    """Counts each sample's edits and its label's length, [sample, 2], in the words or characters that `cut` makes.
+    """Count each sample's edits and its label's length, [sample, 2], in the words or characters that `cut` makes.
 
     Raises Refusal where the output is not one text a sample.
     """
@@ -21,7 +21,7 @@ def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[
 
 
 def compute_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
-    """Computes Levenshtein's distance: the fewest substitutions, deletions and insertions.
+    """Compute Levenshtein's distance: the fewest substitutions, deletions and insertions.
 
     Wagner & Fischer, J. ACM 21, 1974.
     """
@@ -37,7 +37,7 @@ def compute_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
 
 
 def compute_error_rate(seen: Sequence[Array]) -> Array:
-    """Computes each sample's pseudo-value of all edits over all lengths: WER and CER, as jiwer computes them."""
+    """Compute each sample's pseudo-value of all edits over all lengths: WER and CER, as jiwer computes them."""
     edits, lengths = np.concatenate(seen).T
     return make_ratio_pseudovalues(edits, lengths)
 

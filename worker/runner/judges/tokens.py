@@ -8,7 +8,7 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_p
 
 
 def sum_negative_log_likelihoods(outputs: Array, labels: Array) -> Array:
-    """Sums -log p over each sample's tokens and counts them, [sample, 2]; a label below 0 does not count.
+    """Sum -log p over each sample's tokens and count them, [sample, 2]; a label below 0 does not count.
 
     Raises Refusal for outputs of another shape.
     """
@@ -27,7 +27,7 @@ def _sum_for_sample(scores: Array, tokens: Array) -> tuple[float, int]:
 
 
 def compute_perplexity(seen: Sequence[Array]) -> Array:
-    """Computes each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens."""
+    """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens."""
     surprise, count = np.concatenate(seen).T
     whole, rest = float(np.exp(surprise.sum() / count.sum())), count.sum() - count
     # a sample that is all there is leaves nothing behind

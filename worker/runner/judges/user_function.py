@@ -30,7 +30,7 @@ class Source:
     def judge(
         self, outputs: dict[str, Array], data: dict[str, Array], *, count: int, limit_s: float
     ) -> tuple[Array | float, bool]:
-        """Calls the function: returns a figure a sample, or one of all, and whether lower is better.
+        """Call the function: returns a figure a sample, or one of all, and whether lower is better.
 
         Raises Refusal with the user's own lines where it fails, takes longer than `limit_s` or returns anything else.
         """
@@ -67,7 +67,7 @@ class Source:
             raise self._make_refusal(f"failed: {self._describe_error(error)}") from error
 
     def _describe_error(self, error: BaseException) -> str:
-        """Describes the error, with the lines of the user's own file where it came from."""
+        """Describe the error, with the lines of the user's own file where it came from."""
         lines = Path(self.path).read_text("utf-8", "replace").splitlines()
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.name]
         places = [

@@ -24,7 +24,7 @@ class Answers:
         self._differing: set[int] = set()
 
     def keep_serial(self, number: int, outputs: Outputs) -> None:
-        """Keeps an answer that was given alone, unless all kept ones together are too large."""
+        """Keep an answer that was given alone, unless all kept ones together are too large."""
         arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
         self._bytes += sum(value.nbytes for value in arrays.values())
         if self._bytes <= MAX_BYTES:
@@ -34,7 +34,7 @@ class Answers:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:
-        """Compares an answer that was given among others with the one that was given alone."""
+        """Compare an answer that was given among others with the one that was given alone."""
         if number in self._answers:
             self._compared.add(number)
             if self._differ(number, outputs):
@@ -46,7 +46,7 @@ class Answers:
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 
     def _differ(self, number: int, outputs: Outputs) -> bool:
-        """Says whether an element is further from the kept answer than the order's tolerance."""
+        """Say whether an element is further from the kept answer than the order's tolerance."""
         compared = (
             parity.compare_output(name, outputs.get(name), value, **self._order.find_tolerance(name))
             for name, value in self._answers.get(number, {}).items()

@@ -85,14 +85,14 @@ class Served:
 
 
 def draw_unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Draws gaps of a Poisson process of rate 1 by the seed; divided by a rate they are seconds between arrivals."""
+    """Draw gaps of a Poisson process of rate 1 by the seed; divided by a rate they are seconds between arrivals."""
     return np.random.default_rng(np.random.SeedSequence([seed % 2**32, 0x10AD])).exponential(1.0, count)
 
 
 def serve(
     streams: Sequence[Sequence[Call]], gaps_s: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, clock: Clock
 ) -> Served:
-    """Serves a request after each of the gaps, by all streams at once, and returns the times of all requests.
+    """Serve a request after each of the gaps, by all streams at once, and return the times of all requests.
 
     A stream has a call for every set of inputs, and requests take the sets in turn.
     """
@@ -120,7 +120,7 @@ def serve(
 
 
 def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
-    """Runs one stream in this thread, several in threads of their own. Raises what the first failed one raised."""
+    """Run one stream in this thread, several in threads of their own. Raises what the first failed one raised."""
     if len(streams) == 1:
         work(streams[0])
         return

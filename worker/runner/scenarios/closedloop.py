@@ -43,7 +43,7 @@ class ClosedLoop:
 
 
 def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[windows.Warmup, windows.Timings, int, int]]:
-    """Measures all streams at once; returns each one's warm-up, timings, and the ns when its window began and ended.
+    """Measure all streams at once; return each one's warm-up, timings, and the ns when its window began and ended.
 
     There is one window, because sessions that settle early would leave the others more of the machine.
     """

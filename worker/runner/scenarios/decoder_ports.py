@@ -68,7 +68,7 @@ class Decoder:
 
 
 def describe_decoder(session: Any) -> Decoder:
-    """Finds out what a session's inputs and outputs are for. Raises Refusal for what is no decoder with a cache."""
+    """Find out what a session's inputs and outputs are for. Raises Refusal for what is no decoder with a cache."""
     inputs, outputs = (
         [_read_port(node) for node in session.get_inputs()],
         [_read_port(node) for node in session.get_outputs()],
@@ -120,7 +120,7 @@ class Steps:
         self._held = [self._bind_step(step, length) for step in range(new)]
 
     def calls(self) -> list[Callable[[], object]]:
-        """Returns the leanest callable for each step, as `timed_call` of `worker.runner.engines.onnxruntime` does."""
+        """Return the leanest callable for each step, as `timed_call` of `worker.runner.engines.onnxruntime` does."""
         inner = getattr(self._session, "_sess", None)
         bound = [getattr(binding, "_iobinding", None) for binding in self._held]
         if inner is not None and hasattr(inner, "run_with_iobinding") and all(binding is not None for binding in bound):
@@ -159,7 +159,7 @@ class Steps:
         return binding
 
     def _shape_cache(self, port: Port, length: int) -> list[int]:
-        """Makes a cache's shape for the length; heads and their size are numbers of the port's own shape."""
+        """Make a cache's shape for the length; heads and their size are numbers of the port's own shape."""
         *front, heads, _, width = port.shape
         assert isinstance(heads, int)
         assert isinstance(width, int)
@@ -173,7 +173,7 @@ class Steps:
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Makes zeros aligned as ONNX Runtime's own tensors are, as numpy's may lie across cache lines."""
+    """Make zeros aligned as ONNX Runtime's own tensors are, as numpy's may lie across cache lines."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + _ALIGNED, dtype=np.uint8)
     first = -raw.ctypes.data % _ALIGNED
@@ -182,7 +182,7 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
-    """Makes an input's values over all steps; each step sees a part of them, the same number for every sequence."""
+    """Make an input's values over all steps; each step sees a part of them, the same number for every sequence."""
     if role == "mask":
         return np.ones(batch * length, dtype=port.dtype)
     # the last place of a row is one less than its length, and so the place itself
@@ -190,7 +190,7 @@ def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
 
 
 def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
-    """Computes an input's shape at a step, and the index at which the step's part of the values begins.
+    """Compute an input's shape at a step, and the index at which the step's part of the values begins.
 
     `past` is how many tokens came before, `now` how many the step takes. Not for positions at the prompt.
     """

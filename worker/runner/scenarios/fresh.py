@@ -100,7 +100,7 @@ class Fresh:
         return {"sample": sample, **self._facts}
 
     def _by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
-        """Makes a phase with the p50 of each shape, in the order of the sets."""
+        """Make a phase with the p50 of each shape, in the order of the sets."""
         labels = [input_set.label for input_set in self._sets]
         found: list[summaries.Phase] = []
         for label in dict.fromkeys(label for label in labels if label):
@@ -129,7 +129,7 @@ class MemoryCourse:
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
-        """Runs all sets in turn, as often as needed for enough inferences and seconds, each time all of them."""
+        """Run all sets in turn, as often as needed for enough inferences and seconds, each time all of them."""
         at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
         with ResidentReader() as resident:
@@ -155,17 +155,17 @@ class MemoryCourse:
         return np.array(self._durations[: self._runs], dtype=np.uint64)
 
     def compute_growth(self) -> float | None:
-        """Computes the bytes that 1,000 inferences added once memory had settled; None for too few readings."""
+        """Compute the bytes that 1,000 inferences added once memory had settled; None for too few readings."""
         return compute_growth_per_1000(self._after[: self._readings], self._resident[: self._readings])
 
     def compute_cpu_p50_ns(self) -> float | None:
-        """Computes the thread CPU time of an inference in ns, the median between readings; None for fewer than two."""
+        """Compute the thread CPU time of an inference in ns, the median between readings; None for fewer than two."""
         after, cpu_ns = (np.array(values[: self._readings], dtype=np.float64) for values in (self._after, self._cpu_ns))
         each = float(np.median(np.diff(cpu_ns) / np.diff(after))) if self._readings > 1 else 0.0
         return each if each > 0 else None
 
     def list_memory_points(self) -> list[summaries.Phase]:
-        """Lists resident memory at a few points, as phases."""
+        """List resident memory at a few points, as phases."""
         places = sorted({round(place) for place in np.linspace(0, self._readings - 1, min(POINTS, self._readings))})
         return [
             {"name": f"memory {number}", "metrics": {"inferences": after, "resident_bytes": resident}}
@@ -184,7 +184,7 @@ class MemoryCourse:
 
 
 def compute_growth_per_1000(after: Sequence[int], resident: Sequence[int]) -> float | None:
-    """Computes the growth in bytes per 1,000 inferences, from the third to the last quarter of the readings.
+    """Compute the growth in bytes per 1,000 inferences, from the third to the last quarter of the readings.
 
     It compares medians of quarters, and fits no line, because memory grows in steps; the first half is left out, as
     memory settles there. `after` has the inferences before each reading. None for fewer than eight readings.
@@ -218,7 +218,7 @@ class ResidentReader:
 
 
 def make_alternating_call(calls: Sequence[Call]) -> Call:
-    """Makes a call that calls the next of the calls each time."""
+    """Make a call that calls the next of the calls each time."""
     place = -1
 
     def call() -> object:

@@ -96,7 +96,7 @@ class GenerateByGenai:
         }
 
     def _score(self, given: Array) -> None:
-        """Keeps the model's scores of a given text, a token at a time after the first prompt."""
+        """Keep the model's scores of a given text, a token at a time after the first prompt."""
         generator = self._loaded.make_generator(batch=1)
         generator.append_tokens(np.ascontiguousarray(self._loaded.asked.prompt[:1]))
         for number, token in enumerate(given[:, 0].tolist()):

@@ -32,7 +32,7 @@ class TimedGenerations(GenerationTimes):
         self.cpu_ns = 0
 
     def run(self) -> None:
-        """Runs one generation; making its generator is not timed."""
+        """Run one generation; making its generator is not timed."""
         clock, spent, asked = time.perf_counter_ns, time.thread_time_ns, self._loaded.asked
         generator = self._loaded.make_generator()
         step = generator.generate_next_token
@@ -55,7 +55,7 @@ class TimedGenerations(GenerationTimes):
         self.rows.append(np.stack([_read_new_tokens(generator, asked, row) for row in range(len(asked.prompt))]))
 
     def repeat(self, budget: BudgetOrder) -> None:
-        """Runs generations until there are enough of them and enough seconds."""
+        """Run generations until there are enough of them and enough seconds."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
         while self.wall_ns < MAX_S * 1e9 and (len(self.rows) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run()
@@ -74,11 +74,11 @@ class TimedGenerations(GenerationTimes):
         return each if each > 0 else None
 
     def list_step_durations(self) -> windows.Durations:
-        """Lists the ns of each token after the first, [generation, step]."""
+        """List the ns of each token after the first, [generation, step]."""
         return np.array(self._steps_ns, dtype=np.uint64).reshape(-1, self._loaded.asked.new - 1)
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Computes the thread CPU time of such a token in ms, the median of generations; None where none was seen."""
+        """Compute the thread CPU time of such a token in ms, the median of generations; None where none was seen."""
         spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.asked.new - 1).mean(axis=1)
         each = float(np.median(spent)) * _MS
         return each if each > 0 else None
@@ -97,7 +97,7 @@ class SamplerTimes:
 
 
 def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
-    """Times the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it."""
+    """Time the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it."""
     asked, clock, spent = loaded.asked, time.perf_counter_ns, time.thread_time_ns
     generator = loaded.make_generator()
     generator.append_tokens(asked.prompt)
@@ -118,7 +118,7 @@ def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
 
 
 def count_differing_rows(loaded: genai.LoadedModel, rows: Array) -> float | None:
-    """Counts which of the first and last sequence get other tokens alone than in the batch.
+    """Count which of the first and last sequence get other tokens alone than in the batch.
 
     None for a single sequence, and where tokens are drawn.
     """

@@ -45,7 +45,7 @@ class GenerationTimes:
         raise NotImplementedError
 
     def compute_growth_ms(self) -> float | None:
-        """Computes by how many ms the time per token grows over 1,000 positions; None for too few steps.
+        """Compute by how many ms the time per token grows over 1,000 positions; None for too few steps.
 
         It compares the medians of the first and last quarter.
         """
@@ -60,7 +60,7 @@ class GenerationTimes:
     def make_sample_fields(
         self, warm: windows.Warmup, *, length: int, new: int, gate: float | None
     ) -> dict[str, object]:
-        """Makes the fields of a Sample that are times. `length` is tokens of the prompt, `new` those of a generation.
+        """Make the fields of a Sample that are times. `length` is tokens of the prompt, `new` those of a generation.
 
         `gate` is the least share of the processor below which a sample is disturbed; None: it is not judged by that.
         """
@@ -79,7 +79,7 @@ class GenerationTimes:
 
 
 def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
-    """Makes a phase with the time per token for each of a few stretches along the sequence."""
+    """Make a phase with the time per token for each of a few stretches along the sequence."""
     found: list[summaries.Phase] = []
     for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
         first, last = int(part[0]), int(part[-1])
@@ -105,7 +105,7 @@ class TimedGenerations(GenerationTimes):
     _prompts_cpu_ns: list[int] = field(default_factory=list)
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """Runs one generation, which draws the same tokens as the one before."""
+        """Run one generation, which draws the same tokens as the one before."""
         clock, spent, token, choose = (
             time.perf_counter_ns,
             time.thread_time_ns,
@@ -132,7 +132,7 @@ class TimedGenerations(GenerationTimes):
         self.tokens.append(np.array(chosen))
 
     def repeat(self, calls: list[Call], steps: Steps, budget: BudgetOrder) -> None:
-        """Runs generations until there are enough of them and enough seconds, then prompts alone if those are few."""
+        """Run generations until there are enough of them and enough seconds, then prompts alone if those are few."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
         while self.wall_ns < MAX_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run(calls, steps)
@@ -148,14 +148,14 @@ class TimedGenerations(GenerationTimes):
             self._prompts_cpu_ns.append(spent() - cpu_before)
 
     def list_graph_durations(self) -> windows.Durations:
-        """Lists the ns of each step in the graph, [generation, step]; the first step is the prompt."""
+        """List the ns of each step in the graph, [generation, step]; the first step is the prompt."""
         return np.array(self._graph_ns, dtype=np.uint64).reshape(-1, self.new)
 
     def list_step_durations(self) -> windows.Durations:
         return self.list_graph_durations()[:, 1:]
 
     def list_choice_durations(self) -> windows.Durations:
-        """Lists the ns of choosing each token, [generation, step]."""
+        """List the ns of choosing each token, [generation, step]."""
         return np.array(self._outside_ns, dtype=np.uint64).reshape(-1, self.new)
 
     @property
@@ -168,7 +168,7 @@ class TimedGenerations(GenerationTimes):
         return each if each > 0 else None
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Computes the thread CPU time of a step after the prompt in ms, the median; None where none was seen."""
+        """Compute the thread CPU time of a step after the prompt in ms, the median; None where none was seen."""
         each = float(np.median(self._spent()[:, 1:].mean(axis=1))) * _MS
         return each if each > 0 else None
 
@@ -177,7 +177,7 @@ class TimedGenerations(GenerationTimes):
 
 
 def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
-    """Measures by how much the best score leads at each token of the first sequence, in a generation not timed."""
+    """Measure by how much the best score leads at each token of the first sequence, in a generation not timed."""
     choose: Callable[[Array], Array] = token_choice.make_chooser(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
@@ -199,7 +199,7 @@ class SeparateRows:
     given: Array
 
     def count_differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
-        """Counts the rows that choose other tokens alone than in the batch; None where tokens are drawn.
+        """Count the rows that choose other tokens alone than in the batch; None where tokens are drawn.
 
         `tokens` are those of the batch, [step, sequence].
         """

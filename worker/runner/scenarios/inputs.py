@@ -37,7 +37,7 @@ class InputSet:
 
 
 def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: InputSetOptions) -> list[InputSet]:
-    """Makes the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name."""
+    """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name."""
     dice = np.random.default_rng(np.random.SeedSequence([wanted.seed % 2**32, 0xF4E5]))
     count = max(wanted.count, *(len(sizes) for sizes in wanted.shapes.values())) if wanted.shapes else wanted.count
     found = []

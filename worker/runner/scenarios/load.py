@@ -49,7 +49,7 @@ class RateStep:
         return float(np.percentile(self.served.latencies, 99)) * 1e-6
 
     def make_phase(self, bound_ms: float | None) -> summaries.Phase:
-        """Makes a phase of its figures; `goodput_per_s` counts requests within the bound, all where there is none."""
+        """Make a phase of its figures; `goodput_per_s` counts requests within the bound, all where there is none."""
         latencies = self.served.latencies
         within = latencies.size if bound_ms is None else int(np.count_nonzero(latencies <= bound_ms * 1e6))
         return {
@@ -159,7 +159,7 @@ class OpenLoop:
         return {"sample": sample, "rates": [part * max_rate for part in AROUND] if max_rate else [], **self._facts}
 
     def _drive_rate(self, rate: float) -> RateStep:
-        """Drives a rate, again while the generator of requests is late. Raises Refusal where it always is."""
+        """Drive a rate, again while the generator of requests is late. Raises Refusal where it always is."""
         gaps_s = arrivals.draw_unit_gaps(ARRIVALS, self._settings["seed"]) / rate
         clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
@@ -175,7 +175,7 @@ class OpenLoop:
         raise faults.Refusal("not_supported", text)
 
     def _search(self) -> None:
-        """Bisects for the highest rate that keeps the bound, up to what the streams could serve without a break.
+        """Bisect for the highest rate that keeps the bound, up to what the streams could serve without a break.
 
         Raises Refusal where that takes too long, or even an eighth of it does not keep the bound.
         """
@@ -203,12 +203,12 @@ class OpenLoop:
                 raise faults.Refusal("not_supported", text)
 
     def _headline(self) -> RateStep:
-        """Returns the rate that was asked for, or the middle one of several."""
+        """Return the rate that was asked for, or the middle one of several."""
         ordered = sorted(self._steps, key=lambda step: step.rate)
         return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
 
     def _compare_all(self) -> None:
-        """Runs more inferences in all streams at once, and compares every answer, which would disturb timed ones."""
+        """Run more inferences in all streams at once, and compare every answer, which would disturb timed ones."""
 
         def work(stream: Call, _: parallel_calls.Gate) -> None:
             stream()
@@ -226,9 +226,9 @@ class OpenLoop:
 
 
 def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | None:
-    """Finds the highest rate whose p99 keeps the bound, by interpolation in the logarithm of p99.
+    """Find the highest rate whose p99 keeps the bound, by interpolation in the logarithm of p99.
 
-    Returns the highest rate tried where all keep it, None where none does.
+    Return the highest rate tried where all keep it, None where none does.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)

@@ -22,7 +22,7 @@ def check_memory(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None
 
 
 def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> int:
-    """Estimates the bytes of the scores of the prompt and of a token, and of two buffers a cache."""
+    """Estimate the bytes of the scores of the prompt and of a token, and of two buffers a cache."""
     scores = (prompt + 1) * decoder.vocabulary * np.dtype(decoder.scores.dtype).itemsize
     a_token = 0
     for port, _ in decoder.caches:
@@ -33,7 +33,7 @@ def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> in
 
 
 def read_free_bytes() -> int | None:
-    """Reads how many bytes this process may still take, by the machine's memory and its own limit; None: not known."""
+    """Read how many bytes this process may still take, by the machine's memory and its own limit; None: not known."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     taken = memory.read_address_space_bytes()
     own = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None

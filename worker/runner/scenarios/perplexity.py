@@ -18,7 +18,7 @@ MAX_TOKENS = 4096
 
 
 def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
-    """Computes exp of the mean negative log-likelihood; None where prompt or text is too short, or it is not finite.
+    """Compute exp of the mean negative log-likelihood; None where prompt or text is too short, or it is not finite.
 
     `call` runs the prompt of `steps`, which is restored after it. Raises Refusal where the model does not run.
     """
@@ -46,7 +46,7 @@ def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
 
 
 def _sum_negative_logs(scores: Array, tokens: Array) -> float:
-    """Sums -log p of every token but the first."""
+    """Sum -log p of every token but the first."""
     total = 0.0
     for before, token in zip(scores, tokens[1:], strict=False):
         wide = before.astype(np.float64)

@@ -12,7 +12,7 @@ from worker.runner.parity import Array
 
 
 def load_prompts(order: Order, *, vocabulary: int) -> Array:
-    """Loads or draws the prompts of a generate scenario, [sequence, token]. Raises Refusal for a bad file."""
+    """Load or draw the prompts of a generate scenario, [sequence, token]. Raises Refusal for a bad file."""
     settings = order.scenario
     shape = (int(settings.get("batch", 1)), int(settings["prompt"]))
     if "given" not in settings:
@@ -26,14 +26,14 @@ def load_prompts(order: Order, *, vocabulary: int) -> Array:
 
 
 def load_text_to_score(order: Order, *, vocabulary: int) -> Array | None:
-    """Loads the token ids of a text to score, [token]; None where none was given. Raises Refusal for a bad file."""
+    """Load the token ids of a text to score, [token]; None where none was given. Raises Refusal for a bad file."""
     if order.prompts is None or "text" not in load_arrays(order.prompts):
         return None
     return _read_given(order, "text", vocabulary=vocabulary)
 
 
 def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
-    """Draws tokens to continue with, whatever the model chooses, [step, sequence], so that all score the same text."""
+    """Draw tokens to continue with, whatever the model chooses, [step, sequence], so that all score the same text."""
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
     # a sequence after the other, so that the first is the same in a batch as alone
     found: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
@@ -41,7 +41,7 @@ def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array
 
 
 def _read_given(order: Order, name: str, *, vocabulary: int) -> Array:
-    """Reads an array of the given file. Raises Refusal for other than valid ids, as a runtime reads memory by them."""
+    """Read an array of the given file. Raises Refusal for other than valid ids, as a runtime reads memory by them."""
     held = load_arrays(order.prompts).get(name) if order.prompts is not None else None
     if held is None:
         raise faults.Refusal("artifact_unavailable", f"the order names no prompts with {name}")

@@ -60,7 +60,7 @@ class MakeScenario(Protocol):
 
 
 def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessions:
-    """Opens so many sessions of the order's model, binds their inputs and runs each. Raises Refusal where it fails."""
+    """Open so many sessions of the order's model, bind their inputs and run each. Raises Refusal where it fails."""
     order, timer = context.order, context.timer
     given = load_arrays(order.inputs)
     kind = find_engine_kind(order)

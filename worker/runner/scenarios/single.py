@@ -46,7 +46,7 @@ class Single:
         return False
 
     def _make_side_call(self) -> windows.SideCall | None:
-        """Makes the side call, which infers the other way than the cell asks; None where there is no other way."""
+        """Make the side call, which infers the other way than the cell asks; None where there is no other way."""
         kind, wrap = self._sessions.kind, self._context.wrap_call
         found = kind.other_call and kind.other_call(self._sessions.feeds[0])
         return windows.SideCall(found[0], wrap(found[1]) if wrap else found[1]) if found else None
@@ -71,7 +71,7 @@ class Single:
         return {"sample": sample, **self._sessions.provider_report}
 
     def _list_other_metrics(self) -> dict[str, float | None]:
-        """Lists the side call's figures by metric; none where it was never timed."""
+        """List the side call's figures by metric; none where it was never timed."""
         beside, gate = self._beside, self._context.order.gate_cpu_share
         if beside is None or not beside.taken.durations:
             return {}
@@ -83,7 +83,7 @@ class Single:
 
 
 def time_with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
-    """Measures p50 in ms with inputs and outputs in host memory; None where the device has no memory of its own."""
+    """Measure p50 in ms with inputs and outputs in host memory; None where the device has no memory of its own."""
     if engine.device == "cpu":
         return None
     feed = kind.feed(engine, inputs, device="cpu")

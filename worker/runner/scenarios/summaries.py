@@ -25,7 +25,7 @@ class Phase(TypedDict):
 def summarise_timings(
     taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int
 ) -> dict[str, object]:
-    """Makes the fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
+    """Make the fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
     return {
         **summarise([np.array(part.durations) for part in taken]),
         "warmup_runs": sum(part.runs for part in warm),
@@ -36,7 +36,7 @@ def summarise_timings(
 
 
 def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
-    """Summarises durations in ns by p50, mean, standard deviation and extremes in ms, and packs the raw timings.
+    """Summarise durations in ns by p50, mean, standard deviation and extremes in ms, and pack the raw timings.
 
     No outlier is removed.
     """
@@ -54,7 +54,7 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 
 
 def pack_timings(durations: windows.Durations) -> str:
-    """Packs at most MAX_TIMINGS durations, evenly spaced: `u4:` or `u8:`, then base64 of zlib of little-endian ns."""
+    """Pack at most MAX_TIMINGS durations, evenly spaced: `u4:` or `u8:`, then base64 of zlib of little-endian ns."""
     step = -(-durations.size // MAX_TIMINGS)
     chosen = durations[::step]
     dtype = "u4" if int(chosen.max()) < 1 << 32 else "u8"
@@ -66,7 +66,7 @@ def read_memory_peaks() -> Peaks:
 
 
 def make_other_metrics(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
-    """Makes a Sample's fields of memory and of further metrics, without those that are None."""
+    """Make a Sample's fields of memory and of further metrics, without those that are None."""
     resident, addresses = peaks
     known = {**metrics, "peak_address_space_bytes": addresses}
     return {

@@ -63,7 +63,7 @@ class Point:
         self._step = 1
 
     def add_durations(self, durations: "array[int]") -> None:
-        """Adds durations, of which it keeps every k-th, as of earlier ones."""
+        """Add durations, of which it keeps every k-th, as of earlier ones."""
         # the next one to keep, so that thinning goes on where the last stretch ended
         self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
@@ -75,7 +75,7 @@ class Point:
 def record_points(
     call: Callable[[], object], *, points: int, point_s: float, clock: Clock = time.monotonic_ns
 ) -> list[Point]:
-    """Calls without a break, and records `points` points of `point_s` seconds each.
+    """Call without a break, and record `points` points of `point_s` seconds each.
 
     A point ends with the first inference past its time. An inference that takes longer than a point leaves points out,
     which are then not in the list.
@@ -106,7 +106,7 @@ def record_points(
 
 
 def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
-    """Summarises one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end."""
+    """Summarise one point of all threads: p50 and p90 in ms, the number of inferences, and its begin and end."""
     durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
         "began_ns": min(part.began_ns for part in parts),
@@ -118,7 +118,7 @@ def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:
 
 
 def _record_together(calls: list[Callable[[], object]], *, total_s: float, point_s: float) -> list[list[Point]]:
-    """Records points of each session in a thread of its own, and returns as many of each."""
+    """Record points of each session in a thread of its own, and return as many of each."""
     points = max(1, round(total_s / point_s))
     take = functools.partial(record_points, points=points, point_s=point_s)
     if len(calls) == 1:

@@ -18,7 +18,7 @@ TRACES = {"generate": "generation_trace:run_trace"}
 
 
 def choose_scenario(order: Order) -> MakeScenario:
-    """Chooses what makes the order's scenario: the engine's own loop where it has one, else the usual one.
+    """Choose what makes the order's scenario: the engine's own loop where it has one, else the usual one.
 
     Raises Refusal where the engine has no loop of this kind, or no such scenario is known.
     """

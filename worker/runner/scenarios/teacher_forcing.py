@@ -31,7 +31,7 @@ class TeacherForcing:
         self._scores: list[Array] = []
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """Runs each step once, and keeps the scores at the places. Raises Refusal that names the step that failed."""
+        """Run each step once, and keep the scores at the places. Raises Refusal that names the step that failed."""
         given = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)

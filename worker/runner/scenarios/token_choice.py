@@ -18,7 +18,7 @@ def choose_likeliest(scores: Array) -> Array:
 
 
 def make_chooser(settings: Mapping[str, Any]) -> Choose:
-    """Makes a function that chooses the tokens of one generation; one made anew draws the same tokens again.
+    """Make a function that chooses the tokens of one generation; one made anew draws the same tokens again.
 
     Raises Refusal for a kind of sampling that is not known.
     """
@@ -37,7 +37,7 @@ def make_chooser(settings: Mapping[str, Any]) -> Choose:
 
 
 def _draw_token(scores: Array, kind: str, limit: float, temperature: float, share: float) -> int:
-    """Draws a token: among the `limit` likeliest (top-k), or among the fewest that together reach `limit` (top-p)."""
+    """Draw a token: among the `limit` likeliest (top-k), or among the fewest that together reach `limit` (top-p)."""
     if kind == "top-k":
         count = min(int(limit), scores.size)
         some = np.argpartition(scores, -count)[-count:]
