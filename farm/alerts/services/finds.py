@@ -40,14 +40,16 @@ from farm.rules.searches.search import Experiment, Measured, SearchProblem
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.selectors.minutes import minutes_of_run
-from farm.runs.services import cancel_run, plan_run, start_run
-from farm.runs.states import RunOutcome, RunReason, RunState
+from farm.runs.services import cancel_run, plan_run, settle, start_run
+from farm.runs.states import BlockState, RunOutcome, RunReason, RunState
 
 MAX_KINDS = 16
 # for a block whose node is lost each time before it measured anything
 MAX_TRIES = 3
 # refusals after which the next tick tries again
 PASSING = ("too_many_runs", "not_inspected")
+# reasons of cells after which a block is measured again
+PASSING_CODES = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL)
 log = logging.getLogger(__name__)
 
 
@@ -228,7 +230,7 @@ def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
 
 def _record(row: Find) -> bool:
     """Keep what the run measured: measuring → waiting. A run that measured nothing because its node was lost is
-    measured again."""
+    measured again, and after MAX_TRIES ends the race with the best answer so far."""
     run, asked = row.run, row.asked or {}
     if run is None:
         return _end(row, FindState.FAILED, sentence="Its run was deleted.")
@@ -236,7 +238,9 @@ def _record(row: Find) -> bool:
         return _stop(row, run)
     step = {**asked, "run": run.pk, "minutes": minutes_of_run(run)}
     tries = int(asked.get("tries", 0)) + 1
-    if _was_lost(runs.document(run)) and tries < MAX_TRIES:
+    if why := _explain_loss(runs.document(run)):
+        if tries == MAX_TRIES:
+            return _answer(row, rebuild_race(row), FindState.FAILED, why=why)
         return row.move(FindState.WAITING, was=FindState.MEASURING, run=None, asked={**asked, "tries": tries})
     moved = row.move(FindState.WAITING, was=FindState.MEASURING, steps=[*row.steps, step], run=None, asked=None)
     if moved:
@@ -244,11 +248,12 @@ def _record(row: Find) -> bool:
     return moved
 
 
-def _was_lost(document: Document) -> bool:
-    """Whether nothing was measured, for reasons that may not recur."""
-    codes = {cell.reason.code for cell in document.cells if cell.reason is not None}
-    is_done = any(cell.status is CellStatus.DONE for cell in document.cells)
-    return not is_done and bool(codes & {ReasonCode.NODE_LOST, ReasonCode.INTERNAL})
+def _explain_loss(document: Document) -> str:
+    """Say why nothing was measured, where that may not recur; else empty."""
+    if any(cell.status is CellStatus.DONE for cell in document.cells):
+        return ""
+    reasons = [cell.reason for cell in document.cells if cell.reason is not None]
+    return next((reason.text for reason in reasons if reason.code in PASSING_CODES), "")
 
 
 def cancel_find(*, find: Find, by: User) -> Find:
@@ -262,6 +267,9 @@ def cancel_find(*, find: Find, by: User) -> Find:
             continue
         if row.run is not None:
             cancel_run(run=row.run, by=by)
+            # its rounds are part of what is known
+            for block in row.run.blocks.filter(state=BlockState.REPORTED):
+                settle(block_id=block.pk, attempt=block.attempt)
         _stop(row, row.run)
     find.refresh_from_db()
     return find

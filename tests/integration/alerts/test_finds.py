@@ -85,12 +85,18 @@ def test_each_kind_of_hardware_has_an_answer_and_what_serves_all_is_named(
     assert "within 5 % of the best on all hardware" in found["sentence"]
 
 
-def test_cancelling_keeps_the_best_so_far(client: Client, version: Version, lab: Lab) -> None:
-    number = asked(client, version)["id"]
+def measure_short_rounds(client: Client, version: Version, lab: Lab) -> int:
+    """A search of which the final block is next; its number."""
+    number: int = asked(client, version)["id"]
     finds.advance_finds()
     make_ready()
     lab.measure(Run.objects.get())
     finds.advance_finds()
+    return number
+
+
+def test_cancelling_keeps_the_best_so_far(client: Client, version: Version, lab: Lab) -> None:
+    number = measure_short_rounds(client, version, lab)
     finds.advance_finds()
     stopped = client.post(f"/api/v1/finds/{number}/cancel").json()
     (race,) = stopped["races"]
@@ -150,17 +156,44 @@ def test_a_run_that_somebody_cancels_ends_its_race_with_what_is_known(
     assert race["state"] == "cancelled"
 
 
+def lose(run: Run) -> None:
+    for block in run.blocks.filter(state__in=OPEN_BLOCKS):
+        block.fail(Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
+        stop_block(block, Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
+    Run.objects.filter(pk=run.pk).update(state="finished")
+
+
 def test_a_run_whose_node_was_lost_runs_again_and_loses_nothing(client: Client, version: Version, lab: Lab) -> None:
     number = asked(client, version)["id"]
     finds.advance_finds()
-    for block in Run.objects.get().blocks.filter(state__in=OPEN_BLOCKS):
-        block.fail(Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
-        stop_block(block, Reason(code=ReasonCode.NODE_LOST, text="The node was lost."))
-    Run.objects.update(state="finished")
+    lose(Run.objects.get())
     lab.live()
     (race,) = read(client, number)["races"]
     assert [each.label for each in answer(race).answer] == ["1 thread"]
     assert Run.objects.filter(reason=RunReason.FIND).count() == 3
+
+
+def test_a_node_that_is_lost_each_time_leaves_the_best_so_far(client: Client, version: Version, lab: Lab) -> None:
+    number = measure_short_rounds(client, version, lab)
+    for _ in range(finds.MAX_TRIES):
+        finds.advance_finds()
+        lose(Run.objects.latest("pk"))
+        finds.advance_finds()
+    (race,) = read(client, number)["races"]
+    assert race["state"] == "failed"
+    assert race["sentence"].startswith("The node was lost. Best so far, not decided: 1 thread")
+    assert [each.label for each in answer(race).answer][:1] == ["1 thread"]
+
+
+def test_cancelling_in_the_middle_of_a_block_keeps_its_rounds(client: Client, version: Version, lab: Lab) -> None:
+    number = measure_short_rounds(client, version, lab)
+    finds.advance_finds()
+    make_ready()
+    lab.measure(Run.objects.latest("pk"), most_rounds=5)
+    (race,) = client.post(f"/api/v1/finds/{number}/cancel").json()["races"]
+    assert answer(race).launches == 4 * 2 + 2 * 5
+    assert (race["state"], len(race["runs"])) == ("cancelled", 2)
+    assert race["sentence"].startswith("Stopped before the end. Best so far, not decided: 1 thread")
 
 
 def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(
