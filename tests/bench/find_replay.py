@@ -76,7 +76,9 @@ def append(path: Path, model: str, first: int, part: Sequence[Contender], docume
     labels = {each.digest: each.label for each in part}
     with path.open("a", encoding="utf-8") as file:
         for cell in document.cells:
-            line = {"model": model, "setting": labels[cell.digest], "first": first, "p50_ms": cell.samples_ms}
+            # a disturbed block has more rounds than were asked for
+            launches = cell.samples_ms[:ROUNDS_AT_ONCE]
+            line = {"model": model, "setting": labels[cell.digest], "first": first, "p50_ms": launches}
             file.write(json.dumps(line) + "\n")
 
 
@@ -112,7 +114,7 @@ class Recorded:
         settings = list(experiment.asked["settings"])
         samples = self.drawn(settings, int(str(experiment.asked["rounds"] or FINAL_ROUNDS)))
         cells = [_cell(setting, samples[setting]) for setting in settings]
-        pairs = list(combinations(settings, 2))
+        pairs = list(combinations(settings, 2)) if experiment.asked["rounds"] != 1 else []
         both = [[*zip(samples[old], samples[new], strict=True)] for old, new in pairs]
         judged = verdicts.judge_many(both, margin=NEAR)
         compared = [_comparison(old, new, told) for (old, new), told in zip(pairs, judged, strict=True)]
@@ -121,7 +123,9 @@ class Recorded:
 
     def drawn(self, settings: Sequence[str], rounds: int) -> dict[str, list[float]]:
         self.launches += rounds * len(settings)
-        chosen = self.dice.integers(0, len(next(iter(self.raced.values()))), rounds)
+        # a block has no round twice; one of all rounds is drawn with replacement, for the spread between replays
+        most = len(next(iter(self.raced.values())))
+        chosen = self.dice.choice(most, rounds, replace=rounds >= most)
         return {setting: [self.raced[setting][place] for place in chosen] for setting in settings}
 
 
@@ -168,10 +172,10 @@ def _replayed(raced: Grid, truth: Mapping[str, float], best: str, dice: np.rando
     allowed = max(NEAR, outcome.resolution or 0.0)
     return {
         "best is in the answer": best in {each.digest for each in (*outcome.found, *outcome.close)},
-        "first is near": truth[first] <= truth[best] * (1.0 + allowed),
-        "first is within 2 %": truth[first] <= truth[best] * (1.0 + NEAR),
+        "first is near": float(truth[first] <= truth[best] * (1.0 + allowed)),
+        "first is within 2 %": float(truth[first] <= truth[best] * (1.0 + NEAR)),
         "answers are one": len(outcome.found) == 1,
-        "halving is within 2 %": truth[winner] <= truth[best] * (1.0 + NEAR),
+        "halving is within 2 %": float(truth[winner] <= truth[best] * (1.0 + NEAR)),
         "launches": launches,
     }
 

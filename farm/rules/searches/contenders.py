@@ -77,9 +77,9 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 
 
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
-    """Return the block with a comparison of every two arms and with `rounds` rounds; for None, the final block, with as
-    many rounds as fit into the `left_s` seconds that are left."""
-    pairs = combinations([arm.arm for arm in block.arms], 2)
+    """Return the block with a comparison of every two arms and with `rounds` rounds, of which a single one compares
+    nothing; for None, the final block, with as many rounds as fit into the `left_s` seconds that are left."""
+    pairs = combinations([arm.arm for arm in block.arms], 2) if rounds != 1 else ()
     compared = tuple(
         PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
     )

@@ -1,13 +1,16 @@
 """A race: which of many settings takes least and keeps its budgets, by blocks of fewer and fewer of them.
 
 Short blocks come first, of at most 16 settings in interleaved rounds: the first setting of all, which is in use today,
-and the leader so far stand in each. A setting leaves where it breaks a budget or the leader shuts it out. What is left
-runs a final block, and what is told of the answer comes from that alone. Settings whose outputs nobody can judge race
-among themselves, and are never the answer.
+and the leader so far stand in each. Of a large space one launch of each setting picks those that go on. A setting
+leaves where it breaks a budget or the leader shuts it out. The best of what is left run a final block, and what is told
+of the answer comes from that alone. Settings whose outputs nobody can judge race among themselves, and are never the
+answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp, log
+from statistics import mean
 from typing import Literal
 
 from farm.contract.blocks import MAX_ARMS
@@ -22,11 +25,14 @@ from farm.rules.matrices.product import Selector
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.search import Experiment, Measured, Search
 from farm.rules.searches.standings import Cost, Standing, format_cost
+from farm.rules.wording.numbers import counted
 
-# rounds of the short blocks. The second one is measured where more than FEW settings are left: it costs less than the
-# final block of all of them would
-ROUNDS = (2, 4)
-FEW = 3
+# rounds of a short block, the fewest that show a spread
+ROUNDS = 2
+# more settings than these are screened by one launch each: the best go on to the short blocks
+MAX_UNSCREENED = 9
+# how many settings beside today's run the final block, which takes most of the launches
+FINALISTS = 3
 # this share of the time stays for the final block
 FINAL_SHARE = 0.5
 LATE = "The time was over before it was measured: give more --minutes."
@@ -59,10 +65,10 @@ class Outcome:
     """What a race came to, or has come to so far.
 
     `found`: the answer, the setting to use in front, or the best so far. `costs`: what each setting takes against that
-    one, by digest. `waiting`: how many of `found` no comparison joins to it. `close`: settings as near by short rounds
-    that had no place in the final block. `apart`: why the outputs of a setting cannot be judged, by digest.
-    `resolution`: the largest difference that may be left among `found`, as a fraction. `is_by_processor`: processor
-    time decided, because the machine was busy.
+    one, by digest. `waiting`: how many of `found` no comparison joins to it. `close`: settings that had no place in the
+    final block, and that the launches before it do not show to be slower. `apart`: why the outputs of a setting cannot
+    be judged, by digest. `resolution`: the largest difference that may be left among `found`, as a fraction.
+    `is_by_processor`: processor time decided, because the machine was busy.
     """
 
     state: State
@@ -83,7 +89,8 @@ class Race(Search[Measured, Outcome]):
 
     `matrix`: everything but its axes holds for all of them. `max_in_block`: how many settings a short block has at
     most. `fits`: whether a matrix is one block that ends in the time that is left. `left`: the share of the time that
-    is left. `against_first`: what each setting takes as a ratio to the first one, by digest.
+    is left. `against_first`: what each setting takes as a ratio to the first one, by digest. `screened`: the same of
+    the one launch that screens a large space. `aside`: the settings that did not go on from there.
     """
 
     matrix: Matrix
@@ -99,13 +106,17 @@ class Race(Search[Measured, Outcome]):
     close: list[Contender] = field(default_factory=list, init=False)
     is_final: bool = field(default=False, init=False)
     _queue: list[Contender] = field(init=False)
-    _heat: int = field(default=0, init=False)
+    _is_screening: bool = field(init=False)
+    screened: dict[str, float] = field(init=False)
+    aside: list[Contender] = field(default_factory=list, init=False)
     against_first: dict[str, float] = field(init=False)
     _pending: Experiment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._queue = list(self.contenders)
+        self._is_screening = len(self.contenders) > MAX_UNSCREENED
         self.against_first = {self.contenders[0].digest: 1.0}
+        self.screened = dict(self.against_first)
 
     # what is measured next
 
@@ -119,11 +130,12 @@ class Race(Search[Measured, Outcome]):
         if not self._split_proven()[0]:
             return None
         if self.blocks and self.left() < FINAL_SHARE:
-            self._drop(self._queue, "no time", LATE)
+            self._drop([each for each in self._queue if each.digest not in self.cells], "no time", LATE)
             self._queue = []
-        elif not self._queue and self._heat + 1 < len(ROUNDS) and len(self._remaining) > FEW:
-            self._heat += 1
-            self._queue = list(self._remaining)
+        elif not self._queue and self._is_screening:
+            self._is_screening = False
+            self._set_slow_ones_aside()
+            self._queue = [each for each in self._remaining if each not in self.aside]
         if not self._queue:
             return None
         leaders = [self._leader(some) for some in self._split_proven()]
@@ -131,24 +143,29 @@ class Race(Search[Measured, Outcome]):
         asked = [*beside, *(each for each in self._queue if each not in beside)][
             : max(self.max_in_block, len(beside) + 1)
         ]
-        return self._experiment(asked, Budget.QUICK, ROUNDS[self._heat])
+        return self._experiment(asked, Budget.QUICK, 1 if self._is_screening else ROUNDS)
+
+    def _set_slow_ones_aside(self) -> None:
+        """Set those aside that one launch shows behind the best. A busy machine does not show it."""
+        if not any(block.is_busy for block in self.blocks):
+            proven, unproven = (self._sort_by_cost(some) for some in self._split_proven())
+            self.aside = [*proven[MAX_UNSCREENED:], *unproven[FINALISTS:]]
 
     def _final_block(self) -> Experiment | None:
         proven, unproven = (self._sort_by_cost(some) for some in self._split_proven())
         if not proven or self.left() <= 0.0:
             return None
         beside = [each for each in self.contenders if self._is_first_and_runs(each)] + unproven[:1]
-        others = [each for each in proven if each not in beside]
-        room = min(len(others), MAX_ARMS - len(beside))
+        others = [each for each in proven if each not in beside and each not in self.aside]
+        room = min(len(others), FINALISTS)
         while room > 1 and not self.fits(self.matrix_of([*beside, *others[:room]], Budget.STANDARD)):
             room -= 1
-        self.close = others[room:]
+        self.close = others[room:] + [each for each in proven if each in self.aside and each not in beside]
         return self._experiment([*beside, *others[:room]], Budget.STANDARD, None)
 
     def _experiment(self, asked: Sequence[Contender], budget: Budget, rounds: int | None) -> Experiment:
-        title = (
-            f"{len(asked)} of {len(self.contenders)} settings, {f'{rounds} rounds' if rounds else 'the final block'}"
-        )
+        length = counted(rounds, "round") if rounds else "the final block"
+        title = f"{len(asked)} of {len(self.contenders)} settings, {length}"
         settings = [each.digest for each in asked]
         return Experiment(self.matrix_of(asked, budget), title, {"rounds": rounds, "settings": settings})
 
@@ -170,7 +187,9 @@ class Race(Search[Measured, Outcome]):
             if each.digest in cells:
                 self._note(each, cells[each.digest], standing)
         self._queue = [each for each in self._queue if each.digest not in cells and each.digest not in self.gone]
-        if not self.is_final:
+        if asked is not None and asked.asked["rounds"] == 1:
+            self._note_screening(standing)
+        elif not self.is_final:
             self._shut_out(standing)
 
     def record_interrupted(self, document: Document) -> None:
@@ -195,6 +214,15 @@ class Race(Search[Measured, Outcome]):
         if (cost := standing.compare_cost(contender.digest, of=self.contenders[0].digest)) is not None:
             self.against_first[contender.digest] = cost.ratio
 
+    def _note_screening(self, standing: Standing) -> None:
+        """Note what each takes against the first setting, by way of those that stood in a block before."""
+        amounts = standing.read_amounts()
+        links = [log(amount / self.screened[digest]) for digest, amount in amounts.items() if digest in self.screened]
+        link = exp(mean(links)) if links else min(amounts.values(), default=1.0)
+        for digest, amount in amounts.items():
+            self.screened.setdefault(digest, amount / link)
+        self.against_first |= self.screened
+
     def _shut_out(self, standing: Standing) -> None:
         proven, unproven = self._split_proven()
         for some, judged_by in ((proven, proven), (unproven, unproven), (unproven, proven)):
@@ -205,6 +233,10 @@ class Race(Search[Measured, Outcome]):
             for each in some:
                 if (cost := standing.find_shut_out_cost(each.digest, by=leader)) is not None:
                     self._drop([each], "slower", f"{format_cost(cost, self.goal)} than {name} in short rounds")
+                elif each in self.aside and leader in self.screened:
+                    ratio = self.screened[each.digest] / self.screened[leader]
+                    if (cost := standing.find_screened_out_cost(ratio)) is not None:
+                        self._drop([each], "slower", f"{format_cost(cost, self.goal)} than {name} in one launch")
 
     def _drop(self, some: Sequence[Contender], why: Why, text: str, budget: str = "") -> None:
         for each in some:
@@ -225,7 +257,11 @@ class Race(Search[Measured, Outcome]):
         return "" if cell is None else self.limits.explain_unproven(cell)
 
     def _leader(self, among: Sequence[Contender]) -> str | None:
-        return self.blocks[-1].find_leader([each.digest for each in among]) if self.blocks else None
+        if not self.blocks:
+            return None
+        if self._is_screening:
+            return next((each.digest for each in self._sort_by_cost(among) if each.digest in self.cells), None)
+        return self.blocks[-1].find_leader([each.digest for each in among])
 
     def _is_first_and_runs(self, contender: Contender) -> bool:
         gone = self.gone.get(contender.digest)

@@ -1,12 +1,13 @@
 """How the settings of one block compare in what the goal minimises, and which of them are shut out.
 
 In short blocks the spread is pooled over all pairs: the mean of their variances has (arms − 1)(rounds − 1) degrees of
-freedom, where a pair alone has rounds − 1. A setting is shut out where that interval says so and, of two rounds, each.
+freedom, where a pair alone has rounds − 1. A setting is shut out where that interval, at a level that holds for all
+arms together (Bonferroni), says so and, of two rounds, each.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import log, log1p, sqrt
+from math import exp, log, log1p, sqrt
 from typing import NamedTuple
 
 from farm.contract.document import Document
@@ -26,6 +27,15 @@ from farm.rules.wording.vocabulary import is_change
 MEMORY = "peak_memory_bytes"
 # goals that are judged by a metric beside the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}
+# what a single cell takes of what the goal minimises
+AMOUNTS: Mapping[Goal, Callable[[Cell], float | None]] = {
+    "latency": lambda cell: cell.p50_ms,
+    "throughput": lambda cell: 1.0 / cell.throughput if cell.throughput else None,
+    "processor-time": lambda cell: cell.cpu_p50_ms,
+    "memory": lambda cell: cell.peak_memory_bytes,
+}
+# a single launch may take so much longer than the others of its setting
+MAX_OUTLIER = 1.3
 # the share of the machine that other programs may take just before a block
 MAX_BUSY = 0.1
 _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
@@ -105,6 +115,12 @@ class Standing:
         pair = comparison_between(self.pairs, self.cells[of].id, self.cells[setting].id)
         return None if pair is None else read_cost(pair, self.goal)
 
+    def read_amounts(self) -> dict[str, float]:
+        """Return what each setting takes by itself, by digest. Empty where the machine was busy."""
+        if self.is_busy and self.goal != "memory":
+            return {}
+        return {digest: amount for digest, cell in self.cells.items() if (amount := AMOUNTS[self.goal](cell))}
+
     def find_leader(self, among: Iterable[str]) -> str | None:
         """Return the digest of the one of these settings that takes least; None where none of them was measured. A
         setting that was compared with no other one leads only where it is alone."""
@@ -126,8 +142,21 @@ class Standing:
             return None
         if self.goal == "memory":
             return cost if cost.is_told_apart and cost.ratio > 1.0 else None
-        reach = _t(self.freedom) * self.deviation / sqrt(cost.rounds)
-        return cost if log(cost.ratio) - max(reach, cost.deviation / sqrt(2.0)) > log1p(MARGIN) else None
+        reach = max(self._reach(cost.rounds), cost.deviation / sqrt(2.0))
+        return cost if log(cost.ratio) - reach > log1p(MARGIN) else None
+
+    def _reach(self, rounds: int) -> float:
+        """Return by how much a log ratio of so many rounds may be wrong, for all settings of the block together."""
+        level = 1.0 - (1.0 - _UPPER) / len(self.cells)
+        return float(special.stdtrit(self.freedom, level)) * self.deviation / sqrt(rounds)
+
+    def find_screened_out_cost(self, ratio: float) -> Cost | None:
+        """Return the cost of a setting that took `ratio` of another in one round, where that and the spread of this
+        block show that it is more; None where they do not show it."""
+        if not self.freedom:
+            return None
+        reach = exp(max(self._reach(1), log(MAX_OUTLIER)))
+        return Cost(ratio, ratio / reach, ratio * reach, 1, False) if ratio > reach else None
 
     def find_slower_cost(self, setting: str, *, than: str) -> Cost | None:
         """Return what a setting takes against another where the verdict of a whole block is that it takes more, else

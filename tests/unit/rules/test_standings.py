@@ -35,6 +35,16 @@ def test_of_two_rounds_each_has_to_say_it() -> None:
     assert standing(*slow).find_shut_out_cost("b", by="a") is None
 
 
+def test_a_single_launch_shows_only_what_no_outlier_takes() -> None:
+    quiet = [pair("a", "b", 1.0, half=0.01), pair("a", "c", 1.0, half=0.01), pair("b", "c", 1.0, half=0.01)]
+    assert standing(*quiet).find_screened_out_cost(1.25) is None
+    shown = standing(*quiet).find_screened_out_cost(1.5)
+    assert shown is not None
+    assert shown.low > 1.1
+    wide = [pair("a", "b", 1.0, half=3.0), pair("a", "c", 1.0, half=3.0), pair("b", "c", 1.0, half=3.0)]
+    assert standing(*wide).find_screened_out_cost(1.5) is None, "the spread of this block is larger"
+
+
 def test_what_nothing_compares_leads_only_alone() -> None:
     block = standing(pair("a", "b", 0.9), pair("a", "c", 0.8, verdict="not comparable"))
     assert block.find_leader(["a", "b", "c"]) == "b"
@@ -45,6 +55,7 @@ def test_what_nothing_compares_leads_only_alone() -> None:
     assert block.find_shut_out_cost("c", by="a") is None
     one_round = standing(pair("a", "b", 1.9, rounds=1))
     assert (one_round.freedom, one_round.find_shut_out_cost("b", by="a")) == (0, None)
+    assert one_round.find_screened_out_cost(9.0) is None
 
 
 def test_a_goal_has_its_own_figures() -> None:
