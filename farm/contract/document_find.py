@@ -63,7 +63,7 @@ class Found(Part):
     beside: list[FoundSetting] = Field(default_factory=list)  # slower than the answer in its final block, nearest first
     default: FoundSetting | None = None  # the first setting of the space, which is what one has without choosing
     apart: list[FoundSetting] = Field(default_factory=list)  # nobody could judge their outputs: never the answer
-    close: list[str] = Field(default_factory=list)  # as near by short rounds, without a place in the final block
+    close: list[str] = Field(default_factory=list)  # perhaps as near: without a place in the final block
     # of each budget that excluded better settings, by the name in `left`: the best of them, in words
     budget_costs: dict[str, str] = Field(default_factory=dict)
     left: list[LeftSetting] = Field(default_factory=list)  # no answer, and why

@@ -199,7 +199,11 @@ def _decided(race: Race, outcome: Outcome) -> str:
 
 def _close(race: Race, outcome: Outcome) -> str:
     base, names = race.contenders[0], [each.label for each in outcome.found]
-    more = f" {counted(len(outcome.close), 'more setting')} came as near in short rounds." if outcome.close else ""
+    more = (
+        f" {counted(len(outcome.close), 'more setting')} may come as near: short rounds do not tell."
+        if outcome.close
+        else ""
+    )
     if len(names) == 1:
         return f"{_decided(race, outcome)}{more}"
     known = f"no difference above {percent(outcome.resolution or 0.0)} (what these rounds could show)"

@@ -313,7 +313,7 @@ def test_a_final_block_has_as_many_settings_as_the_time_has_room_for() -> None:
     assert found.state == "close"
     assert found.close
     assert len(found.answer) + len(found.close) == 16
-    assert f"{len(found.close)} more settings came as near in short rounds." in found.sentence
+    assert f"{len(found.close)} more settings may come as near: short rounds do not tell." in found.sentence
 
 
 def test_a_final_block_leaves_out_what_time_has_no_room_for() -> None:
