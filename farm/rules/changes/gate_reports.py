@@ -8,6 +8,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label, setting_label
 from farm.rules.comparing.sides import comparison_between, index_by_sides
+from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.sentences import explanation
@@ -104,9 +105,24 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
         what = f"{new.model or new.model_sha256[:12]}, {point_label(new)}"
         if pair := compared.get(sides):
             entries.append(_ratio(what, pair, old=old, new=new))
+            old, new = _as_compared(pair, old, new)
         measured = [(side, cell) for side, cell in (("baseline", old), ("candidate", new)) if cell.p50_ms is not None]
         entries += [_latency(what, side, cell, times.title([cell], clock="")) for side, cell in measured]
     return entries
+
+
+def _as_compared(pair: Comparison, *sides: Cell) -> list[Cell]:
+    """Return both sides with the medians of the rounds that the verdict is of, as the summary has them."""
+    change = None if pair.verdict_from == "rate" else metric_changes.find(metric_changes.headline_of(pair), pair)
+    if change is None:
+        return list(sides)
+    medians = zip(sides, (change.baseline, change.candidate), strict=True)
+    return [
+        cell.model_copy(
+            update={"p50_ms": ms, "p50_ci_ms": cell.p50_ci_ms if pair.rounds == len(cell.samples_ms) else None}
+        )
+        for cell, ms in medians
+    ]
 
 
 def _ratio(what: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, object]:

@@ -9,6 +9,8 @@ with rules that look after every round.
 
 from typing import NamedTuple
 
+from farm.rules.wording.numbers import counted
+
 # 8 · 2ᵏ and 12 · 2ᵏ rounds; a farm measures up to 96, a file may have more
 PLANNED_LOOKS = (8, 12, 16, 24)
 LOOKS = (*PLANNED_LOOKS, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
@@ -47,6 +49,15 @@ def describe_looks(rounds: int) -> str:
     """Say how many looks there were, where some came after the planned ones; else empty."""
     count = sum(look <= rounds for look in LOOKS)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
+
+
+def describe_later_rounds(count: int, *, look: int) -> str:
+    """Say that so many rounds came after the last look and do not count yet; empty where none did."""
+    return (
+        f"{counted(count, 'round')} after the last look, at {look} rounds, {'is' if count == 1 else 'are'} left out."
+        if count
+        else ""
+    )
 
 
 def too_few_sentence(rounds: int, *, least: int = LOOKS[0]) -> str:

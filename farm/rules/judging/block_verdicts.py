@@ -298,5 +298,6 @@ def _explained(judged: Judged, paired: Paired) -> Judged:
         judged.reason,
         slow_launches.describe_slow_launches(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
         counted_rounds.describe_disturbance(paired, wall=judged.wall),
+        look_levels.describe_later_rounds(len(paired.deciding) - judged.rounds, look=judged.rounds),
     )
     return replace(judged, slow=slow, reason=" ".join(text for text in said if text))

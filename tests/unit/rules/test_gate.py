@@ -284,6 +284,23 @@ def test_latencies_of_benchmark_entries_are_of_the_time_that_the_ratio_is_of() -
     assert (candidate["value"], candidate["extra"]) == (1.24, "onnxruntime==2.0, processor time")
 
 
+def test_latencies_of_benchmark_entries_are_of_the_rounds_that_the_summary_is_of() -> None:
+    """A summary had 0.0142 → 0.0141 ms of 8 rounds, and the entries 0.01401 → 0.01443 ms of 9 launches."""
+    document = _with_metrics()
+    document.comparisons[0].rounds = 8
+    document.comparisons[0].metrics.insert(
+        0, MetricChange(name="p50_ms", unit="ms", baseline=1.9, candidate=2.3, verdict="slower", margin=0.02, rounds=8)
+    )
+    for cell in document.cells:
+        cell.samples_ms = [2.0] * 9
+    entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)[1:]
+    assert [(entry["value"], entry["range"]) for entry in entries] == [(1.9, ""), (2.3, "")]
+    for cell in document.cells:
+        cell.samples_ms = [2.0] * 8
+    entries = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)[1:]
+    assert [entry["range"] for entry in entries] == ["1.9–2.1", "1.9–2.1"]
+
+
 def test_a_side_that_was_not_measured_is_no_benchmark_entry() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     document = _document(status=CellStatus.CRASHED, reason=reason, p50_ms=None, p50_ci_ms=None)

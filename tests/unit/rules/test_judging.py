@@ -43,6 +43,18 @@ def fed(block, reports, **how):
     return judge, [judge.take(report) for report in reports]
 
 
+@pytest.mark.parametrize(("rounds", "left_out"), [(8, ""), (9, "1 round after"), (11, "3 rounds after")])
+def test_rounds_after_the_last_look_are_said_to_be_left_out(rounds: int, left_out: str) -> None:
+    """A block had 9 launches of a cell and its verdict 8 rounds, and nothing said why."""
+    pairs = [(1.0, 1.3 + 0.001 * number) for number in range(rounds)]
+    (judged, *_) = BlockJudge(
+        make_block(), reports=[make_round(number, {0: old, 1: new}) for number, (old, new) in enumerate(pairs)]
+    ).comparisons()
+    assert judged.rounds == 8
+    assert ("left out" in judged.reason) is bool(left_out)
+    assert left_out in judged.reason
+
+
 def test_everything_before_the_rounds_is_answered_with_go_on():
     _, replies = fed(make_block(), [make_facts(), make_check(0), make_check(1), make_trace(0, []), make_trace(1, [])])
     assert all(reply.go_on and not reply.trace_arms for reply in replies)
