@@ -43,6 +43,7 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     that names a node or tensor. Then what lies between these is given to the node that computes it, and inserted nodes
     count for the one node they serve.
     """
+    later = later.restore_converted()
     state = _State(later=later, earlier=earlier)
     for node in later.top:
         same = earlier.by_name.get(node.name) if node.name in later.by_name else None
@@ -77,11 +78,23 @@ def _claim_by_prefix(state: _State) -> None:
         found = state.earlier.find_by_prefix(node.name)
         if found is None:
             continue
-        if found.label in state.owner:
+        if found.label in state.owner and not _hands_on(state, found, node):
             state.hint[node.label] = found.label
-        else:
-            state.claim(found, node)
-            _claim_same_kind_before(state, found, node)
+            continue
+        if found.label in state.owner:
+            copy = state.owner[found.label]
+            state.hint[copy] = found.label
+            state.primary.pop(copy, None)
+        state.claim(found, node)
+        _claim_same_kind_before(state, found, node)
+
+
+def _hands_on(state: _State, found: GraphNode, node: GraphNode) -> bool:
+    """Whether a node that was claimed by its tensor's name alone only gets it handed on from this node: it is a copy
+    to another layout."""
+    owner = state.owner[found.label]
+    is_read = any(reader.label == owner for name in node.outputs for reader in state.later.consumers.get(name, ()))
+    return is_read and node.label in state.lost and _is_weak(state, found, owner)
 
 
 def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> None:

@@ -1,13 +1,16 @@
 """A model's graph as far as mapping needs it: nodes, their names and what connects them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from farm.base.grouping import group_by
 
 # operators that hand on what they are given: no runtime executes them once it has optimised the graph
 IDLE = frozenset({"Identity", "Dropout"})
+# what ONNX Runtime puts before the name of a tensor that it converts to another precision; nodes are named after those
+_CONVERTED = re.compile(r"^(?:InsertedPrecisionFreeCast_|InsertedCast_)+")
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,34 @@ class Graph:
         ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
         `…_quant`), sometimes to a node's name and sometimes to its output's.
         """
-        for part in list_beginnings(name):
+        for part in (*list_beginnings(name), *list_beginnings(strip_conversion(name))):
             if part in self.by_name:
                 return self.by_name[part]
             if part in self.producer:
                 return self.producer[part]
         return None
+
+    def restore_converted(self) -> "Graph":
+        """Return the graph with tensors that their maker gives in another precision under the name of before. What
+        converts such a tensor back then makes one of another name."""
+        names: dict[str, str] = {}
+        for tensor in self.producer:
+            plain = strip_conversion(tensor)
+            back = self.producer.get(plain)
+            if plain != tensor and plain not in self.producer[tensor].inputs:
+                names[tensor] = plain
+                if back is not None:
+                    names[plain] = tensor
+        return replace(self, nodes=tuple(_rename_tensors(node, names) for node in self.nodes)) if names else self
+
+
+def _rename_tensors(node: GraphNode, names: Mapping[str, str]) -> GraphNode:
+    inputs, outputs = (tuple(names.get(name, name) for name in tensors) for tensors in (node.inputs, node.outputs))
+    return replace(node, inputs=inputs, outputs=outputs)
+
+
+def strip_conversion(name: str) -> str:
+    return _CONVERTED.sub("", name)
 
 
 def list_beginnings(name: str) -> Iterator[str]:

@@ -236,3 +236,54 @@ def test_what_ran_in_a_branch_that_nobody_knows_leads_nowhere() -> None:
 def test_a_variants_node_that_nothing_of_the_upload_resembles_leads_nowhere() -> None:
     variant = graph(node("zip", "Zip", "p", "q"), node("zap", "Zap", "q", "r"), given="p")
     assert map_executed([ran("zip", "Zip", index=0)], source=CHAIN, model=variant)[0].node is None
+
+
+TWO = graph(
+    node("conv1", "Conv", "x w", "conv1_out"),
+    node("relu1", "Relu", "conv1_out", "relu1_out"),
+    node("conv2", "Conv", "relu1_out w", "conv2_out"),
+    node("relu2", "Relu", "conv2_out", "relu2_out"),
+    node("flatten", "Flatten", "relu2_out", "y"),
+)
+
+
+def test_what_a_copy_to_another_layout_hands_on_belongs_to_the_operator_that_made_it() -> None:
+    """The first of two fused Convs was said to cover the second one."""
+    origins = align(_fused_in_layout(""), TWO)
+    assert origins["relu1_out_nchwc"] == Origin("conv1", covers=("relu1",))
+    assert origins["relu2_out_nchwc"] == Origin("conv2", covers=("relu2",))
+    assert (origins["copy"].node, origins["flatten"]) == ("relu2", Origin("flatten"))
+
+
+def test_operators_named_after_a_tensor_in_another_precision_are_the_models_own() -> None:
+    """All Convs of an fp16 model were called `flatten` on 1.31.1, and `conv1` on 1.29.0."""
+    of_both = {
+        "InsertedPrecisionFreeCast_relu1_out_nchwc": "conv1",
+        "InsertedPrecisionFreeCast_relu2_out_nchwc": "conv2",
+    }
+    saved = _fused_in_layout("InsertedPrecisionFreeCast_")
+    back = [each for each in saved.nodes if each.name != "flatten"]
+    cast = node("InsertedPrecisionFreeCast_relu2_out", "Cast", "InsertedPrecisionFreeCast_relu2_out", "relu2_out")
+    for optimized in (saved, graph(*back, cast, node("flatten", "Flatten", "relu2_out", "y"))):
+        origins = align(optimized, TWO)
+        assert {name: origins[name].node for name in of_both} == of_both
+        assert origins["flatten"] == Origin("flatten")
+    assert TWO.find_by_prefix("InsertedPrecisionFreeCast_relu2_out_nchwc") == TWO.by_name["relu2"]
+
+
+def test_a_tensor_that_is_converted_for_one_reader_keeps_its_name() -> None:
+    there = graph(
+        node("mul", "Mul", "x w", "t1"),
+        node("InsertedPrecisionFreeCast_t1", "Cast", "t1", "InsertedPrecisionFreeCast_t1"),
+        node("act", "Act", "InsertedPrecisionFreeCast_t1", "y"),
+    )
+    assert there.restore_converted() is there
+
+
+def _fused_in_layout(prefix: str) -> Graph:
+    return graph(
+        node(f"{prefix}relu1_out_nchwc", "Conv", "x w", "token_1"),
+        node(f"{prefix}relu2_out_nchwc", "Conv", "token_1 w", "token_2"),
+        node("copy", "ReorderOutput", "token_2", f"{prefix}relu2_out"),
+        node("flatten", "Flatten", f"{prefix}relu2_out", "y"),
+    )
