@@ -30,3 +30,13 @@ class OutputParity(Message):
     elements: Count = 0
     # what the output that it was compared with is called, where that is another name
     reference_name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+
+    @property
+    def is_same(self) -> bool:
+        return self.max_abs == 0.0 and not (self.violations or self.nan_count or self.inf_count)
+
+    @property
+    def is_void(self) -> bool:
+        """Whether every value is NaN, here and in the reference."""
+        has_shape = self.shape == self.reference_shape
+        return has_shape and 0 < self.elements == self.nan_count and not self.violations

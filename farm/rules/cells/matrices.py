@@ -29,8 +29,11 @@ def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None =
     calibration data and the seed are no axes and are left out.
     """
     sets = _session_sets(cells, names or {})
-    points = _without_defaults(_distinct({**axis_values(cell), "session": sets[_key(cell.session)]} for cell in cells))
-    declared = {axis: values for axis in MATRIX_AXES if (values := _distinct(p[axis] for p in points if axis in p))}
+    full = _distinct({**axis_values(cell), "session": sets[_key(cell.session)]} for cell in cells)
+    # an axis on which every cell has the default is left out
+    axes = [a for a in MATRIX_AXES if any(a in point and point[a] != _DEFAULTS.get(a) for point in full)]
+    points = [{axis: point[axis] for axis in axes if axis in point} for point in full]
+    declared = {axis: _distinct(point[axis] for point in points if axis in point) for axis in axes}
     is_as_large = prod(len(values) for values in declared.values()) == len(points)
     if is_as_large and all(
         dict(zip(declared, values, strict=True)) in points for values in product(*declared.values())
@@ -55,11 +58,6 @@ def axis_values(cell: CellSpec) -> dict[str, Value]:
     """Read a cell's values by axis, without a batch that is None and hardware that its provider needs anyway."""
     values = ((name, axis.value_in(cell)) for name, axis in MATRIX_AXES.items())
     return {name: value for name, value in values if value is not None}
-
-
-def _without_defaults(points: Sequence[Point]) -> list[Point]:
-    axes = [a for a in MATRIX_AXES if any(a in point and point[a] != _DEFAULTS.get(a) for point in points)]
-    return [{axis: point[axis] for axis in axes if axis in point} for point in points]
 
 
 def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[str, SessionSet]:

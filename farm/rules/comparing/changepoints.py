@@ -61,6 +61,13 @@ class _Series:
         old = float(self.values[start:place].mean())
         return None if abs(old) <= FLOOR else jump.size / old
 
+    def judge_cut(self, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
+        """Judge the cut in the middle of a span (start, cut, stop)."""
+        start, place, stop = span
+        jump = jumps.judge_jump(self.values, start=start, place=place, stop=stop, memory=memory)
+        p = max(jump.p, self.walk.p(jump.size, start=start, place=place, stop=stop))
+        return ChangePoint(place, self.magnitude(jump, start=start, place=place), p)
+
 
 def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUDE) -> list[ChangePoint]:
     """Find the level shifts of a series, in order; none in fewer than six values.
@@ -76,10 +83,10 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
     cleaned = _without_spikes(scaled)
     series = _Series(cleaned, is_log, steps.Walk(cleaned))
-    cuts = _best_cuts(series.values)
+    cuts = _find_best_cuts(series.values)
     while True:
         # Autocorrelation is estimated between the cuts that are left, and decides which are left; none ever comes back.
-        found = _surviving(series, cuts, smallest=smallest)
+        found = _select_surviving(series, cuts, smallest=smallest)
         if len(found) == len(cuts):
             return found
         cuts = [point.index for point in found]
@@ -96,7 +103,7 @@ def _without_spikes(values: Floats) -> Floats:
     return np.where(sizes > SPIKE_SIGMAS * SIGMA_OF_SIZES * np.median(noise), medians, values)
 
 
-def _best_cuts(values: Floats) -> list[int]:
+def _find_best_cuts(values: Floats) -> list[int]:
     """Find the cuts into constant levels with the lowest cost: squared differences, and a penalty for each cut."""
     count = len(values)
     sigma = steps.estimate_noise(values)
@@ -118,10 +125,10 @@ def _best_cuts(values: Floats) -> list[int]:
         starts = starts[totals <= cost[stop]]
         if stop + 1 >= 2 * MIN_SEGMENT:
             starts = np.append(starts, stop + 1 - MIN_SEGMENT)
-    return _cuts_back_from(count, last.tolist())
+    return _trace_cuts(count, last.tolist())
 
 
-def _cuts_back_from(count: int, last: list[int]) -> list[int]:
+def _trace_cuts(count: int, last: list[int]) -> list[int]:
     cuts: list[int] = []
     start = last[count]
     while start > 0:
@@ -130,7 +137,7 @@ def _cuts_back_from(count: int, last: list[int]) -> list[int]:
     return cuts[::-1]
 
 
-def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[ChangePoint]:
+def _select_surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[ChangePoint]:
     """Drop the weakest cut until all others hold: first the smallest of those too small, then the least significant."""
     memory = jumps.estimate_memory(series.values, cuts)
     judged: dict[tuple[int, int, int], ChangePoint] = {}
@@ -140,7 +147,7 @@ def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[Cha
         spans = list(zip(bounds, bounds[1:], bounds[2:], strict=False))
         for span in spans:
             if span not in judged:
-                judged[span] = _judge(series, span, memory=memory)
+                judged[span] = series.judge_cut(span, memory=memory)
         points = [judged[span] for span in spans]
         weak = [point for point in points if point.p > P_LEVEL or _size(point) < smallest]
         if not weak:
@@ -151,10 +158,3 @@ def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[Cha
 
 def _size(point: ChangePoint) -> float:
     return inf if point.magnitude is None else abs(point.magnitude)
-
-
-def _judge(series: _Series, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
-    start, place, stop = span
-    jump = jumps.judge_jump(series.values, start=start, place=place, stop=stop, memory=memory)
-    p = max(jump.p, series.walk.p(jump.size, start=start, place=place, stop=stop))
-    return ChangePoint(place, series.magnitude(jump, start=start, place=place), p)

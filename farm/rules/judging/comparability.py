@@ -19,14 +19,15 @@ def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evi
     for arm in (planned.baseline, planned.candidate):
         if (reason := evidence.failure(arm)) is not None:
             return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
-        if text := _ran_elsewhere(arm, block, evidence):
-            return text
-    if text := _not_real(planned, block, evidence):
+        check, place = evidence.checks.get(arm), block.arms[arm]
+        if check is not None and check.active_providers and place.spec.provider not in check.active_providers:
+            return f"{place.id} asked for {place.spec.provider} and ran on {', '.join(check.active_providers)}."
+    if text := _explain_unreal(planned, block, evidence):
         return text
-    return _unlike_attempts(evidence.facts)
+    return _describe_unlike_attempts(evidence.facts)
 
 
-def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
+def _explain_unreal(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
     """Say why latencies are not those of real hardware: an emulated processor or a simulated device; else empty."""
     if any(facts.is_emulated for facts in evidence.facts):
         return "The node is emulated: its latencies are not those of the hardware."
@@ -42,19 +43,15 @@ def _not_real(planned: PlannedComparison, block: PlannedBlock, evidence: Evidenc
 
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
     """Say which other packages of their environments differ between the two arms; empty when none does."""
-    old, new = (_computing_packages(arm, evidence) for arm in (planned.baseline, planned.candidate))
-    found = find_confounders(old, new)
-    return f"Confounded: {' '.join(found)}" if found else ""
+    computing: list[dict[str, object]] = []
+    for arm in (planned.baseline, planned.candidate):
+        packages = check.packages if (check := evidence.checks.get(arm)) is not None else {}
+        computing.append({name: packages[name] for name in packages if name.startswith(_COMPUTING_PACKAGES)})
+    confounders = find_confounders(*computing)
+    return f"Confounded: {' '.join(confounders)}" if confounders else ""
 
 
-def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
-    check, place = evidence.checks.get(arm), block.arms[arm]
-    if check is None or not check.active_providers or place.spec.provider in check.active_providers:
-        return ""
-    return f"{place.id} asked for {place.spec.provider} and ran on {', '.join(check.active_providers)}."
-
-
-def _unlike_attempts(facts: list[Facts]) -> str:
+def _describe_unlike_attempts(facts: list[Facts]) -> str:
     """Say how the machine changed between the attempts of a block; empty when it did not."""
     stated = [
         fact.model_dump(mode="json", exclude=_VARYING_FACTS)
@@ -65,9 +62,3 @@ def _unlike_attempts(facts: list[Facts]) -> str:
         if found := find_confounders(stated[0], later):
             return f"The node changed between two attempts: {' '.join(found)}"
     return ""
-
-
-def _computing_packages(arm: int, evidence: Evidence) -> dict[str, object]:
-    check = evidence.checks.get(arm)
-    packages = {} if check is None else check.packages
-    return {name: version for name, version in packages.items() if name.startswith(_COMPUTING_PACKAGES)}

@@ -27,13 +27,14 @@ def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[Metr
     """
     found = [_headline(judge, comparison) for comparison in judged]
     for metric, judging in COMPARED:
-        places = [
-            place
-            for place, comparison in enumerate(judged)
-            if metric is not headline_metric(comparison) and _has_metric(judge, comparison, judging)
-        ]
-        told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
-        for place, change in zip(places, told, strict=True):
+        places = []
+        for place, comparison in enumerate(judged):
+            headline = RATE if comparison.verdict_from == "rate" else JUDGED
+            kind = scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind
+            is_measured = comparison.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
+            places += [place] if metric is not headline and is_measured else []
+        changes = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
+        for place, change in zip(places, changes, strict=True):
             found[place] += [] if change is None else [change]
     return found
 
@@ -43,15 +44,6 @@ def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[
     if change.name == JUDGED.name:
         return judge.paired(judged.planned).deciding
     return _pairs(judge, judged, BY_NAME[change.name])[0]
-
-
-def headline_metric(judged: Judged) -> Metric:
-    return RATE if judged.verdict_from == "rate" else JUDGED
-
-
-def _has_metric(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
-    kind = scenarios.of_cell(judge.block.arms[judged.planned.candidate].spec).kind
-    return judged.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
 
 
 def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:

@@ -141,7 +141,9 @@ def _blocks(cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with
             arms = _arms(together, block=number, seen=seen)
             has_pair = any(arm.twin_of is not None for arm in arms)
             if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < most:
-                arms, together, has_pair = _with_twin(arms), [*together, together[0]], True
+                twin = {"arm": len(arms), "id": f"{arms[0].id}.{blocks.TWIN}", "twin_of": 0}
+                arms = [*arms, arms[0].model_copy(update=twin)]
+                together, has_pair = [*together, together[0]], True
             pairs.record_block(nodes, has_pair=has_pair)
             planned.append(_block(arms, together, matrix, home, number=number))
     return planned
@@ -240,11 +242,6 @@ def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]
         first.setdefault(cell.digests, number)
         seen.add(cell.name)
     return arms
-
-
-def _with_twin(arms: list[Arm]) -> list[Arm]:
-    baseline = arms[0]
-    return [*arms, baseline.model_copy(update={"arm": len(arms), "id": f"{baseline.id}.{blocks.TWIN}", "twin_of": 0})]
 
 
 def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int) -> PlannedBlock:

@@ -234,6 +234,9 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     assert isinstance(runtime, Runtime)
     entry = providers.provider_of(provider.name)
     options = providers.with_defaults(entry, provider.options)
+    machine = request.machine if request.fleet is None else None
+    is_simulated = machine is not None and bool(entry.simulated_on & machine.tags)
+    usual = entry.simulated_tag if is_simulated else providers.tag_for(entry, options)
     return {
         "recipe": Recipe(
             precision=precision.precision,
@@ -244,13 +247,8 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
         "runtime": runtime,
         "provider": entry.name,
         "provider_options": options,
-        "hardware": str(values.get("hardware", _usual_tag(entry, options, request))),
+        "hardware": str(values.get("hardware", usual)),
     }
-
-
-def _usual_tag(entry: providers.Provider, options: Mapping[str, str], request: Request) -> str:
-    here = request.machine.tags if request.machine is not None and request.fleet is None else frozenset()
-    return entry.simulated_tag if entry.simulated_on & here else providers.tag_for(entry, options)
 
 
 def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal["as-is", "max-of-runtime"]:
@@ -301,21 +299,17 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
         shapes |= {} if stepped.keys() & asked.keys() else stepped
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
+    filled = {port.name: port.fill for port in model.inputs if port.fill != fills.default_fill(port.dtype)}
     found = {
         "batch": batch if isinstance(batch, int) else None,
         "shapes": shapes,
         "seed": request.seed,
         "inputs_sha256": model.inputs_sha256,
-        "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
+        "inputs": dict(sorted({**filled, **request.inputs}.items())) if model.inputs_sha256 is None else {},
     }
     return {
         "workload": Workload.model_validate(found | scenarios.workload_fields(identity.part_fields(values, "workload")))
     }
-
-
-def _fills_of(request: Request) -> dict[str, str]:
-    chosen = {port.name: port.fill for port in request.model.inputs if port.fill != fills.default_fill(port.dtype)}
-    return dict(sorted({**chosen, **request.inputs}.items()))
 
 
 def _mapping(value: object) -> Mapping[str, int]:

@@ -31,25 +31,28 @@ def make_answer(document: Document) -> Answer:
     """Return the headline of a document with its cause and the rest, by the rule of farm.rules.presenting.headlines."""
     cells = {cell.id: cell for cell in document.cells}
     found = find_opening(document.comparisons, cells)
-    before, told, after = document.sentence.partition(sentences.verdict_line(document))
+    before, line, after = document.sentence.partition(sentences.verdict_line(document))
     others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
     unmeasured = count_unmeasured(document, found)
-    rest = [before.strip() if told else "", *others, after.removeprefix(f" {unmeasured}").strip()]
+    rest = [before.strip() if line else "", *others, after.removeprefix(f" {unmeasured}").strip()]
     lead = _of_lead(found, cells)
     if found.wrong:
-        led = Answer(_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
+        led = Answer(_name_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
     elif found.is_elsewhere_first:
-        led = Answer(_elsewhere(found, cells), "", sentences.elsewhere(found, cells))
+        lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
+        ran = sum(bool(cell.active_providers) for cell in cells.values())
+        headline = f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(ran, 'cell')}"
+        led = Answer(headline, "", sentences.elsewhere(found, cells))
     elif lead is None:
         return _of_single_cell(document) or split_answer(document.sentence)
     else:
-        led = Answer(lead.headline, lead.because, _joined(lead.rest, sentences.elsewhere(found, cells), *rest))
-        return _with(led, unmeasured)
-    beside = "" if lead is None else _joined(f"{lead.headline} ({lead.because}).", lead.rest)
-    return _with(Answer(led.headline, led.because, _joined(led.rest, beside, *rest)), unmeasured)
+        led = Answer(lead.headline, lead.because, _join(lead.rest, sentences.elsewhere(found, cells), *rest))
+        return _add_unmeasured(led, unmeasured)
+    beside = "" if lead is None else _join(f"{lead.headline} ({lead.because}).", lead.rest)
+    return _add_unmeasured(Answer(led.headline, led.because, _join(led.rest, beside, *rest)), unmeasured)
 
 
-def _with(answer: Answer, unmeasured: str) -> Answer:
+def _add_unmeasured(answer: Answer, unmeasured: str) -> Answer:
     """Add how many cells were not measured to the line under the headline."""
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
@@ -59,22 +62,16 @@ def split_answer(text: str) -> Answer:
     return Answer(f"{first}." if rest else text, "", rest)
 
 
-def _joined(*sentences_: str) -> str:
+def _join(*sentences_: str) -> str:
     return " ".join(filter(None, sentences_))
 
 
-def _wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
+def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
     measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
     names = named(found.wrong, measured) if len(found.wrong) < len(measured) else ""
     headline = f"Wrong outputs of {names}"
     is_short = names and _is_short(headline)
     return headline if is_short else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
-
-
-def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
-    lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
-    ran = [cell for cell in cells.values() if cell.active_providers]
-    return f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(len(ran), 'cell')}"
 
 
 def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
@@ -89,7 +86,7 @@ def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
     measured = f"{parts.shared} on {where}" if where else parts.shared
     because = " · ".join(filter(None, (parts.cause.rstrip("."), beside, parts.sure, measured)))
     short = f"{change.text or change.word} by {lead.axis}"
-    return Answer(headline if not beside else short[:1].upper() + short[1:], because, _joined(*parts.rest))
+    return Answer(headline if not beside else short[:1].upper() + short[1:], because, _join(*parts.rest))
 
 
 def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:

@@ -53,25 +53,29 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
     launches.
     """
     by_node = group_by((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
-    return [_best(node, known, budget_ms) for node, known in sorted(by_node.items())]
+    found = []
+    for node, known in sorted(by_node.items()):
+        timed = [setting for setting in known if setting.cell.throughput]
+        within = [setting for setting in timed if budget_ms is None or _inference_times(setting)[2] <= budget_ms]
+        best = Best(
+            node=node, settings=len(known), fastest=_find_fastest(known, "latency"), most=_find_fastest(within, "items")
+        )
+        found.append(best)
+    return found
 
 
 def _is_right(cell: Cell) -> bool:
     return outputs_of(cell) == "pass" and fault_of(cell) is None
 
 
-def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
-    timed = [setting for setting in known if setting.cell.throughput]
-    within = [setting for setting in timed if budget_ms is None or _times(setting)[2] <= budget_ms]
-    return Best(node=node, settings=len(known), fastest=_lowest(known, "latency"), most=_lowest(within, "items"))
+def _find_fastest(known: Sequence[Measured], goal: Goal) -> Top:
+    """Find the setting of the lowest time, of an inference or an item, and those whose intervals reach into its own.
 
-
-def _lowest(known: Sequence[Measured], goal: Goal) -> Top:
-    """The one of the lowest time, of an inference or an item, and those whose intervals reach into its own, in order;
-    none that loses to another by a paired verdict."""
+    They are in order, and none of them loses to another by a paired verdict.
+    """
     if not known:
         return Top()
-    times = _item_times if goal == "items" else _times
+    times = _item_times if goal == "items" else _inference_times
     first, *others = sorted(unbeaten(known, goal), key=lambda setting: times(setting)[1])
     sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
     if first.cell.p50_ci_ms is None:
@@ -80,7 +84,7 @@ def _lowest(known: Sequence[Measured], goal: Goal) -> Top:
     return Top([first, *alike], len(others) - len(sure))
 
 
-def _times(measured: Measured) -> Times:
+def _inference_times(measured: Measured) -> Times:
     """The lower end, the p50 and the upper end; of too few launches for an interval the p50 thrice."""
     p50 = measured.cell.p50_ms or 0.0
     low, high = measured.cell.p50_ci_ms or (p50, p50)
@@ -89,7 +93,7 @@ def _times(measured: Measured) -> Times:
 
 def _item_times(measured: Measured) -> Times:
     """The same of one item."""
-    low, p50, high = _times(measured)
+    low, p50, high = _inference_times(measured)
     items = (measured.cell.throughput or 0.0) * p50
     return low / items, p50 / items, high / items
 
@@ -105,6 +109,6 @@ class LeftOut:
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
     timed = (setting for setting in measured if setting.cell.p50_ms is not None)
     others = sorted(
-        (setting for setting in timed if not _is_right(setting.cell)), key=lambda setting: _times(setting)[1]
+        (setting for setting in timed if not _is_right(setting.cell)), key=lambda setting: _inference_times(setting)[1]
     )
     return LeftOut(len(others), others[0]) if others else None

@@ -43,16 +43,10 @@ def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
     Where no shares are known, it leaves out those that changed in the other direction, whose interval spans zero, or
     that cannot be part of the change.
     """
-
-    def is_part(operator: OperatorChange) -> bool:
-        return _added_us(comparison, operator) > 0 and not _may_be_chance(operator)
-
-    return [
-        operator
-        for operator in sort_operators(comparison)
-        if operator.share is not None
-        or (_fits(comparison, operator) and (is_part(operator) or not is_change(comparison.verdict)))
-    ]
+    ordered, is_changed = sort_operators(comparison), is_change(comparison.verdict)
+    adding = [each for each in ordered if _added_us(comparison, each) > 0 and not _may_be_chance(each)]
+    fitting = [each for each in ordered if _fits(comparison, each) and (each in adding or not is_changed)]
+    return [operator for operator in ordered if operator.share is not None or operator in fitting]
 
 
 def _may_be_chance(operator: OperatorChange) -> bool:

@@ -1,7 +1,7 @@
 """Describes a comparison of cells that generate by its two phases: the prompt, and the tokens after it. Pure."""
 
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.called_operators import type_times
 from farm.rules.presenting.prefills import find_prefill, is_generated
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
@@ -21,7 +21,10 @@ def describe_phases(comparison: Comparison, candidate: Cell) -> str:
     first = _worded(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
     then = _worded(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
     both = f"Prefill is {first}, decoding is {then}." if first != then else f"Prefill and decoding are {first}."
-    return " ".join(text for text in (both, _because(comparison, prefill)) if text)
+    named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
+    if named is None or named.share is None or named.share < NAMED_SHARE:
+        return both
+    return f"{both} {named.op_type} explains {format_explained_part(named.share)} of prefill's change."
 
 
 def explain_prefill(comparison: Comparison) -> str:
@@ -40,10 +43,3 @@ def _worded(verdict: str, ratio: float | None, low: float | None, high: float | 
     if not is_change(verdict) or ratio is None or low is None or high is None:
         return verdict
     return change(ratio, low, high)
-
-
-def _because(comparison: Comparison, prefill: MetricChange) -> str:
-    named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
-    if named is None or named.share is None or named.share < NAMED_SHARE:
-        return ""
-    return f"{named.op_type} explains {format_explained_part(named.share)} of prefill's change."

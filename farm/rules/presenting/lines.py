@@ -64,12 +64,9 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
     unit = UNITS[change.quantity]
     sides, why = _sides(_medians(comparison, change, cells), change, unit=unit)
     quantity = title.get(change.quantity, "p50 latency")
-    return Line(change, quantity, unit, comparison.rounds, sides, why, _wrong(comparison, cells))
-
-
-def _wrong(comparison: Comparison, cells: Mapping[str, Cell]) -> str:
     base, candidate = (is_wrong(cells.get(side), [comparison]) for side in (comparison.baseline, comparison.candidate))
-    return WRONG if candidate else WRONG_BASE if base else ""
+    wrong = WRONG if candidate else WRONG_BASE if base else ""
+    return Line(change, quantity, unit, comparison.rounds, sides, why, wrong)
 
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:

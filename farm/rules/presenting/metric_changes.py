@@ -59,11 +59,11 @@ def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Compa
     if old is None or new is None or times is None:
         return comparison
     batches = float(old.batch or 1), float(new.batch or 1)
-    told = [_of_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics]
+    told = [_express_in_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics]
     return comparison.model_copy(update={"metrics": told})
 
 
-def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChange:
+def _express_in_items(change: MetricChange, batches: tuple[float, float]) -> MetricChange:
     if change.ratio is None or not change.baseline or not change.candidate:
         return change
     times = batches[1] / batches[0]
@@ -75,10 +75,6 @@ def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChang
     baseline, candidate = 1000.0 * batches[0] / change.baseline, 1000.0 * batches[1] / change.candidate
     figures = {"ratio": ratio, "ci_low": low, "ci_high": high, "baseline": baseline, "candidate": candidate}
     return change.model_copy(update={**figures, "unit": ITEMS, "verdict": verdict})
-
-
-def list_memory(comparison: Comparison) -> list[MetricChange]:
-    return [change for change in comparison.metrics if change.unit == "bytes"]
 
 
 def find(name: str, comparison: Comparison) -> MetricChange | None:
@@ -94,7 +90,7 @@ def find_memory_change(comparison: Comparison) -> MetricChange | None:
     """Return the change in bytes to show where only one has room: what grew first, then the larger; None without
     any."""
     order = ("bigger", "undecided", "smaller", "equal")
-    known = [change for change in list_memory(comparison) if change.ratio]
+    known = [change for change in comparison.metrics if change.unit == "bytes" and change.ratio]
     return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
 
 

@@ -133,11 +133,15 @@ def _parity(
 def find_runtime_changes(document: doc.Document) -> list[tuple[doc_cells.Cell, doc_cells.Cell, doc_cells.EngineParity]]:
     """Return (that cell, this cell, their parity) where outputs differ and only the runtime does too."""
     cells = {cell.id: cell for cell in document.cells}
+    same = ("model_sha256", *(field for axis in WORKLOAD for field in axis.fields))
     return [
-        (cells[pair.cell], cell, pair)
+        (other, cell, pair)
         for cell in document.cells
         for pair in cell.engines
-        if pair.verdict == "fail" and pair.cell in cells and _is_runtime_alone(cells[pair.cell], cell)
+        if pair.verdict == "fail"
+        and (other := cells.get(pair.cell)) is not None
+        and other.runtime != cell.runtime
+        and all(getattr(other, field) == getattr(cell, field) for field in same)
     ]
 
 
@@ -172,12 +176,6 @@ def models_sentence(document: doc.Document) -> str:
     if first.verdict == "fail" or judged is None or judged.baseline != first.cell:
         return first.text
     return "" if is_wrong(cell) else judged.text
-
-
-def _is_runtime_alone(cell: doc_cells.Cell, other: doc_cells.Cell) -> bool:
-    fields = (field for axis in WORKLOAD for field in axis.fields)
-    is_same = cell.model_sha256 == other.model_sha256 and cell.runtime != other.runtime
-    return is_same and all(getattr(cell, field) == getattr(other, field) for field in fields)
 
 
 def _release(cell: doc_cells.Cell, beside: doc_cells.Cell) -> str:

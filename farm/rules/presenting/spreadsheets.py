@@ -43,22 +43,18 @@ def list_rows(document: Document) -> list[dict[str, object]]:
 def _line(cell: Cell) -> list[object]:
     values = [str(cell.runtime) if column == "runtime" else getattr(cell, column) for column in COLUMNS]
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
-    shapes = axes.format_pairs(cell.shapes)
+    shapes, judged = axes.format_pairs(cell.shapes), cell.accuracy
+    accuracy: list[object] = [""] * len(ACCURACY)
+    if judged is not None:
+        accuracy = [judged.metric, judged.value, judged.ci_low, judged.ci_high, judged.n, judged.difference]
     extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
     extra += [
-        *_accuracy(cell),
+        *accuracy,
         cell.recipe,
         *(axis.short(cell) for axis in AXES),
         *(metric.value(cell) for metric in METRICS),
     ]
     return [*values, *extra]
-
-
-def _accuracy(cell: Cell) -> list[object]:
-    accuracy = cell.accuracy
-    if accuracy is None:
-        return [""] * len(ACCURACY)
-    return [accuracy.metric, accuracy.value, accuracy.ci_low, accuracy.ci_high, accuracy.n, accuracy.difference]
 
 
 def escape_formula(value: object) -> object:

@@ -4,7 +4,7 @@ A cell is not stable where the timing windows of a launch did not come to agree 
 far better than that, or show a change far larger: then there is nothing to warn of.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import log, log1p
 from typing import Final
 
@@ -34,7 +34,12 @@ def find_at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> se
     for comparison in comparisons if restless else ():
         for side in {comparison.baseline, comparison.candidate} & restless.keys():
             compared[side].append(comparison)
-    return {name for name, cell in restless.items() if _is_risky(cell, compared[name])}
+    at_risk = set()
+    for name, cell in restless.items():
+        judged = [comparison for comparison in compared[name] if comparison.ratio is not None]
+        if any(map(_is_doubtful, judged)) if judged else _is_wider_than_drift(cell):
+            at_risk.add(name)
+    return at_risk
 
 
 def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
@@ -52,11 +57,6 @@ def measured_on(comparison: Comparison, *, rounds: int) -> Comparison:
     return comparison.model_copy(update={"rounds_needed": None, "reason": reason})
 
 
-def _is_risky(cell: Cell, compared: Sequence[Comparison]) -> bool:
-    judged = [comparison for comparison in compared if comparison.ratio is not None]
-    return any(map(_is_doubtful, judged)) if judged else _is_wide(cell)
-
-
 def _is_doubtful(comparison: Comparison) -> bool:
     if comparison.verdict == "undecided":
         return True
@@ -67,7 +67,7 @@ def _is_doubtful(comparison: Comparison) -> bool:
     return nearest <= log1p(DRIFT)
 
 
-def _is_wide(cell: Cell) -> bool:
+def _is_wider_than_drift(cell: Cell) -> bool:
     if cell.p50_ms is None or cell.p50_ci_ms is None:
         return True
     low, high = cell.p50_ci_ms

@@ -7,6 +7,7 @@ every web process 50 MB, so these stand on scipy.special.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import le
 from typing import Literal
 
 import numpy as np
@@ -132,11 +133,11 @@ def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
     A point beats another that is at least as good in everything and better in something. Every coordinate is a cost:
     give what should be high with its sign turned. Of equal points all stay.
     """
-    return [at for at, own in enumerate(points) if not any(_beats(other, own) for other in points)]
-
-
-def _beats(other: tuple[float, ...], own: tuple[float, ...]) -> bool:
-    return other != own and all(theirs <= mine for theirs, mine in zip(other, own, strict=True))
+    return [
+        at
+        for at, point in enumerate(points)
+        if not any(other != point and all(map(le, other, point)) for other in points)
+    ]
 
 
 def _check_paired(old: tuple[int, ...], new: tuple[int, ...]) -> None:

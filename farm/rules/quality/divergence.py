@@ -91,14 +91,14 @@ class Graph:
         return self._above[self._maker[bad]] & seen
 
     def _best_split(self, suspects: int, visible: Collection[str]) -> tuple[str, int]:
-        """The suspect whose look leaves least on either side."""
+        """Choose the suspect that leaves the fewest suspects on either side when it is compared."""
         total = suspects.bit_count()
 
         def left(place: int) -> int:
             above = (self._above[place] & suspects).bit_count() + 1
             return max(above, total - above)
 
-        place = min(_bits(suspects), key=left)
+        place = min((bit for bit in range(suspects.bit_length()) if suspects >> bit & 1), key=left)
         return next(name for name in self.nodes[place].outputs if name in visible), place
 
 
@@ -114,10 +114,3 @@ def _joined(sets: Iterator[int]) -> int:
     for bits in sets:
         total |= bits
     return total
-
-
-def _bits(number: int) -> Iterator[int]:
-    while number:
-        low = number & -number
-        yield low.bit_length() - 1
-        number ^= low

@@ -122,7 +122,7 @@ def judge(
     presets = {
         output.name: (own or {}).get(output.name) or preset_for_dtype(preset, output.dtype) for output in compared
     }
-    void = [output for output in compared if _is_void(output)]
+    void = [output for output in compared if output.is_void]
     judged = [output for output in compared if output not in void]
     faults = [(fault, by) for output in judged if (fault := _fault(output, by := presets[output.name])) is not None]
     if faults:
@@ -159,7 +159,7 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
     faults = [fault for output in compared if (fault := _model_fault(output, own.get(output.name))) is not None]
     if faults:
         return Judgement("fail", f"{faults[0]}.")
-    unjudged = [output for output in compared if output.name not in own and not _is_same(output)]
+    unjudged = [output for output in compared if output.name not in own and not output.is_same]
     if not unjudged:
         return Judgement("pass", _praise(compared, next(iter(own.values()))) if own else "All outputs are the same.")
     largest = max(unjudged, key=lambda output: output.max_abs or 0.0)
@@ -177,14 +177,6 @@ def judge_random(operators: str) -> Judgement:
 
 def _unjudged(why: str) -> Judgement:
     return Judgement("not_measured", f"Outputs are not judged{why}", is_unjudged=True)
-
-
-def _is_same(output: OutputParity) -> bool:
-    return output.max_abs == 0.0 and not (output.violations or output.nan_count or output.inf_count)
-
-
-def _is_void(output: OutputParity) -> bool:
-    return output.shape == output.reference_shape and 0 < output.elements == output.nan_count and not output.violations
 
 
 def _model_fault(output: OutputParity, own: Preset | None) -> str | None:

@@ -77,6 +77,8 @@ def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
     """Return the facts that show how quiet the node was just before this block."""
     load = facts.more.get("load")
     load = load if isinstance(load, dict) else {}
+    runners = load.get("other_runners")
+    is_count = isinstance(runners, int) and not isinstance(runners, bool) and runners >= 0
     return doc.BlockFacts(
         block=block,
         node=node,
@@ -84,7 +86,7 @@ def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
         turbo=facts.turbo,
         load_1m=facts.load_1m,
         busy_share=_number(load.get("busy_share")),
-        other_runners=_whole(load.get("other_runners")),
+        other_runners=runners if is_count else None,
         temperature_c=facts.temperature_c,
         advice=list(facts.advice),
     )
@@ -95,10 +97,6 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < inf else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc_comparisons.Comparison]:

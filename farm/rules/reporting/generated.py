@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from farm.contract import document_cells as doc_cells
-from farm.contract.cells import CellSpec
 from farm.contract.reports import Sample, TraceReport
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, OUTSIDE, OUTSIDE_CPU, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
@@ -55,35 +54,32 @@ def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generate
         own = first.metrics.get(PERPLEXITY)
         return Generated(first.tokens, "" if own is None else perplexity.describe_perplexity(own, None, named=arm.id))
     against = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
-    return _against(first, against, arm=arm, baseline=baseline)
+    return _compare_generated(first, against, arm=arm, baseline=baseline)
 
 
-def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
+def _compare_generated(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
     """Compare the tokens, then the scores of the same text: where the scores agree, drawn tokens differ only by their
     sampler."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
-    scored = _scored(sample, other, arm.spec)
+    scored = None
+    if sample.forced is not None and other.forced is not None:
+        tolerance = _TOLERANCES.get(arm.spec.recipe.precision, _WIDEST)
+        scored = forced.compare_scores(sample.forced, other.forced, tolerance=tolerance)
     is_drawn, is_other = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
-    said = [
+    sentences = [
         streams.difference_sentence(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)
     ]
     is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
     if scored is not None:
-        said.append(scored.sentence(named=baseline.id))
+        sentences.append(scored.sentence(named=baseline.id))
     if (own := sample.metrics.get(PERPLEXITY)) is not None:
-        said.append(perplexity.describe_perplexity(own, other.metrics.get(PERPLEXITY), named=baseline.id))
+        sentences.append(perplexity.describe_perplexity(own, other.metrics.get(PERPLEXITY), named=baseline.id))
     if is_only_drawn:
-        said.append("It is different by its sampler, not by its model.")
+        sentences.append("It is different by its sampler, not by its model.")
     is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
     if is_wrong and not is_alike:
-        said.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
-    return Generated(sample.tokens, " ".join(said), is_other=is_alike and is_wrong)
-
-
-def _scored(sample: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
-    if sample.forced is None or other.forced is None:
-        return None
-    return forced.compare_scores(sample.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
+        sentences.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
+    return Generated(sample.tokens, " ".join(sentences), is_other=is_alike and is_wrong)
 
 
 def fail_on_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
@@ -117,12 +113,12 @@ def describe(summary: CellSummary | None, found: Generated, trace: TraceReport |
     why = f", {share(between)} of the time between the calls" if between > NAMED else ""
     if between > 1.0 - 1.0 / SLOWED:
         why = " by the clock: other programs took the processor between tokens"
-    said = (
+    sentences = (
         f"{times}; {plain(rate)} tokens/s over whole answers{why}.",
         found.text,
         *(_traced(trace) if trace is not None else ()),
     )
-    return " ".join(text for text in said if text)
+    return " ".join(text for text in sentences if text)
 
 
 def _traced(trace: TraceReport) -> list[str]:
@@ -131,7 +127,7 @@ def _traced(trace: TraceReport) -> list[str]:
         return []
     names = [operator.op_type for operator in trace.operators if operator.op_type.endswith(_FUSED)]
     kinds = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
-    said = [f"Fused attention: {kinds}." if kinds else "No attention is fused."]
+    sentences = [f"Fused attention: {kinds}." if kinds else "No attention is fused."]
     whole = sum(operator.time_us for operator in trace.operators)
     copying = sum(
         operator.time_us
@@ -140,5 +136,5 @@ def _traced(trace: TraceReport) -> list[str]:
     )
     if trace.cache_copies and whole > 0:
         nodes = counted(len(trace.cache_copies), "Concat node")
-        said.append(f"Copies of the cache by {nodes} take {share(copying / whole)} of a token's time.")
-    return said
+        sentences.append(f"Copies of the cache by {nodes} take {share(copying / whole)} of a token's time.")
+    return sentences

@@ -33,7 +33,11 @@ def read_names(text: str) -> frozenset[str]:
     """
     # a range has commas of its own: `>=1.29,<1.31`
     parts = re.split(r",(?!\s*[<>=!~])", text)
-    return frozenset(_read(part.strip()) for part in parts if part.strip())
+    allowances = set()
+    for name, plus, beside in (part.strip().partition("+") for part in parts if part.strip()):
+        package = _name_of(name.strip())
+        allowances.add(f"{package}{_BESIDE}{_range_of(package, beside)}" if plus else package)
+    return frozenset(allowances)
 
 
 def package_names(allowed: Collection[str]) -> frozenset[str]:
@@ -65,12 +69,6 @@ def _is_beyond(releases: SpecifierSet) -> bool:
     last = release_order(ONNXRUNTIME[-1])
     starts = (clause for clause in releases if clause.operator in (">=", ">", "==", "~="))
     return any(release_order(clause.version.removesuffix(".*")) > last for clause in starts)
-
-
-def _read(text: str) -> str:
-    name, plus, beside = text.partition("+")
-    package = _name_of(name.strip())
-    return f"{package}{_BESIDE}{_range_of(package, beside)}" if plus else package
 
 
 def _name_of(text: str) -> str:

@@ -54,7 +54,8 @@ def unknown_sentence(
     more = {other.version for other in extra if other.distribution == runtime.distribution}
     if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
-    if (elsewhere := _known_elsewhere(runtime)) is not None:
+    elsewhere = _AT_INDEX if indexes.split_index(runtime.version)[1] else _ELSEWHERE.get(runtime.distribution)
+    if elsewhere is not None:
         return elsewhere.unknown_sentence(runtime, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
@@ -95,13 +96,6 @@ class _Elsewhere(NamedTuple):
     unknown_sentence: Callable[[Runtime, set[str]], str | None]
 
 
-# what is no build of ONNX Runtime on the package index
-_ELSEWHERE: Mapping[str, _Elsewhere] = {
-    web.DISTRIBUTION: _Elsewhere(web.RELEASES, _unknown_on_npm),
-    frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),
-}
-
-
 def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
     own, index = indexes.split_index(runtime.version)
     if runtime.version in more:
@@ -109,10 +103,12 @@ def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
     return f"{runtime.distribution} {own} is not on the index {index}, as far as is known here."
 
 
-def _known_elsewhere(runtime: Runtime) -> _Elsewhere | None:
-    if indexes.split_index(runtime.version)[1]:
-        return _Elsewhere((), _unknown_at_index)
-    return _ELSEWHERE.get(runtime.distribution)
+# what is no build of ONNX Runtime on the package index
+_ELSEWHERE: Mapping[str, _Elsewhere] = {
+    web.DISTRIBUTION: _Elsewhere(web.RELEASES, _unknown_on_npm),
+    frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),
+}
+_AT_INDEX = _Elsewhere((), _unknown_at_index)
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:

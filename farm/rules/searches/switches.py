@@ -267,7 +267,10 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     """Read the results of the block of `trial_matrix`. Candidates that did not finish or were not compared are left
     out; the list is empty where the new runtime is not slower than the old one."""
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
-    change = next((c for c in document.comparisons if _is_change(c, cells, old=old, new=new)), None)
+    runtimes = {name: cell.runtime for name, cell in cells.items()}
+    of_runtimes = (pair for pair in document.comparisons if pair.axis == "runtime")
+    sides = (old, new)
+    change = next((c for c in of_runtimes if (runtimes.get(c.baseline), runtimes.get(c.candidate)) == sides), None)
     if change is None or change.ratio is None or change.ratio <= 1.0:
         return []
     keys = {_key_of_candidate(candidate, number): candidate for number, candidate in enumerate(candidates, start=1)}
@@ -294,11 +297,6 @@ def _find_interval_of_product(*both: Comparison) -> tuple[float, float] | None:
         centre += log(comparison.ratio)
         width = hypot(width, log(comparison.ci_high / comparison.ci_low) / 2)
     return exp(centre - width), exp(centre + width)
-
-
-def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: Runtime, new: Runtime) -> bool:
-    sides = cells.get(comparison.baseline), cells.get(comparison.candidate)
-    return [side.runtime if side else None for side in sides] == [old, new] and comparison.axis == "runtime"
 
 
 def _find_tried_cell(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -> Cell | None:
