@@ -1,17 +1,18 @@
 """Proposes sizes to try for dynamic dimensions, the likeliest first. Runs in the child only."""
 
 import itertools
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import onnx
 
-from farm.workshop.child import consumers, context, detectors, input_roles, signature, traversal
+from farm.workshop.child import consumers, context, detectors, input_roles, signature, size_hints
+from farm.workshop.child.size_hints import MAX_HINT, SAMPLES, SEQUENCE, Shape, is_picture, is_spectrum
 
 MAX_TRIES = 20
-SEQUENCE, PICTURE, SAMPLES = 64, 224, 16_000
+PICTURE = 224
 # the sides of a picture in which things are looked for; how many points are pointed at
 SEARCHED, POINTED = 640, 2
 # a decoder's usual work: one token more, behind so many
@@ -19,7 +20,6 @@ PAST, STEP = 256, 1
 # larger ones before smaller ones, since a small one may run and be no work; of pictures not the largest first
 SEQUENCES = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
 PICTURES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
-_CHANNELS = (1, 3, 4)
 _PICTURE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
 _SOUND_WORDS = re.compile(r"sample|audio|wav", re.IGNORECASE)
 # what a model of diffusion works on, eight times smaller than its pictures
@@ -30,21 +30,20 @@ _RESHAPED = re.compile(r"Input shape:\{([\d,]+)\}, requested shape:\{([-\d,]+)\}
 _BROADCAST = re.compile(r"by a dimension other than 1\. (\d+) by (\d+)")
 _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNORECASE)
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
-# keys under which tools note the size of pictures that a model was made for
-_NOTED = ("imgsz", "input_size", "image_size")
-# a frame of sound is some strides of the first convolution long
-_STRIDES = 4
-_LARGEST_HINT = 8192
-# rows of a table of positions that are no part of the picture: tokens that are put in front of it
-_MOST_TOKENS = 8
 # where consumers disagree about sizes, so many ways are tried
-_MOST_WAYS = 4
-# ten seconds of sound in frames of 10 ms, of so many bands each
-FRAMES, _BANDS = 1000, {40, 64, 80, 96, 128}
-_SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
-# 32 ms at 16,000 samples a second, which is what is listened to at once
-FRAME = 512
-Shape = Sequence[int | str]
+_MAX_WAYS = 4
+# ten seconds of sound in frames of 10 ms
+FRAMES = 1000
+
+
+class CacheDims(NamedTuple):
+    """Dimensions of a decoder's cache: `pasts` are the length of its earlier steps, `steps` count what is appended."""
+
+    pasts: Sequence[str]
+    steps: Sequence[str]
+
+    def make_sizes(self, *, past: int, step: int) -> dict[str, int]:
+        return {**dict.fromkeys(self.pasts, past), **dict.fromkeys(self.steps, step)}
 
 
 def list_candidates(
@@ -53,8 +52,8 @@ def list_candidates(
     """Yield at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
 
     Sizes that the graph requires are kept; where its consumers disagree, a few combinations of them are tried. For the
-    rest come first sizes that the model hints at,
-    then one size for all, and last another size for each dimension in turn.
+    rest come first sizes that the model hints at, then one size for all, and last another size for each dimension in
+    turn.
     """
     seen: list[dict[str, int]] = []
     for sizes in _propose_sizes(model, facts, batch, required):
@@ -73,7 +72,7 @@ def _propose_sizes(
     choices = {dim: sizes for dim, sizes in wanted.items() if sizes}
     free = [dim for dim in facts["dims"] if dim not in choices]
     ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _is_repeated(dim, model, facts)}
-    for sizes in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
+    for sizes in itertools.islice(itertools.product(*choices.values()), _MAX_WAYS):
         known = {**ones, **dict(zip(choices, sizes, strict=True))}
         yield from _propose_others(known, model, facts, required)
 
@@ -85,19 +84,23 @@ def _propose_others(
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
     pictures = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
-    latents = {dim for port, shape in ports if _is_latent(port["name"], shape) for dim in shape[2:]}
+    latents = set()
+    for port, shape in ports:
+        is_named = len(shape) == 4 and _LATENT_WORDS.search(port["name"])
+        if is_named and (shape[1] == 4 or "latent" in port["name"].lower()):
+            latents.update(shape[2:])
     usual = {dim: _LATENT if dim in latents else _guess_size(dim, pictures) for dim in free}
     searched = {dim: SEARCHED if size == PICTURE else size for dim, size in usual.items()}
     if searched != usual and detectors.is_detector(model, facts, required.shapes, {**known, **searched}):
         usual = searched
     usual |= dict.fromkeys(_find_point_dims(model, facts) & {*free}, POINTED)
-    framed = {dim for port, shape in ports if _is_spectrum(port["name"], shape) for dim in shape[1:]}
+    framed = {dim for port, shape in ports if is_spectrum(port["name"], shape) for dim in shape[1:]}
     usual |= {dim: FRAMES for dim in free if dim in framed}
-    if stepped := _make_step_sizes(facts, free, required):
-        longest = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
-        for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
-            yield {**known, **usual, **{dim: past if size == PAST else size for dim, size in stepped.items()}}
-    yield from ({**known, **usual, **hint} for hint in _propose_hints(model, ports, free, required))
+    if cache := _find_cache_dims(free, facts, required):
+        max_tokens = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
+        for past in dict.fromkeys((min(PAST, max_tokens - STEP), SEQUENCE)):
+            yield {**known, **usual, **cache.make_sizes(past=past, step=STEP)}
+    yield from ({**known, **usual, **hint} for hint in size_hints.propose_hints(model, ports, free, required))
     yield {**known, **usual}
     ordered = PICTURES if set(usual.values()) in ({PICTURE}, {SEARCHED}) else SEQUENCES
     yield from ({**known, **dict.fromkeys(free, size)} for size in ordered)
@@ -121,7 +124,7 @@ def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> li
         {**sizes, dim: wanted}
         for size, wanted in pairs
         for dim in sizes
-        if sizes[dim] == size and size != wanted and 0 < wanted <= _LARGEST_HINT
+        if sizes[dim] == size and size != wanted and 0 < wanted <= MAX_HINT
     ]
 
 
@@ -144,16 +147,15 @@ def make_prompt_sizes(
 
     Return an empty dict for a model without such a cache.
     """
-    changed = {
-        dim: 0 if size == PAST else SEQUENCE for dim, size in _make_step_sizes(facts, list(sizes), required).items()
-    }
-    return _add_sums({**sizes, **changed}, facts, required) if set(changed.values()) == {0, SEQUENCE} else {}
+    cache = _find_cache_dims(sizes, facts, required)
+    prompt = cache.make_sizes(past=0, step=SEQUENCE) if cache else {}
+    return _add_sums({**sizes, **prompt}, facts, required) if set(prompt.values()) == {0, SEQUENCE} else {}
 
 
-def _make_step_sizes(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
-    """Make sizes for a single step after a cache of earlier ones; empty for a model without such a cache."""
-    pasts = {dim: PAST for dim in free if dim in required.pasts}
-    return {**pasts, **{dim: STEP for dim in free if dim in _find_step_dims(facts, required)}} if pasts else {}
+def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: consumers.Required) -> CacheDims | None:
+    """Find the dimensions of a decoder's cache among `dims`; None for a model without such a cache."""
+    pasts = [dim for dim in dims if dim in required.pasts]
+    return CacheDims(pasts, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if pasts else None
 
 
 def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
@@ -190,129 +192,9 @@ def _find_point_dims(model: onnx.ModelProto, facts: signature.Signature) -> set[
 
 def _guess_size(dim: str, shapes: Sequence[Shape]) -> int:
     """Guess the size of a dimension from its name and place: a picture's side, samples of sound, else a sequence."""
-    if _PICTURE_WORDS.search(dim) or any(_is_picture(shape, dim) for shape in shapes):
+    if _PICTURE_WORDS.search(dim) or any(is_picture(shape, dim) for shape in shapes):
         return PICTURE
     return SAMPLES if _SOUND_WORDS.search(dim) else SEQUENCE
-
-
-def _is_picture(shape: Shape, dim: str) -> bool:
-    if len(shape) != 4 or dim not in shape:
-        return False
-    return (shape[1] in _CHANNELS and dim in shape[2:]) or (shape[3] in _CHANNELS and dim in shape[1:3])
-
-
-def _is_latent(name: str, shape: Shape) -> bool:
-    return len(shape) == 4 and bool(_LATENT_WORDS.search(name)) and (shape[1] == 4 or "latent" in name.lower())
-
-
-def _is_spectrum(name: str, shape: Shape) -> bool:
-    """Say whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
-    return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
-
-
-def _propose_hints(
-    model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
-) -> Iterator[dict[str, int]]:
-    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
-    noted = _read_noted_size(model)
-    for port, shape in ports:
-        # height before width, both where the picture's shape has them
-        both = [dim for dim in shape if isinstance(dim, str) and dim in free and _is_picture(shape, dim)]
-        if noted and both:
-            yield dict(zip(both, noted[-len(both) :], strict=False))
-        if len(both) > 1:
-            yield from (dict(zip(both, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
-        if both:
-            yield from (dict.fromkeys(both, side) for side in _propose_sides(model, port["name"], required.tables))
-    has_rate = any(input_roles.find_compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
-    for port, shape in ports:
-        last = shape[-1] if shape else None
-        if isinstance(last, str) and last in free and _is_spectrum(port["name"], shape):
-            yield from ({last: rows * _multiply_strides(model)} for rows in required.tables)
-        elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
-            yield from ({last: size} for size in _propose_lengths(model, port["name"], required, has_rate=has_rate))
-
-
-def _propose_lengths(
-    model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool
-) -> Iterator[int]:
-    """Yield lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
-
-    `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
-    """
-    yield from (rows * _multiply_strides(model) for rows in required.tables)
-    convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
-    stride = max((_read_strides(node)[0] for node in convolutions), default=0)
-    if stride > 1:
-        # one channel that is taken in strides is sound as it was recorded
-        is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
-        yield from (SAMPLES,) if is_recorded and not has_rate else ()
-        yield min(max(_STRIDES * stride, SEQUENCE), _LARGEST_HINT)
-    yield from (FRAME,) if has_rate else ()
-
-
-def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
-    """Yield picture sizes with as many patches as a stored grid of positions that the graph resizes."""
-    fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
-    for node in model.graph.node:
-        grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
-        if {*node.input} - {""} <= fixed:
-            fixed.update(node.output)
-        elif len(grid) == 2 and node.input[0] in fixed:
-            sides = [side * stride for side in grid if isinstance(side, int) and 0 < side * stride <= _LARGEST_HINT]
-            yield from [sides] if len(sides) == 2 else []
-
-
-def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
-    """Find the stride of a picture's first convolution, which is the side of one patch."""
-    strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
-    return max((both[0] for both in strides if len(both) == 2), default=1)
-
-
-def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
-    """Yield sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
-    stride = _find_patch_side(model, name)
-    for rows in tables:
-        patches = (rows - tokens for tokens in range(min(_MOST_TOKENS, rows)))
-        side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)
-        if 0 < side * stride <= _LARGEST_HINT:
-            yield side * stride
-
-
-def _read_noted_size(model: onnx.ModelProto) -> list[int]:
-    for entry in model.metadata_props:
-        if entry.key.lower() in _NOTED:
-            try:
-                found = json.loads(entry.value)
-            except (ValueError, RecursionError):
-                return []
-            sizes = found if isinstance(found, list) else [found, found]
-            if len(sizes) == 2 and all(type(size) is int and 0 < size <= _LARGEST_HINT for size in sizes):
-                return sizes
-    return []
-
-
-def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
-    """List the convolutions that read the input before anything else computes with it."""
-    carried, found = input_roles.find_tensors_holding(model, name), []
-    for node in traversal.iterate_nodes(model, with_functions=False):
-        if not node.input or node.input[0] not in carried:
-            continue
-        if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):
-            carried.update(node.output)
-        if node.op_type == "Conv":
-            found.append(node)
-    return found
-
-
-def _multiply_strides(model: onnx.ModelProto) -> int:
-    """Multiply the strides of all convolutions along one axis: how many steps of sound become one."""
-    found = (_read_strides(node) for node in model.graph.node if node.op_type == "Conv")
-    return min(math.prod(strides[0] for strides in found if len(strides) == 1), _LARGEST_HINT)
-
-
-def _read_strides(node: onnx.NodeProto) -> list[int]:
-    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "strides"), [])
 
 
 def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:

@@ -1,0 +1,144 @@
+"""Sizes that a model hints at: of the pictures it was made for, of the sound its convolutions take. Child only."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import onnx
+
+from farm.workshop.child import consumers, input_roles, signature, traversal
+
+# tokens of a text, and one second of sound
+SEQUENCE, SAMPLES = 64, 16_000
+MAX_HINT = 8192
+# 32 ms at 16,000 samples a second, which is what is listened to at once
+FRAME = 512
+# a frame of sound is some strides of the first convolution long
+_STRIDES = 4
+_CHANNELS = (1, 3, 4)
+# frames of sound have so many bands each
+_BANDS = {40, 64, 80, 96, 128}
+_SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
+# keys under which tools note the size of pictures that a model was made for
+_NOTED = ("imgsz", "input_size", "image_size")
+# rows of a table of positions that are no part of the picture: tokens that are put in front of it
+_MAX_LEADING_TOKENS = 8
+Shape = Sequence[int | str]
+
+
+def propose_hints(
+    model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
+) -> Iterator[dict[str, int]]:
+    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
+    noted = _read_noted_size(model)
+    for port, shape in ports:
+        # height before width, both where the picture's shape has them
+        both = [dim for dim in shape if isinstance(dim, str) and dim in free and is_picture(shape, dim)]
+        if noted and both:
+            yield dict(zip(both, noted[-len(both) :], strict=False))
+        if len(both) > 1:
+            yield from (dict(zip(both, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
+        if both:
+            yield from (dict.fromkeys(both, side) for side in _propose_sides(model, port["name"], required.tables))
+    has_rate = any(input_roles.find_compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
+    for port, shape in ports:
+        last = shape[-1] if shape else None
+        if isinstance(last, str) and last in free and is_spectrum(port["name"], shape):
+            yield from ({last: rows * _multiply_strides(model)} for rows in required.tables)
+        elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
+            yield from ({last: size} for size in _propose_lengths(model, port["name"], required, has_rate=has_rate))
+
+
+def is_picture(shape: Shape, dim: str) -> bool:
+    """Say whether a dimension is a side of a picture: the shape has three more, one of them a number of channels."""
+    if len(shape) != 4 or dim not in shape:
+        return False
+    return (shape[1] in _CHANNELS and dim in shape[2:]) or (shape[3] in _CHANNELS and dim in shape[1:3])
+
+
+def is_spectrum(name: str, shape: Shape) -> bool:
+    """Say whether an input is a spectrum: a usual number of bands on one of its last two axes, and such a name."""
+    return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
+
+
+def _propose_lengths(
+    model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool
+) -> Iterator[int]:
+    """Yield lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
+
+    `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
+    """
+    yield from (rows * _multiply_strides(model) for rows in required.tables)
+    convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
+    stride = max((_read_strides(node)[0] for node in convolutions), default=0)
+    if stride > 1:
+        # one channel that is taken in strides is sound as it was recorded
+        is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
+        yield from (SAMPLES,) if is_recorded and not has_rate else ()
+        yield min(max(_STRIDES * stride, SEQUENCE), MAX_HINT)
+    yield from (FRAME,) if has_rate else ()
+
+
+def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
+    """Yield picture sizes with as many patches as a stored grid of positions that the graph resizes."""
+    fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
+    for node in model.graph.node:
+        grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
+        if {*node.input} - {""} <= fixed:
+            fixed.update(node.output)
+        elif len(grid) == 2 and node.input[0] in fixed:
+            sides = [side * stride for side in grid if isinstance(side, int) and 0 < side * stride <= MAX_HINT]
+            yield from [sides] if len(sides) == 2 else []
+
+
+def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
+    """Yield sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
+    stride = _find_patch_side(model, name)
+    for rows in tables:
+        patches = (rows - tokens for tokens in range(min(_MAX_LEADING_TOKENS, rows)))
+        side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)
+        if 0 < side * stride <= MAX_HINT:
+            yield side * stride
+
+
+def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
+    """Find the stride of a picture's first convolution, which is the side of one patch."""
+    strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
+    return max((both[0] for both in strides if len(both) == 2), default=1)
+
+
+def _read_noted_size(model: onnx.ModelProto) -> list[int]:
+    for entry in model.metadata_props:
+        if entry.key.lower() in _NOTED:
+            try:
+                found = json.loads(entry.value)
+            except (ValueError, RecursionError):
+                return []
+            sizes = found if isinstance(found, list) else [found, found]
+            if len(sizes) == 2 and all(type(size) is int and 0 < size <= MAX_HINT for size in sizes):
+                return sizes
+    return []
+
+
+def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
+    """List the convolutions that read the input before anything else computes with it."""
+    carried, found = input_roles.find_tensors_holding(model, name), []
+    for node in traversal.iterate_nodes(model, with_functions=False):
+        if not node.input or node.input[0] not in carried:
+            continue
+        if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):
+            carried.update(node.output)
+        if node.op_type == "Conv":
+            found.append(node)
+    return found
+
+
+def _multiply_strides(model: onnx.ModelProto) -> int:
+    """Multiply the strides of all convolutions along one axis: how many steps of sound become one."""
+    found = (_read_strides(node) for node in model.graph.node if node.op_type == "Conv")
+    return min(math.prod(strides[0] for strides in found if len(strides) == 1), MAX_HINT)
+
+
+def _read_strides(node: onnx.NodeProto) -> list[int]:
+    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "strides"), [])
