@@ -58,9 +58,10 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
                 found[info.filename.removesuffix(".npy")] = np.asarray(array)
             return found
     except zipfile.BadZipFile as error:
-        if _begins_as_array(path):
-            text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
-            raise ArraysError(text) from error
+        with path.open("rb") as start:
+            if start.read(6) == b"\x93NUMPY":
+                text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
+                raise ArraysError(text) from error
         raise ArraysError(f"{path.name} is not an .npz archive ({error}): write it with numpy.savez.") from error
     except (OSError, EOFError, ValueError, NotImplementedError, zlib.error, MemoryError) as error:
         raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
@@ -73,8 +74,3 @@ class _ShortReads(io.BufferedReader):
         if size is not None and size > MAX_LISTED_BYTES:
             raise ArraysError(f"The archive lists more arrays than {MAX_LISTED_BYTES:,} bytes can name.")
         return super().read(size)
-
-
-def _begins_as_array(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(6) == b"\x93NUMPY"

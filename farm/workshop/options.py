@@ -49,16 +49,13 @@ def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[
         written = recipes.read_options(precision, chosen)
     except recipes.RecipeProblem as problem:
         raise Problem("bad_option", str(problem)) from problem
-    values = {key.replace("-", "_"): text for key, text in written.items()}
-    read = Options(**{name: _parse_value(_KINDS[name], text) for name, text in values.items()})  # type: ignore[arg-type]
+    values: dict[str, object] = {}
+    for name, text in ((key.replace("-", "_"), text) for key, text in written.items()):
+        kind = _KINDS[name]
+        values[name] = recipes.split_names(text) if kind is tuple else text == "true" if kind is bool else text
+    read = Options(**values)  # type: ignore[arg-type]
     for name in read.exclude_nodes:
         if name not in nodes:
             known = [node for node in nodes if node][:50]
             raise Problem("bad_option", choice_sentence("node in exclude-nodes", printable(name), known))
     return read
-
-
-def _parse_value(kind: type, text: str) -> object:
-    if kind is tuple:
-        return recipes.split_names(text)
-    return text == "true" if kind is bool else text

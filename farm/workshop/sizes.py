@@ -37,7 +37,11 @@ def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int])
                 f"; did you mean {close!r}?" if close else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
             )
             raise Problem("unknown_dim", f"The model has no dynamic dimension {name!r}{meant}")
-    return {name: given.get(name, 1 if name == own else _default(name)) for name in dims}
+    sizes = {}
+    for name in dims:
+        is_picture = name.lower() in _PICTURE_NAMES or any(word in name.lower() for word in _PICTURE_WORDS)
+        sizes[name] = given.get(name, 1 if name == own else _PICTURE if is_picture else _SEQUENCE)
+    return sizes
 
 
 def fill_shape(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
@@ -54,8 +58,3 @@ def _check_batch(batch: int, own: int | str | None) -> None:
     if isinstance(own, int) and own != batch:
         text = f"The model has the fixed batch {own}: batch {batch} needs an export with a dynamic first dimension."
         raise Problem("fixed_batch", text)
-
-
-def _default(name: str) -> int:
-    is_picture = name.lower() in _PICTURE_NAMES or any(word in name.lower() for word in _PICTURE_WORDS)
-    return _PICTURE if is_picture else _SEQUENCE

@@ -41,17 +41,14 @@ def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> boo
         for pair in size_constraints.list_constraints(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
                 left -= {size for size in pair if isinstance(size, int)}
-    begun = [(shapes.get(value.name) or [""])[0] for value in model.graph.output]
-    return left <= {*begun} or (
-        {*begun}.isdisjoint(marks.values())
-        and all(_begins_nameless(value) for value in model.graph.output)
+    begun = {(shapes.get(value.name) or [""])[0] for value in model.graph.output}
+    declared = [list(value.type.tensor_type.shape.dim[:1]) for value in model.graph.output]
+    return left <= begun or (
+        begun.isdisjoint(marks.values())
+        and all(dims and not dims[0].HasField("dim_value") for dims in declared)
+        and are_numbered_names([dims[0].dim_param for dims in declared])
         and all(_reaches_all(model, name) for name, dim in firsts.items() if marks[dim] in left)
     )
-
-
-def _begins_nameless(value: onnx.ValueInfoProto) -> bool:
-    dims = value.type.tensor_type.shape.dim
-    return bool(dims) and not dims[0].HasField("dim_value") and are_numbered_names([dims[0].dim_param])
 
 
 def _reaches_all(model: onnx.ModelProto, name: str) -> bool:

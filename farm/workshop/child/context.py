@@ -8,7 +8,7 @@ from farm.rules.generation import decoders
 from farm.workshop.child.signature import Port
 from farm.workshop.problems import printable
 
-_MOST_TOKENS = 1 << 24
+_MAX_TOKENS = 1 << 24
 # a position goes through these as it is
 _PASSED = ("Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand")
 # where tables of cosines and sines stand among the inputs of nodes that rotate by position, by domain and name
@@ -18,48 +18,45 @@ _ROTATED = {
     ("", "RotaryEmbedding"): (1, 2),
 }
 
-# tokens, and where it was read
-Found = tuple[int, str]
+# a number of tokens, and what in the graph says it
+Limit = tuple[int, str]
 
 
 def find_context_length(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
     """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None where nothing says it."""
-    tokens, where = _shortest(model, inputs)
+    tokens, where = _find_shortest_limit(model, inputs)
     return {"tokens": tokens, "where": where} if tokens else None
 
 
 def count_context_tokens(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
     """Find how many tokens the graph takes at most; 0 where nothing says it."""
-    return _shortest(model, inputs)[0]
+    return _find_shortest_limit(model, inputs)[0]
 
 
-def _shortest(model: onnx.ModelProto, inputs: list[Port]) -> Found:
-    found = [limit for limit in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < limit[0] <= _MOST_TOKENS]
-    return min(found, default=(0, ""))
+def _find_shortest_limit(model: onnx.ModelProto, inputs: list[Port]) -> Limit:
+    limits = [*_list_table_limits(model, inputs)]
+    for port in inputs:
+        last = (port["shape"] or [""])[-1]
+        if decoders.is_mask_input(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
+            limits.append((last, f"the fixed length of {printable(port['name'])}"))
+    return min((limit for limit in limits if 0 < limit[0] <= _MAX_TOKENS), default=(0, ""))
 
 
-def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
+def _list_table_limits(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Limit]:
     """Yield the rows of each table that is read by position."""
     sizes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer if tensor.dims}
     places = {port["name"] for port in inputs if decoders.is_position_input(port["name"])}
     for node in model.graph.node:
         if node.op_type in _PASSED and node.input and node.input[0] in places:
             places.update(node.output[:1])
-        for table in _tables(node, places):
+        for table in _list_tables_read(node, places):
             if len(size := sizes.get(table, [])) > 1:
                 yield size[0], f"the {size[0]:,} rows of {printable(table)}, which {node.op_type} reads by position"
 
 
-def _tables(node: onnx.NodeProto, places: set[str]) -> list[str]:
+def _list_tables_read(node: onnx.NodeProto, places: set[str]) -> list[str]:
     if node.op_type == "Gather" and len(node.input) > 1 and node.input[1] in places:
         axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
         return [node.input[0]] if axis == 0 else []
     domain = "" if node.domain == "ai.onnx" else node.domain
     return [node.input[at] for at in _ROTATED.get((domain, node.op_type), ()) if at < len(node.input)]
-
-
-def _of_mask(inputs: list[Port]) -> Iterator[Found]:
-    for port in inputs:
-        last = (port["shape"] or [""])[-1]
-        if decoders.is_mask_input(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
-            yield last, f"the fixed length of {printable(port['name'])}"

@@ -18,16 +18,14 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
 
     `shapes` were inferred with dynamic sizes left open; `sizes` are the sizes for which the scales are compared.
     """
-    return (
-        any(node.op_type in _SEARCHES for node in traversal.iterate_nodes(model))
-        or any(_BOXES.search(port["name"]) or _is_boxes(port, facts) for port in facts["outputs"])
-        or _joins_scales(model, facts, shapes, sizes)
-    )
-
-
-def _is_boxes(port: signature.Port, facts: signature.Signature) -> bool:
-    shape = port["shape"] or []
-    return len(shape) == 3 and shape[-1] == 4 and shape[1] != 1 and len(facts["outputs"]) > 1
+    if any(node.op_type in _SEARCHES for node in traversal.iterate_nodes(model)):
+        return True
+    for port in facts["outputs"]:
+        shape = port["shape"] or []
+        has_boxes = len(shape) == 3 and shape[-1] == 4 and shape[1] != 1 and len(facts["outputs"]) > 1
+        if has_boxes or _BOXES.search(port["name"]):
+            return True
+    return _joins_scales(model, facts, shapes, sizes)
 
 
 def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:

@@ -35,11 +35,8 @@ def convert_to_half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tup
         raise Problem("halving_failed", f"Conversion to float16 failed ({first_line(error)}).") from error
     made.ir_version = model.ir_version
     quantisation.check_still_loads(model, made, doing="float16")
-    return made, [_sentence(made, read)]
-
-
-def _sentence(made: onnx.ModelProto, read: options.Options) -> str:
     casts = sum(node.op_type == "Cast" for node in made.graph.node)
     ports = "inputs and outputs stay float32" if read.keep_io else "inputs and outputs are float16 too"
     blocked = f", {', '.join(read.block_ops)} stay float32" if read.block_ops else ""
-    return f"Converted to float16: {ports}{blocked}{read.describe()}; {casts} Cast nodes stand in the graph."
+    done = f"Converted to float16: {ports}{blocked}{read.describe()}; {casts} Cast nodes stand in the graph."
+    return made, [done]

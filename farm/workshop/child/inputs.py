@@ -72,7 +72,12 @@ def make_seeded_inputs(
     `chosen` are the sizes of dynamic dimensions, `asked` fills by input. Raises Problem with the code
     inputs_too_large, bad_input or unknown_dim.
     """
-    shapes = {port["name"]: _fill_shape(port, chosen) for port in facts["inputs"]}
+    shapes = {}
+    for port in facts["inputs"]:
+        if port["shape"] is None:
+            text = f"The input {printable(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
+            raise Problem("unknown_dim", text)
+        shapes[port["name"]] = sizes.fill_shape(port["shape"], chosen)
     total = sum(
         math.prod(shapes[port["name"]]) * max(1, signature.find_dtype(port).itemsize) for port in facts["inputs"]
     )
@@ -142,13 +147,6 @@ def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int
 def _describe_sizes(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
     own = facts["batch"]
     return {"batch": chosen.get(own) if isinstance(own, str) else own, "sizes": dict(chosen)}
-
-
-def _fill_shape(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:
-    if port["shape"] is None:
-        text = f"The input {printable(port['name'])!r} has no declared rank: upload inputs for it as an .npz file."
-        raise Problem("unknown_dim", text)
-    return sizes.fill_shape(port["shape"], chosen)
 
 
 def read_tensor_file(path: Path) -> arrays.Array:

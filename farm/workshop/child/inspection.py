@@ -95,15 +95,22 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
 
 def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = list_opset_imports(model), list_used_domains(model)
-    everywhere = Counter(_operator(node) for node in traversal.iterate_nodes(model))
+    operators: Counter[str] = Counter()
+    for node in traversal.iterate_nodes(model):
+        domain = printable(node.domain)
+        prefix = "" if domain in opsets.ONNX_DOMAINS else f"{domain}."
+        operators[prefix + printable(node.op_type)] += 1
     stored = [tensor for tensor in traversal.iterate_tensors(model) if tensor.data_type != TensorProto.UNDEFINED]
+    bytes_by_dtype: Counter[str] = Counter()
+    for tensor in stored:
+        bytes_by_dtype[signature.name_dtype(tensor.data_type)] += external.count_tensor_bytes(tensor)
     return {
         "opsets": imports,
         "unused_opsets": sorted(set(imports) - used - {function.domain for function in model.functions}),
         "nodes": len(model.graph.node),
-        "nodes_below": sum(everywhere.values()) - len(model.graph.node),
+        "nodes_below": operators.total() - len(model.graph.node),
         "functions": len(model.functions),
-        "operators": dict(everywhere.most_common(_MAX_OPERATORS)),
+        "operators": dict(operators.most_common(_MAX_OPERATORS)),
         "subgraphs": dict(
             Counter(
                 node.op_type for node in traversal.iterate_nodes(model) if any(traversal.iterate_inner_graphs(node))
@@ -111,25 +118,13 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
         ),
         "custom_domains": list_custom_domains(model),
         "parameters": sum(external.count_elements(tensor) for tensor in stored),
-        "parameters_bytes": sum(external.count_tensor_bytes(tensor) for tensor in stored),
-        "trees": sum(_trees(node) for node in traversal.iterate_nodes(model)),
-        "dtypes": _bytes_by_dtype(stored),
+        "parameters_bytes": bytes_by_dtype.total(),
+        "trees": sum(_count_trees(node) for node in traversal.iterate_nodes(model)),
+        "dtypes": dict(bytes_by_dtype),
         "is_quantised": quantised.is_quantised(model),
     }
 
 
-def _trees(node: onnx.NodeProto) -> int:
+def _count_trees(node: onnx.NodeProto) -> int:
     held = {attribute.name: attribute.ints for attribute in node.attribute if node.domain == "ai.onnx.ml"}
     return len(held["tree_roots"]) if "tree_roots" in held else len(set(held.get("nodes_treeids", ())))
-
-
-def _operator(node: onnx.NodeProto) -> str:
-    domain = printable(node.domain)
-    return printable(node.op_type) if domain in opsets.ONNX_DOMAINS else f"{domain}.{printable(node.op_type)}"
-
-
-def _bytes_by_dtype(stored: list[TensorProto]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for tensor in stored:
-        total[signature.name_dtype(tensor.data_type)] += external.count_tensor_bytes(tensor)
-    return dict(total)

@@ -50,8 +50,12 @@ def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)
     values = (*light.graph.input, *light.graph.value_info, *light.graph.output)
-    found = {value.name: _read_shape(value) for value in values if value.type.tensor_type.HasField("shape")}
-    return found | {tensor.name: list(tensor.dims) for tensor in light.graph.initializer}
+    shapes: dict[str, Shape] = {}
+    for value in values:
+        if value.type.tensor_type.HasField("shape"):
+            dims = value.type.tensor_type.shape.dim
+            shapes[value.name] = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]
+    return shapes | {tensor.name: list(tensor.dims) for tensor in light.graph.initializer}
 
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -64,8 +68,3 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     if any(kind == "LabelEncoder" for _, kind in kinds) and any(not is_own for is_own, _ in kinds):
         return model
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
-
-
-def _read_shape(value: onnx.ValueInfoProto) -> Shape:
-    dims = value.type.tensor_type.shape.dim
-    return [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]

@@ -157,7 +157,8 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     if len(shapes) < len(inputs):
         return None
     firsts = [shape[0] for shape in shapes if shape]
-    if not firsts or _names_batch_later(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
+    later = {str(dim) for shape in shapes for dim in shape[1:]} - {"n", "b", "N", "B"}
+    if not firsts or any(map(is_batch_name, later)) or _is_time_major(model, {port["name"] for port in inputs}):
         return None
     first = firsts[0]
     if isinstance(first, str) and all(counts_items(other, shapes) for other in {first, *firsts}):
@@ -219,11 +220,6 @@ def _is_picture(shape: Sequence[int | str]) -> bool:
         (first != 1 and all(isinstance(dim, str) for dim in behind))
         or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_PICTURE for dim in behind))
     )
-
-
-def _names_batch_later(shapes: Sequence[Sequence[int | str]]) -> bool:
-    later = {str(dim) for shape in shapes for dim in shape[1:]}
-    return any(is_batch_name(dim) and dim.lower() not in ("n", "b") for dim in later)
 
 
 def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:

@@ -103,14 +103,7 @@ def count_output_bytes(
     events = [event for event in json.loads(written.read_bytes()) if isinstance(event, dict)]
     written.unlink()
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
-    return [
-        sum(_count_event_bytes(event) for event in events if start <= event.get("ts", -1) <= end)
-        for start, end in spans[-len(feeds) :]
-    ]
-
-
-def _count_event_bytes(event: dict[str, Any]) -> int:
-    if event.get("cat") != "Node" or not str(event.get("name", "")).endswith("_kernel_time"):
-        return 0
+    kernels = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
     # a node without outputs to speak of still is one more to run
-    return 1 + int(event.get("args", {}).get("output_size") or 0)
+    sizes = [(e.get("ts", -1), 1 + int(e.get("args", {}).get("output_size") or 0)) for e in kernels]
+    return [sum(size for at, size in sizes if start <= at <= end) for start, end in spans[-len(feeds) :]]

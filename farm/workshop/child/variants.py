@@ -31,28 +31,24 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     Answers the files written, what was done in sentences, and which operators a quantiser took, or the problem of the
     step that failed. `opset` None keeps the operator set; `calibration` is for static quantisation.
     """
-    if payload.get("program"):
-        return _write_program(payload)
-    model = original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
+    folder, out = Path(payload["folder"]), Path(payload["out"])
+    if name := payload.get("program"):
+        known = signature.read_signature(model_file.read_model(folder, payload["main"]))
+        done = programs.write_program(folder, out / name, inputs=known["inputs"], outputs=known["outputs"])
+        return {"files": [name], "history": [done], "coverage": []}
+    model = original = model_file.read_model(folder, payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
         before = model
         model, history = conversion.convert_opset(before, payload["opset"])
         history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
-    with tempfile.TemporaryDirectory(dir=payload["out"]) as work:
+    with tempfile.TemporaryDirectory(dir=out) as work:
         model, more = _convert(model, payload, work=Path(work))
-    had_data = bool(external.list_external_files(model_file.read_model(Path(payload["folder"]), payload["main"])))
-    files = storage.write_model(model, Path(payload["out"]), payload["main"], with_data=had_data)
+    had_data = bool(external.list_external_files(model_file.read_model(folder, payload["main"])))
+    files = storage.write_model(model, out, payload["main"], with_data=had_data)
     is_few = recipes.is_quantised(payload["precision"])
     coverage = quantisation_report.measure_coverage(original, model) if is_few else []
     return {"files": files, "history": [*history, *more], "coverage": coverage}
-
-
-def _write_program(payload: payloads.Recipe) -> dict[str, object]:
-    folder, name = Path(payload["folder"]), payload["program"]
-    known = signature.read_signature(model_file.read_model(folder, payload["main"]))
-    done = programs.write_program(folder, Path(payload["out"]) / name, inputs=known["inputs"], outputs=known["outputs"])
-    return {"files": [name], "history": [done], "coverage": []}
 
 
 def _convert(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:

@@ -22,9 +22,11 @@ def make() -> onnx.ModelProto:
         prefix = f"layer{layer}"
         attended = _attention(graph, seeded, hidden, prefix=f"{prefix}_attention")
         hidden = _normalised_sum(graph, seeded, [attended, hidden], prefix=f"{prefix}_norm1")
-        widened = _feed_forward(graph, seeded, hidden, prefix=f"{prefix}_ffn")
+        wide = _linear(graph, seeded, hidden, name=f"{prefix}_ffn_wide", shape=(HIDDEN, INNER))
+        active = graph.add("Relu", f"{prefix}_ffn_relu", [wide])
+        narrow = _linear(graph, seeded, active, name=f"{prefix}_ffn_narrow", shape=(INNER, HIDDEN))
         output = "y" if layer == LAYERS - 1 else ""
-        hidden = _normalised_sum(graph, seeded, [widened, hidden], prefix=f"{prefix}_norm2", output=output)
+        hidden = _normalised_sum(graph, seeded, [narrow, hidden], prefix=f"{prefix}_norm2", output=output)
     return graph.finish_with_one_port("transformer", x=["batch", "sequence", HIDDEN], y=["batch", "sequence", HIDDEN])
 
 
@@ -45,12 +47,6 @@ def _attention(graph: GraphBuilder, seeded: Seeded, x: str, *, prefix: str) -> s
     merge = graph.add_weight(f"{prefix}_merge", np.array([0, 0, HIDDEN], dtype=np.int64))
     flat = graph.add("Reshape", f"{prefix}_merged", [joined, merge])
     return _linear(graph, seeded, flat, name=f"{prefix}_output", shape=(HIDDEN, HIDDEN))
-
-
-def _feed_forward(graph: GraphBuilder, seeded: Seeded, x: str, *, prefix: str) -> str:
-    wide = _linear(graph, seeded, x, name=f"{prefix}_wide", shape=(HIDDEN, INNER))
-    active = graph.add("Relu", f"{prefix}_relu", [wide])
-    return _linear(graph, seeded, active, name=f"{prefix}_narrow", shape=(INNER, HIDDEN))
 
 
 def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int]) -> str:
