@@ -78,7 +78,7 @@ def make_javascript(cell: Cell, path: str) -> str:
         "intraOpNumThreads": cell.threads,
         "interOpNumThreads": session.get("inter_op_threads", 1),
         "executionMode": session.get("execution_mode", "sequential"),
-        "graphOptimizationLevel": cell.optimization,
+        "graphOptimizationLevel": cell.optimization.replace("disable", "disabled"),
         **{key: False for name, key in off.items() if session.get(name.replace("-", "_")) is False},
     }
     if session.get("spinning") is False:

@@ -69,6 +69,10 @@ def test_the_javascript_makes_the_same_session(tmp_path: Path) -> None:
     ]
 
 
+def test_javascript_has_its_own_word_for_no_optimizations() -> None:
+    assert '"graphOptimizationLevel": "disabled"' in make_javascript(make_cell(optimization="disable"), "m.onnx")
+
+
 @pytest.mark.parametrize(
     "other",
     [
