@@ -153,6 +153,13 @@ STORIES = (
         _tests("tests/acceptance/test_commands.py", "tests/acceptance/test_more_rounds.py"),
     ),
     Story(
+        "find",
+        "a real agent races settings to an answer whose programs run, in Python and by onnxruntime-node",
+        3,
+        ("farm/rules/searches", "farm/alerts", "onnxfarm"),
+        _tests("tests/acceptance/test_find_on_farm.py", "tests/acceptance/test_snippets.py"),
+    ),
+    Story(
         "faults",
         "a farm whose agent, gateway, broker or prepare worker is killed in the middle of a run ends it all the same",
         4,
