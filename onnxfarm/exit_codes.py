@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.wording.numbers import counted
 from onnxfarm.problems import GateFailed, Infrastructure, Usage
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 def judge_cells(document: Document, *, strict: bool) -> None:
     """Raises GateFailed unless every planned cell is done; with `strict`, also where a cell was refused."""
     ended = (CellStatus.DONE, CellStatus.REFUSED)
-    cells = [cell for cell in document.cells if cell.twin_of is None]
+    cells = list_own(document.cells)
     # an A/A copy is no cell of its own: where it does not end well, its cell has not
-    unfinished = {cell.twin_of or cell.id for cell in document.cells if cell.status not in ended}
+    unfinished = {(cell.twin_of or cell.id).partition(".b")[0] for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     if not cells:
         raise GateFailed("Nothing was planned, so nothing was measured: see the matrix's `exclude`.")
@@ -45,7 +46,9 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
         raise Infrastructure("No runtime could be installed; the reasons are above.")
     if document.cells and not is_any_done:
-        raise GateFailed(f"None of {counted(len(document.cells), 'cell')} could be measured; the reasons are above.")
+        raise GateFailed(
+            f"None of {counted(len(list_own(document.cells)), 'cell')} could be measured; the reasons are above."
+        )
     judge_cells(document, strict=strict)
 
 

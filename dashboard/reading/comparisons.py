@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from dashboard import axes
 from dashboard.figures import ratios
@@ -12,6 +13,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.headlines import axis_rank, find_opening
 from farm.rules.presenting.lines import line_of
+from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
@@ -156,8 +158,6 @@ def _note(named: Named) -> str:
         parts.append(comparison.reason)
     elif named.change.quantity == "items" and comparison.ratio is not None:
         parts.append(f"One call, with the whole batch, takes {numbers.plain(comparison.ratio)}× the time.")
-    elif comparison.verdict == "undecided" and comparison.rounds_needed is None:
-        parts.append("More rounds would not decide it.")
-    if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:
-        parts.append(f"About {comparison.rounds_needed} rounds in all would decide.")
+    if (needed := describe_rounds_needed(comparison)) and (comparison.rounds_needed or inf) > comparison.rounds:
+        parts.append(f"{needed[:1].upper()}{needed[1:]}.")
     return " ".join([*parts, *metric_changes.explain_undecided(comparison)])

@@ -12,6 +12,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.presenting import parities
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.runtimes import engines, web
 from farm.rules.wording import numbers, titles
 
@@ -90,7 +91,7 @@ def _asked(cell: Cell) -> tuple[str, ...]:
 
 def list_run_facts(document: Document) -> list[Fact]:
     """Facts that hold for a whole run."""
-    cells = [cell for cell in document.cells if cell.twin_of is None]
+    cells = list_own(document.cells)
     if not cells:
         return []
     # a point that was refused did not run anywhere

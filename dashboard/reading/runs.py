@@ -14,6 +14,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import answers, sentences
 from farm.rules.presenting.answers import Answer
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import Lead, named
 from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
@@ -249,7 +250,7 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
 
 def list_warnings(cells: Sequence[Cell]) -> list[str]:
     """Lists in sentences what ran elsewhere than asked; wrong outputs are in the headline already."""
-    cells = [cell for cell in cells if cell.twin_of is None]
+    cells = list_own(cells)
     elsewhere = [cell for cell in cells if not describe_placement(cell).is_as_asked]
     if not elsewhere:
         return []

@@ -30,6 +30,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
@@ -167,9 +168,8 @@ def _whole(row: "Run") -> Whole:
     by_id = {cell.id: cell for cell in document.cells}
     # of a cell that is measured the document may tell what is known so far
     everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
-    to_measure = [cell for cell in everything if cell.twin_of is None and cell.status != CellStatus.REFUSED]
-    planned = len({cell.digest for cell in to_measure})
-    ended = len({cell.digest for cell in to_measure if cell.id not in states})
+    to_measure = [cell for cell in list_own(everything) if cell.status != CellStatus.REFUSED]
+    planned, ended = len(to_measure), sum(cell.id not in states for cell in to_measure)
     model = str(row.version.model)
     return Whole(
         document=document,

@@ -34,6 +34,7 @@ from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
+from farm.rules.presenting.cell_counts import list_own
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
@@ -185,8 +186,8 @@ def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
     states = dict.fromkeys(unended_cells(row), state) if is_open else {}
-    own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
-    ended = len({cell.digest for cell in own if cell.id not in states})
+    own = [cell for cell in list_own(document.cells) if cell.status != CellStatus.REFUSED]
+    ended = sum(cell.id not in states for cell in own)
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
     answer = runs.make_opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""

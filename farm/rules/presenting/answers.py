@@ -9,6 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import Opening, count_unmeasured, find_opening, lost_providers, named
 from farm.rules.presenting.lines import why_wrong
 from farm.rules.presenting.times import Times
@@ -67,7 +68,7 @@ def _join(*sentences_: str) -> str:
 
 
 def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
-    measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
+    measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
     names = named(found.wrong, measured) if len(found.wrong) < len(measured) else ""
     headline = f"Wrong outputs of {names}"
     is_short = names and _is_short(headline)
@@ -111,7 +112,7 @@ def _is_short(headline: str) -> bool:
 
 def _of_single_cell(document: Document) -> Answer | None:
     """Return the answer about the latency of a document's only cell; None for any other document."""
-    own = [cell for cell in document.cells if cell.twin_of is None]
+    own = list_own(document.cells)
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
         return None
     times = Times.of(own, document.comparisons)

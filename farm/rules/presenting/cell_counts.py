@@ -1,12 +1,28 @@
 """How many cells of a run have ended: the same numbers on pages, in the API and in the terminal. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.wording.numbers import counted
 
 OPEN = "open"
+
+
+def list_own(cells: Iterable[Cell]) -> list[Cell]:
+    """List the cells that a plan counts, without A/A copies.
+
+    One that a further block repeats, where its id ends in the block's number (`c1.b2`), counts once, as measured where
+    any block measured it.
+    """
+    own: dict[str, Cell] = {}
+    for cell in cells:
+        name = cell.id.partition(".b")[0]
+        is_better = name not in own or (own[name].status != CellStatus.DONE == cell.status)
+        if cell.twin_of is None and is_better:
+            own[name] = cell
+    return list(own.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
 from farm.rules.presenting.prefills import is_generated, list_changes
 from farm.rules.presenting.times import Times
@@ -94,7 +95,7 @@ def find_opening(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -
     """
     known = [_standing(comparison, cells) for comparison in comparisons if comparison.axis != TWIN]
     known = [standing for standing in known if standing.change.word != "not comparable"]
-    own = [cell for cell in cells.values() if cell.twin_of is None]
+    own = list_own(cells.values())
     others = {
         comparison.candidate
         for comparison in comparisons
@@ -120,7 +121,7 @@ def count_unmeasured(document: Document, found: Opening) -> str:
     """Say how many cells were refused and which failed, beside comparisons; empty without comparisons."""
     if found.lead is None and not found.left_out:
         return ""
-    own = [cell for cell in document.cells if cell.twin_of is None]
+    own = list_own(document.cells)
     refused, unfinished = sum(cell.status == "refused" for cell in own), _unfinished(own)
     said = [f"{refused} of {counted(len(own), 'cell')} {'was' if refused == 1 else 'were'} refused"] if refused else []
     said += [unfinished] if unfinished else []
@@ -219,7 +220,7 @@ class Lead(Message):
 
 def find_lead(document: Document) -> Lead:
     """Return what the headline of this document is about."""
-    own = [cell for cell in document.cells if cell.twin_of is None]
+    own = list_own(document.cells)
     measured = [cell for cell in own if cell.p50_ms is not None]
     lead = _leading(document, own, measured)
     return lead.model_copy(update={"unfinished": _unfinished(own)}) if measured else lead

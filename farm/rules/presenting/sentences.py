@@ -26,6 +26,7 @@ from farm.rules.presenting.called_operators import (
     explain_trace_doubt,
     type_times,
 )
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import (
     WORK_AXES,
     Opening,
@@ -37,6 +38,7 @@ from farm.rules.presenting.headlines import (
     named,
 )
 from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
+from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
@@ -120,7 +122,7 @@ def verdict_line(document: Document) -> str:
 
 def _measured(document: Document) -> str:
     """Cells of which none is compared; an A/A copy is none of its own."""
-    cells = [cell for cell in document.cells if cell.twin_of is None]
+    cells = list_own(document.cells)
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
         return cell_sentence(measured[0], document.comparisons)
@@ -199,7 +201,7 @@ def wrong_outputs(document: Document) -> str:
     found = find_opening(document.comparisons, cells)
     if not found.wrong:
         return ""
-    measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
+    measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
     won = len(found.left_out)
     gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
     return f"{wrong_among(found.wrong, named(found.wrong, measured), of=len(measured))}{gains}."
@@ -342,10 +344,7 @@ def _wanted(comparison: Comparison) -> str:
     why = f" {comparison.reason}" if comparison.smallest_detectable is None and comparison.reason else ""
     if comparison.smallest_detectable is not None:
         parts.append(f"the smallest detectable change is {100 * comparison.smallest_detectable:.2g} %")
-    # one that is undecided by its items per second alone has its rounds as counted for latency
-    if comparison.rounds_needed is not None and comparison.verdict == "undecided":
-        parts.append(f"about {counted(comparison.rounds_needed, 'round')} in all would decide")
-    text = "; ".join(parts)
+    text = "; ".join(filter(None, [*parts, describe_rounds_needed(comparison)]))
     return why + (f" {text[:1].upper()}{text[1:]}." if text else "")
 
 

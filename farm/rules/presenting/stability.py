@@ -12,11 +12,13 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import OUT_OF_TIME
-from farm.rules.wording.numbers import percent
+from farm.rules.wording.numbers import counted, percent
 from farm.rules.wording.vocabulary import is_change
 
 # windows that differ by more have not settled (docs/samples.md)
 DRIFT: Final = 0.05
+NO_ROUNDS: Final = "no number of rounds would decide on this machine"
+MEASURED_ON: Final = "It is measured on, up to"
 UNSTABLE: Final = (
     f"Unstable: timing windows of a launch differ by more than {percent(DRIFT)}. Stop other programs on the "
     "machine, or ask for more rounds."
@@ -42,9 +44,23 @@ def find_at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> se
     return at_risk
 
 
+def describe_rounds_needed(comparison: Comparison) -> str:
+    """Say how many rounds would decide what is undecided, or that none would; empty where too few were measured to
+    tell, and for one that is undecided by its items per second alone, as its rounds are counted for latency."""
+    if comparison.verdict == "undecided" and comparison.rounds_needed is not None:
+        return f"about {counted(comparison.rounds_needed, 'round')} in all would decide"
+    return NO_ROUNDS if _is_beyond_rounds(comparison) else ""
+
+
+def _is_beyond_rounds(comparison: Comparison) -> bool:
+    is_open = comparison.verdict == "undecided" and comparison.rounds_needed is None
+    is_judged = comparison.ratio is not None and comparison.smallest_detectable is not None
+    return is_open and is_judged and MEASURED_ON not in (comparison.reason or "")
+
+
 def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
-    return not undecided or any(pair.ratio is None or pair.rounds_needed is not None for pair in undecided)
+    return not undecided or not all(map(_is_beyond_rounds, undecided))
 
 
 def measured_on(comparison: Comparison, *, rounds: int) -> Comparison:
@@ -53,7 +69,7 @@ def measured_on(comparison: Comparison, *, rounds: int) -> Comparison:
     if comparison.verdict != "undecided" or comparison.axis == TWIN:
         return comparison
     known = (comparison.reason or "").replace(OUT_OF_TIME, "").strip()
-    reason = " ".join(filter(None, (known, f"It is measured on, up to {rounds} rounds.")))
+    reason = " ".join(filter(None, (known, f"{MEASURED_ON} {rounds} rounds.")))
     return comparison.model_copy(update={"rounds_needed": None, "reason": reason})
 
 

@@ -21,6 +21,7 @@ from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
+from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.stability import measured_on
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import make_refused_cell
@@ -173,7 +174,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 def _so_far(document: doc.Document) -> str:
     """The first sentence on an open run: that it is not over, and what its cells say so far."""
-    measured = sum(cell.status == CellStatus.DONE and cell.twin_of is None for cell in document.cells)
+    measured = sum(cell.status == CellStatus.DONE for cell in list_own(document.cells))
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
     sentence = add_sentence(document).sentence

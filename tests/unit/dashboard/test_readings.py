@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell, Input
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.presenting.headlines import Lead
-from farm.rules.presenting.stability import UNSTABLE
+from farm.rules.presenting.stability import NO_ROUNDS, UNSTABLE
 from farm.rules.presenting.tables import Entry, Table, move_shared_note
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.states import UNSETTLED_BLOCKS, activity_of
@@ -188,8 +188,8 @@ def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Doc
     notes = [row[note_of(table)].text for row in table.rows]
     assert notes == [
         "About 16 rounds in all would decide.",
-        "different hardware: not interleaved. More rounds would not decide it.",
-        "Chance.",
+        f"different hardware: not interleaved. N{NO_ROUNDS[1:]}.",
+        f"Chance. N{NO_ROUNDS[1:]}.",
     ]
 
 

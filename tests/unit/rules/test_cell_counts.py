@@ -2,7 +2,10 @@
 
 import pytest
 
+from farm.rules.presenting import cell_counts, sentences
 from farm.rules.presenting.cell_counts import CellCounts
+from farm.rules.presenting.headlines import find_lead
+from tests.documents import make_cell, make_document
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,20 @@ def test_what_was_refused_stands_beside_the_cells_that_are_measured(
 ) -> None:
     counts = CellCounts(by_status)
     assert ((counts.ended, counts.planned), counts.words) == (numbers, words)
+
+
+def test_a_cell_that_a_further_block_repeats_counts_once_and_a_copy_of_itself_never() -> None:
+    """A cancelled run of 18 cells was said to be of 19 on its page, and of 18 in lists."""
+    cells = [
+        make_cell("c1", status="cancelled"),
+        make_cell("c2", status="cancelled"),
+        make_cell("a1", twin_of="c1"),
+        make_cell("c1.b2"),
+        make_cell("c3", status="cancelled"),
+    ]
+    assert [cell.id for cell in cell_counts.list_own(cells)] == ["c1.b2", "c2", "c3"]
+    cells[3] = make_cell("c1.b2", status="cancelled")
+    assert [cell.id for cell in cell_counts.list_own(cells)] == ["c1", "c2", "c3"]
+    document = make_document(*cells)
+    assert find_lead(document).step == "none of 3 cells measured"
+    assert "None of 3 cells was measured" in sentences.verdict_line(document)

@@ -7,7 +7,13 @@ import pytest
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.planning.estimates import OUT_OF_TIME
-from farm.rules.presenting.stability import find_at_risk, measured_on, more_may_decide
+from farm.rules.presenting.stability import (
+    NO_ROUNDS,
+    describe_rounds_needed,
+    find_at_risk,
+    measured_on,
+    more_may_decide,
+)
 from tests.documents import make_cell, make_comparison
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
@@ -72,9 +78,21 @@ def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its
         ([make_comparison()], True),
         ([make_comparison("undecided", 1.01, rounds_needed=24)], True),
         ([make_comparison("undecided", None)], True),
-        ([make_comparison("undecided", 1.0)], False),
-        ([make_comparison("undecided", 1.0), make_comparison("undecided", 1.01, rounds_needed=24)], True),
-        ([make_comparison("undecided", 1.0), make_comparison("undecided", 1.01, axis="twin", rounds_needed=24)], False),
+        ([make_comparison("undecided", 1.0, smallest_detectable=0.03)], False),
+        (
+            [
+                make_comparison("undecided", 1.0, smallest_detectable=0.03),
+                make_comparison("undecided", 1.01, rounds_needed=24),
+            ],
+            True,
+        ),
+        (
+            [
+                make_comparison("undecided", 1.0, smallest_detectable=0.03),
+                make_comparison("undecided", 1.01, axis="twin", rounds_needed=24),
+            ],
+            False,
+        ),
     ],
 )
 def test_more_rounds_are_no_use_where_all_that_is_undecided_stays_so(made: list[Comparison], is_use: bool) -> None:
@@ -90,3 +108,15 @@ def test_a_pair_that_is_measured_on_advises_no_rounds_that_are_asked_for() -> No
 def test_a_pair_that_is_decided_stays_as_it_is() -> None:
     decided = compared(*EQUAL)
     assert measured_on(decided, rounds=16) is decided
+
+
+def test_what_no_number_of_rounds_decides_says_so_where_the_button_is_missing() -> None:
+    """A page had neither the button nor a word why."""
+    lost = make_comparison("undecided", 1.0, smallest_detectable=0.03)
+    assert (describe_rounds_needed(lost), more_may_decide([lost])) == (NO_ROUNDS, False)
+    # too few rounds for a verdict, or more of them under way, are no reason to give up
+    for open_still in (lost.model_copy(update={"smallest_detectable": None}), measured_on(lost, rounds=16)):
+        assert (describe_rounds_needed(open_still), more_may_decide([open_still])) == ("", True)
+    wanted = make_comparison("undecided", 1.01, smallest_detectable=0.03, rounds_needed=24)
+    assert describe_rounds_needed(wanted) == "about 24 rounds in all would decide"
+    assert not describe_rounds_needed(make_comparison("slower", 1.2))
