@@ -51,4 +51,4 @@ def _run(row: Next) -> Entry:
 
 
 def _minutes(minutes: float) -> str:
-    return numbers.duration(60.0 * minutes)
+    return numbers.duration(round(60.0 * minutes))

@@ -47,7 +47,7 @@ class Ledger:
 
     @property
     def seconds(self) -> int:
-        return round(60.0 * self.minutes)
+        return sum(round(60.0 * work.minutes) for work in self.work)
 
     @property
     def minutes(self) -> float:
@@ -76,7 +76,8 @@ def _work(node: Node, since: datetime) -> list[Work]:
     blocks = Count("block", distinct=True, filter=Q(state__in=(AttemptState.REPORTED, AttemptState.DONE)))
     summed = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, spent=Sum(spent))
     found = [
-        Work(team, person or "", reason, runs, blocks, time.total_seconds() / 60.0)
+        # whole seconds, so that rows add up to their sum wherever they are shown
+        Work(team, person or "", reason, runs, blocks, round(time.total_seconds()) / 60.0)
         for team, person, reason, runs, blocks, time in summed
     ]
     return sorted(found, key=lambda work: -work.minutes)

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.reading.ledgers import work_table
 from farm.accounts.models import Team, User
 from farm.contract.api.fleet import LedgerOut
 from farm.contract.blocks import Lease
@@ -69,6 +70,20 @@ def test_the_ledger_says_for_whom_it_worked_and_how_long(
     lines = list(format_ledger(node.name, found, days=30))
     assert lines[0] == "bench-1 measured 3 blocks in 30 days, 17 min in all."
     assert lines[1] == f"  10 min for {owner.username} of {team.name}, watch: 1 run, 1 block"
+
+
+def test_the_rows_of_a_ledger_add_up_to_its_sum_on_the_page_and_in_the_terminal(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf
+) -> None:
+    """A page had 5:28, 1:21 and 1:05, a terminal 5:27, 1:20 and 1:04, and both 7:52 in all."""
+    for person, seconds in ((member, 327.4), (owner, 80.4)):
+        worked(node, run_of(version, person), seconds / 60)
+    found = told(api_of(owner), node)
+    lines = list(format_ledger(node.name, found, days=30))
+    shown = [row[4].text for row in work_table(found.work).rows]
+    assert shown == ["5 min 27 s", "1 min 20 s"]
+    assert [line.split(" for ")[0].strip() for line in lines[1:3]] == shown
+    assert "6 min 47 s in all" in lines[0]
 
 
 def test_a_block_that_was_cancelled_or_still_runs_takes_time_but_is_not_counted_as_measured(
