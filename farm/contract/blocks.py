@@ -1,5 +1,6 @@
 """What a node is asked to do: a block, measured together on one node in interleaved rounds."""
 
+import re
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -26,6 +27,10 @@ class WheelFile(Message):
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,195}\.whl$")]
     url: Annotated[str, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=1000)]
     sha256: Sha256
+
+
+# how a node names an arm at the end of what it says it does
+SAID_ARM = re.compile(r", arm (\d{1,4})$")
 
 
 class ArmOrder(Message):

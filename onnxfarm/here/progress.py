@@ -13,6 +13,7 @@ from itertools import pairwise
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from farm.contract.blocks import SAID_ARM
 from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
 from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
@@ -113,12 +114,14 @@ class Follower:
         self._done = 0
         self._total = sum(map(_processes, blocks))
         self._block = ""
+        self._cells: dict[int, str] = {}
         self._doing, self._doing_since = "", clock()
         self._said_at = clock()
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
         """Show that a block begins, with this number, from 1."""
         self._block = f"block {number} of {self._of}"
+        self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)
         self._do("preparing the inputs")
         self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._left()}")
@@ -136,7 +139,8 @@ class Follower:
         self._line(f"{self._block}: {text}")
 
     def say(self, text: str) -> None:
-        """Show what is being done now, in words; its time counts from now on."""
+        """Show what is being done now, in words; its time counts from now on. An arm is named as its cell."""
+        text = SAID_ARM.sub(lambda arm: f", {self._cells[int(arm[1])]}" if int(arm[1]) in self._cells else "", text)
         self._do(text)
         is_measuring = text.startswith(MEASURING)
         if is_measuring:

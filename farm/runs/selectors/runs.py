@@ -12,6 +12,7 @@ from django.db.models import Count, QuerySet
 
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
+from farm.contract.blocks import SAID_ARM
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_or_removed
@@ -25,8 +26,7 @@ from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import explain_no_minutes
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
-# parts of what a node says while it measures: the arm at the end, the round at the beginning
-_ARM = re.compile(r", arm (\d{1,4})$")
+# the beginning of what a node says while it measures; its end is SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
 # at most so many reasons for waiting are named
 MAX_NAMED = 2
@@ -51,20 +51,29 @@ class BusyBlock:
 def busy_blocks(run: Run) -> list[BusyBlock]:
     """List the blocks of a run that are being measured now, in the order of their numbers."""
     rows = list(run.blocks.filter(state=BlockState.LEASED).select_related("node").defer("plan_json").order_by("number"))
-    names = {
-        (arm.block_id, arm.number): arm.name
-        for arm in Arm.objects.filter(block__in=rows).only("block", "number", "name")
-    }
-    return [_busy(row, names) for row in rows]
+    cells = _cells_said(rows)
+    return [_busy(row, cells[row.pk]) for row in rows]
 
 
-def _busy(row: Block, names: dict[tuple[int, int], str]) -> BusyBlock:
+def _cells_said(blocks: Sequence[Block]) -> dict[int, str]:
+    """Name by block the cell of the arm that its node says it is at; empty where it says none. One query."""
+    arms = Arm.objects.filter(block__in=blocks).only("block", "number", "name")
+    names = {(arm.block_id, arm.number): arm.name for arm in arms}
+    said = {block.pk: SAID_ARM.search(block.doing) for block in blocks}
+    return {number: names.get((number, int(arm[1])), "") if arm else "" for number, arm in said.items()}
+
+
+def _busy(row: Block, cell: str) -> BusyBlock:
     doing = "" if _is_over(row.doing, row.rounds) else row.doing
-    arm = _ARM.search(doing)
-    cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     rounds = row.rounds, max(row.rounds, row.max_rounds)
     return BusyBlock(
-        row.number, name_or_removed(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds
+        row.number,
+        name_or_removed(row.node),
+        row.node_id,
+        SAID_ARM.sub("", doing),
+        cell if doing else "",
+        row.leased_at,
+        *rounds,
     )
 
 
@@ -353,8 +362,13 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
 def _doing(run: Run) -> tuple[str, ...]:
     """What the nodes that measure the run say they are doing."""
     at_work = run.blocks.filter(state=BlockState.LEASED, node__state=NodeState.ONLINE).exclude(doing="")
-    doings = at_work.order_by("node", "number").values_list("node__name", "doing", "rounds")
-    return tuple(f"{name}: {doing}" for name, doing, rounds in doings[:MAX_DOING] if not _is_over(doing, rounds))
+    blocks = at_work.select_related("node").defer("plan_json").order_by("node", "number")[:MAX_DOING]
+    said = [block for block in blocks if not _is_over(block.doing, block.rounds)]
+    cells = _cells_said(said)
+    return tuple(
+        f"{name_or_removed(block.node)}: {', '.join(filter(None, (SAID_ARM.sub('', block.doing), cells[block.pk])))}"
+        for block in said
+    )
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:

@@ -70,7 +70,12 @@ def test_the_same_words_again_change_nothing(run: Run, node: Node, lease: Lease)
 def test_a_round_that_is_counted_is_not_said_to_go_on(run: Run, node: Node, lease: Lease) -> None:
     beat = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
     services.heartbeat(**beat, doing="round 1: onnxruntime==1.29.0, fp32, arm 1")
-    assert "0 of 8 rounds; bench-1: round 1: onnxruntime==1.29.0" in selectors.runs.progress(run).words
+    # by the cell's name: "arm 7" was c9, and c7 another cell
+    said = "0 of 8 rounds; bench-1: round 1: onnxruntime==1.29.0, fp32, c2"
+    assert selectors.runs.progress(run).words.endswith(said)
+    assert [(busy.doing, busy.cell) for busy in selectors.runs.busy_blocks(run)] == [
+        ("round 1: onnxruntime==1.29.0, fp32", "c2")
+    ]
     post(node, lease, make_round(0, {0: 1.0, 1: 1.0}))
     assert selectors.runs.progress(run).words.endswith("1 of 8 rounds")
     (busy,) = selectors.runs.busy_blocks(run)

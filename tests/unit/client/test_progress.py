@@ -176,3 +176,15 @@ def test_nothing_is_left_of_what_has_not_begun(clock: Clock) -> None:
     follower.say("checking: onnxruntime==1.29.0")
     follower.count_report(make_round(0, {0: 1.0, 1: 1.0}))
     assert out.getvalue().splitlines()[-1].endswith("round 1 measured, time left: about 20 s")
+
+
+def test_an_arm_is_named_as_its_cell(clock: Clock) -> None:
+    follower, out = lines_of(clock)
+    block = make_block()
+    follower.start_block(block, number=1)
+    follower.say("installing: onnxruntime==1.31.1, fp32, arm 1")
+    follower.say("installing: onnxruntime==1.31.1, fp32, arm 99")
+    assert out.getvalue().splitlines()[-2:] == [
+        f"installing: onnxruntime==1.31.1, fp32, {block.arms[1].id}",
+        "installing: onnxruntime==1.31.1, fp32",
+    ]
