@@ -63,6 +63,9 @@ class Loads(Message):
     ir: Annotated[int, Field(ge=1, le=999)]
     ml: Annotated[int, Field(ge=1, le=999)]
 
+    def max_with(self, other: "Loads") -> "Loads":
+        return Loads(opset=max(self.opset, other.opset), ir=max(self.ir, other.ir), ml=max(self.ml, other.ml))
+
 
 def _parse_runtime(given: object) -> Runtime:
     if isinstance(given, Runtime):

@@ -70,7 +70,7 @@ def session_name(cell: Cell) -> str:
 def _unusual_hardware(spec: CellSpec) -> str | None:
     """Find the hardware tag of a cell; None where it is the tag that its provider needs anyway."""
     provider = providers.find(spec.provider)
-    usual = providers.tag_for(provider, spec.provider_options) if provider is not None else None
+    usual = provider.tag_with(spec.provider_options) if provider is not None else None
     return spec.hardware if spec.hardware != usual else None
 
 

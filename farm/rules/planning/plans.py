@@ -9,6 +9,7 @@ from farm.contract.base import Message
 from farm.contract.blocks import MAX_ARMS, Tolerance
 from farm.contract.cells import Budget, CellSpec, Loads, SpelledRuntime
 from farm.contract.reasons import Reason, WayOut
+from farm.rules.runtimes.provider import Provider
 
 # a block ends within so many times what was planned for it
 PROMISE_FACTOR = 2.0
@@ -48,6 +49,10 @@ class NodeOffer(Message):
     # blocks it measured since its last A/A pair, None: it never had one; and whether it joined within a day
     blocks_since_pair: Annotated[int, Field(ge=0)] | None = None
     is_first_day: bool = False
+
+    def with_proven_provider(self, provider: Provider) -> "NodeOffer":
+        proven = {"providers": self.providers | {provider.name}, "tags": self.tags | {provider.tag}}
+        return self.model_copy(update=proven)
 
 
 class Arm(Message):

@@ -227,16 +227,12 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     if _is_unlisted(spec) or engines.engine_of(spec.runtime).runs_program:
         return None  # its check shows what it loads; a program is no .onnx
     model, wanted = about.model, spec.recipe.opset
-    stamps = stamps_of(model)
+    stamps = Stamps.of(model)
     if isinstance(wanted, int):
         imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
         stamps = replace(stamps, imports={**imports, "": wanted}).tidy()
     version = plugins.core_of(spec.runtime).version
     return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, about.learnt)
-
-
-def stamps_of(model: ModelFacts) -> Stamps:
-    return Stamps(model.opsets, model.ir_version, model.custom_domains, model.unused_opsets)
 
 
 def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:

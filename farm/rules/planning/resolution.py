@@ -18,6 +18,7 @@ from farm.rules.planning.first_refusals import FirstRefusals
 from farm.rules.planning.parts import Part
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import engines, opsets, plugins, providers, releases
+from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.models import ModelFacts
 
 # what decides each part of a cell
@@ -113,7 +114,9 @@ class Resolver:
         reason = self._refusals.find(spec, self._circumstances(workload, point), (program, session, workload))
         trial = None
         if reason is None and self._request.fleet is not None and not nodes:
-            trial = next((node.id for node in self._request.fleet if may_try(node, spec)), None)
+            entry = providers.provider_of(spec.provider)
+            willing = (node for node in self._request.fleet if entry.name in node.may_try)
+            trial = next((node.id for node in willing if can_measure(node.with_proven_provider(entry), spec)), None)
             nodes = nodes if trial is None else frozenset({trial})
             reason = None if trial is not None else self._not_taken(spec, program)
         return Resolved(
@@ -201,15 +204,6 @@ def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
     return _can_run(node, spec) and (node.cores is None or threads.needed_cores(spec) <= node.cores)
 
 
-def may_try(node: NodeOffer, spec: CellSpec) -> bool:
-    return spec.provider in node.may_try and can_measure(add_proven_provider(node, spec.provider), spec)
-
-
-def add_proven_provider(node: NodeOffer, provider: str) -> NodeOffer:
-    tags = node.tags | {providers.provider_of(provider).tag}
-    return node.model_copy(update={"providers": node.providers | {provider}, "tags": tags})
-
-
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node carries the hardware, has proven the provider and may install the distribution."""
     provider = providers.provider_of(spec.provider)
@@ -236,7 +230,7 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     options = providers.with_defaults(entry, provider.options)
     machine = request.machine if request.fleet is None else None
     is_simulated = machine is not None and bool(entry.simulated_on & machine.tags)
-    usual = entry.simulated_tag if is_simulated else providers.tag_for(entry, options)
+    usual = entry.simulated_tag if is_simulated else entry.tag_with(options)
     return {
         "recipe": Recipe(
             precision=precision.precision,
@@ -270,7 +264,7 @@ def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal
 
 
 def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
-    stamps, version = refusals.stamps_of(request.model), plugins.core_of(runtime).version
+    stamps, version = Stamps.of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
         opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
         for stamp in (stamps, stamps.tidy())

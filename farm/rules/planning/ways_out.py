@@ -16,7 +16,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.settings import Settings
 from farm.rules.planning.refusals import has_hardware
-from farm.rules.planning.resolution import Request, Resolved, Resolver, add_proven_provider, can_measure
+from farm.rules.planning.resolution import Request, Resolved, Resolver, can_measure
 from farm.rules.runtimes import opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
@@ -191,7 +191,7 @@ def _asked(cell: Resolved, request: Request) -> WayOut | None:
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
         return None
     able = (node for node in request.fleet or () if entry.name in node.may_be_asked)
-    node = next((node for node in able if can_measure(add_proven_provider(node, entry.name), spec)), None)
+    node = next((node for node in able if can_measure(node.with_proven_provider(entry), spec)), None)
     if node is None:
         return None
     return WayOut(

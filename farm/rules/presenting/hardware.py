@@ -58,7 +58,7 @@ class Measured:
     @property
     def tag(self) -> str:
         entry = providers.find(self.cell.provider)
-        return self.cell.hardware if entry is None else providers.tag_for(entry, self.cell.provider_options)
+        return self.cell.hardware if entry is None else entry.tag_with(self.cell.provider_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def with_comparable_times(measured: Sequence[Measured], by_processor: Collection
 
 
 def with_verdicts(measured: Sequence[Measured], compared: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
-    """Settings with what beats them. `compared`: of each run, its comparisons."""
+    """Return the settings with what beats them. `compared`: of each run, its comparisons."""
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten: dict[tuple[int, str], dict[Goal, set[str]]] = {}
     for run, pairs in compared.items():
@@ -136,7 +136,7 @@ def with_verdicts(measured: Sequence[Measured], compared: Mapping[int, Iterable[
 
 
 def unbeaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
-    """Those that lose to none of the others by a paired verdict; all of them where each does."""
+    """Return those that lose to none of the others by a paired verdict; all of them where each does."""
     present = {(setting.run, setting.cell.id) for setting in settings}
     left = [
         setting
@@ -179,7 +179,14 @@ def judge_wish(cell: Cell, wish: Wish) -> Keeping:
 
     `undecided`: the value is within the limit and its interval reaches beyond. `unknown`: the loss was not measured.
     """
-    return max((_latency_within(cell, wish.budget_ms), _loss_within(cell, wish.loss)), key=_ORDER.index)
+    kept: list[Keeping] = ["kept"]
+    if wish.budget_ms is not None:
+        value = cell.p50_ms or 0.0
+        kept.append(_judge_limit(value, cell.p50_ci_ms[1] if cell.p50_ci_ms else value, wish.budget_ms))
+    if wish.loss is not None:
+        loss = find_loss(cell)
+        kept.append("unknown" if loss is None else _judge_limit(loss.value, loss.worst, wish.loss))
+    return max(kept, key=_ORDER.index)
 
 
 def targets(
@@ -191,9 +198,15 @@ def targets(
     The best setting of a target is one that keeps the wish best, and among those the one of the lowest p50 or the most
     items/s.
     """
+
+    def rank(target: Target) -> tuple[float, float]:
+        if target.best is None:
+            return len(_ORDER), 0.0
+        return _ORDER.index(target.keeping), _cost(target.best.cell, goal)
+
     groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
-    found = [_target(own, goal, wish) for own in groups.values()]
-    return sorted(found, key=lambda row: (-row.version, *_rank(row, goal), row.nodes, row.tag))
+    found = [_make_target(settings, goal, wish) for settings in groups.values()]
+    return sorted(found, key=lambda row: (-row.version, *rank(row), row.nodes, row.tag))
 
 
 def select_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
@@ -201,30 +214,24 @@ def select_version(found: Sequence[Target], wanted: int | None = None) -> list[T
     return [row for row in found if row.version == newest]
 
 
-def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
-    faults = [fault_of(point.cell, wish) for point in own]
-    right = [point for point, fault in zip(own, faults, strict=True) if fault is None]
+def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
+    faults = [fault_of(point.cell, wish) for point in settings]
+    right = [point for point, fault in zip(settings, faults, strict=True) if fault is None]
     kept = {id(point): judge_wish(point.cell, wish) for point in right}
     keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")
     able = unbeaten([point for point in right if kept[id(point)] == keeping], goal)
     best = min(able, key=lambda point: _cost(point.cell, goal), default=None)
-    named = best or own[0]
+    named = best or settings[0]
     return Target(
         version=named.version,
-        nodes=tuple(sorted({point.node for point in own})),
+        nodes=tuple(sorted({point.node for point in settings})),
         tag=named.tag,
         machine=named.machine,
-        settings=len(own),
+        settings=len(settings),
         left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
         best=best,
         keeping=keeping,
     )
-
-
-def _rank(target: Target, goal: Goal) -> tuple[float, ...]:
-    if target.best is None:
-        return (len(_ORDER), 0.0)
-    return (_ORDER.index(target.keeping), _cost(target.best.cell, goal))
 
 
 def _cost(cell: Cell, goal: Goal) -> float:
@@ -240,21 +247,7 @@ def _is_elsewhere(cell: Cell) -> bool:
     return bool(ran) and set(ran) == {CPU}
 
 
-def _latency_within(cell: Cell, budget_ms: float | None) -> Keeping:
-    if budget_ms is None:
-        return "kept"
-    value = cell.p50_ms or 0.0
-    return _within(value, cell.p50_ci_ms[1] if cell.p50_ci_ms else value, budget_ms)
-
-
-def _loss_within(cell: Cell, limit: float | None) -> Keeping:
-    if limit is None:
-        return "kept"
-    loss = find_loss(cell)
-    return "unknown" if loss is None else _within(loss.value, loss.worst, limit)
-
-
-def _within(value: float, worst: float, limit: float) -> Keeping:
+def _judge_limit(value: float, worst: float, limit: float) -> Keeping:
     if value > limit:
         return "exceeded"
     return "kept" if worst <= limit else "undecided"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from farm.contract.reasons import Reason
 from farm.rules.runtimes import opsets, releases
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import release_order
 
 
@@ -20,6 +21,10 @@ class Stamps:
     ir_version: int
     custom_domains: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: ModelFacts) -> "Stamps":
+        return cls(model.opsets, model.ir_version, model.custom_domains, model.unused_opsets)
 
     def tidy(self) -> "Stamps":
         """Return the stamps of a tidied variant: without unused operator sets, and with the lowest IR version they

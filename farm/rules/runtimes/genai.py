@@ -70,6 +70,6 @@ def is_genai(runtime: Runtime) -> bool:
 
 def too_old_sentence(runtime: Runtime) -> str | None:
     """Say why a release is too old to take settings; None where it is not, or it is another runtime."""
-    if not is_genai(runtime) or release_order(runtime.version) >= release_order(RELEASES[0]):
+    if runtime.distribution != DISTRIBUTION or release_order(runtime.version) >= release_order(RELEASES[0]):
         return None
     return f"{runtime} takes no settings over its {CONFIG}: take {DISTRIBUTION}=={RELEASES[0]} or newer."

@@ -19,5 +19,5 @@ def merge_learnt(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
             runtime = Runtime.of(name)
             version = plugins.core_of(runtime).version if runtime.distribution in CPU.packages else ""
             if opsets.is_newer_than_table(version):
-                found[version] = opsets.higher_limits(found.get(version, seen), seen)
+                found[version] = seen.max_with(found.get(version, seen))
     return found

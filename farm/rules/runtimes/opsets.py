@@ -79,15 +79,11 @@ def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
     if not known or not is_newer_than_table(runtime_version):
         return known[-1] if known else None
     seen = learnt.get(runtime_version)
-    return Limits(**dict(higher_limits(known[-1], seen or known[-1])), is_assumed=seen is None)
+    return Limits(**dict(known[-1].max_with(seen or known[-1])), is_assumed=seen is None)
 
 
 def is_newer_than_table(runtime_version: str) -> bool:
     return minor_of(runtime_version) > NEWEST
-
-
-def higher_limits(first: Loads, second: Loads) -> Loads:
-    return Loads(opset=max(first.opset, second.opset), ir=max(first.ir, second.ir), ml=max(first.ml, second.ml))
 
 
 def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:

@@ -128,6 +128,10 @@ class Provider:
     def simulated_tag(self) -> str:
         return f"{self.tag}-simulated"
 
+    def tag_with(self, options: Mapping[str, str]) -> str:
+        device = options.get("device_type", "").partition(".")[0].lower()
+        return f"{self.tag}-{device}" if device in {"gpu", "npu"} else self.tag
+
     @property
     def distributions(self) -> tuple[str, ...]:
         return tuple(build.package for build in self.builds)

@@ -93,7 +93,7 @@ def can_be_probed(provider: Provider) -> bool:
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:
     """Whether its processes must reach device files: those of accelerators, and of what the options move to one."""
-    return provider.device != "cpu" or tag_for(provider, options) != provider.tag
+    return provider.device != "cpu" or provider.tag_with(options) != provider.tag
 
 
 def check_options(provider: Provider, options: Mapping[str, str]) -> None:
@@ -115,11 +115,6 @@ def with_defaults(provider: Provider, options: Mapping[str, str]) -> dict[str, s
 def session_options(provider: Provider, cell: CellSpec) -> dict[str, str]:
     name = (plugins.plugin_of(cell.runtime) or provider).threads_option
     return {**({name: str(cell.session.threads)} if name else {}), **cell.provider_options}
-
-
-def tag_for(provider: Provider, options: Mapping[str, str]) -> str:
-    device = options.get("device_type", "").partition(".")[0].lower()
-    return f"{provider.tag}-{device}" if device in {"gpu", "npu"} else provider.tag
 
 
 def requested_list(provider: Provider) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ def test_options_of_the_matrix_override_the_defaults():
     ],
 )
 def test_the_device_in_the_options_decides_which_hardware_is_needed(name, options, tag):
-    assert providers.tag_for(providers.resolve(name), options) == tag
+    assert providers.resolve(name).tag_with(options) == tag
 
 
 def test_a_session_is_asked_for_the_provider_and_then_the_cpu():
