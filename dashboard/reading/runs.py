@@ -222,7 +222,7 @@ def address_to_repeat(run: "Run", cell_id: str = "") -> str:
 
 def split_first_sentence(text: str) -> tuple[str, str]:
     """Splits a text into its first sentence and the rest; numbers stay beside their units."""
-    found = answers.split_answer(numbers.unbroken(text))
+    found = answers.Answer.from_text(numbers.unbroken(text))
     return found.headline, found.rest
 
 

@@ -36,7 +36,6 @@ class OutputParity(Message):
         return self.max_abs == 0.0 and not (self.violations or self.nan_count or self.inf_count)
 
     @property
-    def is_void(self) -> bool:
-        """Whether every value is NaN, here and in the reference."""
+    def is_nan_everywhere(self) -> bool:
         has_shape = self.shape == self.reference_shape
         return has_shape and 0 < self.elements == self.nan_count and not self.violations

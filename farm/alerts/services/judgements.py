@@ -66,7 +66,7 @@ def _points(watch_round: WatchRound, document: Document) -> Iterator[Point]:
                 high=comparison.ci_high,
                 p50_ms=pair.new.p50_ms,
                 reference_ms=pair.old.p50_ms,
-                metrics={change.name: list(metric_changes.figures(change)) for change in further} or None,
+                metrics={change.name: list(metric_changes.ratio_with_interval(change)) for change in further} or None,
             )
 
 

@@ -98,7 +98,6 @@ class GateAnswer:
 
     @property
     def is_passed(self) -> bool:
-        """A gate that compared nothing has not shown anything, so it is not passed."""
         return self.compared > 0 and not self.failures and not self.infra
 
     @property
@@ -204,13 +203,12 @@ def cell_label(cell: Cell) -> str:
 
 
 def point_label(cell: Cell) -> str:
-    """A cell without its runtime: no two cells of a runtime are called the same."""
+    """Name a cell without its runtime; no two cells of a runtime have the same name."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
     return label.series_label(cell) + hardware
 
 
 def setting_label(old: Cell, new: Cell) -> str:
-    """Name the candidate, with its runtime where both sides have the same."""
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
@@ -239,9 +237,8 @@ def _compare_cells(pair: Pair, names: Collection[str]) -> Iterator[Observation]:
     yield from _compare_headline(pair, where, than)
     yield from _compare_repeated_metrics([metric for metric in metrics if metric.name in _BY_REPEAT], where, than)
     yield from _compare_outputs(old, new, where, than)
-    for moved in cell_changes(old, new):
-        if moved.is_worse:
-            yield Observation("placement", f"{where}: {moved.sentence()}")
+    moved = (change for change in cell_changes(old, new) if change.is_worse)
+    yield from (Observation("placement", f"{where}: {change.sentence()}") for change in moved)
     yield from _compare_other_metrics([metric for metric in metrics if metric.name not in _BY_REPEAT], where, than)
 
 

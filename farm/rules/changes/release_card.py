@@ -79,8 +79,7 @@ class Place:
     also: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
-        """`fp16: fails`"""
+    def point_and_word(self) -> str:
         return ": ".join(filter(None, (self.point, self.sign.word)))
 
     @property
@@ -170,7 +169,7 @@ class Card:
     def because(self) -> str:
         """The sentences after the headline: what else changed, on which models, and where nothing was found."""
         others = [f"{row.name} ({also})" for row, worst in self.found[:1] for also in worst.also]
-        others += [f"{row.name} ({worst.told})" for row, worst in self.found[1:]]
+        others += [f"{row.name} ({worst.point_and_word})" for row, worst in self.found[1:]]
         parts = [f"Also {numbers.listed(others, most=NAMED)}."] if others else []
         parts += [f"{self.nothing_found}."] if self.found and self.nothing_found else []
         return " ".join(parts)
@@ -214,20 +213,23 @@ def judge_place(measured: Iterable[Measured], raised: Collection[Raised] = ()) -
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
     newest = {(point.pair.series, point.pair.new.node): point for point in ordered}
     points = list(newest.values())
-    own = {kind.key for kind in SHOWN} if points else set()
-    found = [change for point in points for change in _worse(point)]
-    found += [_confirmed(alert) for alert in raised if alert.kind not in own]
+    shown_kinds = {kind.key for kind in SHOWN} if points else set()
+    found = [change for point in points for change in _find_worse(point)]
+    for raised_alert in (alert for alert in raised if alert.kind not in shown_kinds):
+        kind, size, text = kind_of(raised_alert.kind), raised_alert.size, raised_alert.text
+        words = numbers.change(size, raised_alert.low, raised_alert.high) if kind.is_headline and size else ""
+        found.append(Place(_sign(kind, words), kind=kind.key, text=text, size=size, alert=raised_alert.alert))
     if found:
         first = min(found, key=lambda change: change.weight)
         alert = next((known.alert for known in raised if known.kind == first.kind), first.alert)
-        return replace(_among(found, points), alert=alert, points=len(points))
-    shown = min(map(_unchanged, points), key=lambda place: (_order(place), place.weight))
+        return replace(_choose_gravest(found, points), alert=alert, points=len(points))
+    shown = min(map(_describe_unchanged, points), key=lambda place: (_order(place), place.weight))
     known = [comparison.smallest_detectable if (comparison := point.pair.comparison) else None for point in points]
     detectable = None if None in known else max(smallest for smallest in known if smallest is not None)
     return replace(shown, points=len(points), detectable=detectable)
 
 
-def _among(found: Sequence[Place], points: Sequence[Measured]) -> Place:
+def _choose_gravest(found: Sequence[Place], points: Sequence[Measured]) -> Place:
     """Choose the most serious change, and note its point where other points lack it, and each other kind of change."""
     cells = {(point.run, point.pair.new.id): point.pair.new for point in points}
     # one run's cell may be called as another's
@@ -238,36 +240,30 @@ def _among(found: Sequence[Place], points: Sequence[Measured]) -> Place:
         own = [apart[key] for key in [(place.run or 0, place.cell)] if key in apart and having != apart.keys()]
         gravest.setdefault(place.kind, replace(place, point=named(own, apart.values()) if own else ""))
     first, *others = gravest.values()
-    also = tuple(place.told for place in others)
+    also = tuple(place.point_and_word for place in others)
     text = f"{first.text} Also {numbers.listed(also)}." if also else first.text
     return replace(first, text=text, also=also)
 
 
-def _worse(point: Measured) -> Iterator[Place]:
+def _find_worse(point: Measured) -> Iterator[Place]:
     """Find every change of the pair that somebody must look at, however small."""
     pair = point.pair
     for kind in SHOWN:
         for change in find_changes(kind, pair, allowed=0.0):
             if change.verdict == "worse":
-                told = _change(pair)
-                words = told.text if kind.is_headline and told is not None else ""
+                headline = _change(pair)
+                words = headline.text if kind.is_headline and headline is not None else ""
                 yield _place(point, _sign(kind, words), kind=kind.key, text=change.text, size=change.size)
     if lost := [name for name in lost_providers(pair.new) if name not in lost_providers(pair.old)]:
         text = f"{numbers.listed([titles.provider(name) for name in lost])} did not start on {pair.new.runtime}."
         yield _place(point, KINDS[PLACEMENT].title, kind=PLACEMENT, text=text)
 
 
-def _confirmed(raised: Raised) -> Place:
-    kind = kind_of(raised.kind)
-    words = numbers.change(raised.size, raised.low, raised.high) if kind.is_headline and raised.size else ""
-    return Place(_sign(kind, words), kind=raised.kind, text=raised.text, size=raised.size, alert=raised.alert)
-
-
 def _sign(kind: Kind, words: str) -> Sign:
     return replace(kind.title, word=words or kind.title.word)
 
 
-def _unchanged(point: Measured) -> Place:
+def _describe_unchanged(point: Measured) -> Place:
     """Show a point without a change to look at: wrong or failing as before, faster, undecided or equal."""
     pair = point.pair
     if is_wrong(pair.new):

@@ -27,6 +27,12 @@ class Answer:
     because: str = ""
     rest: str = ""
 
+    @classmethod
+    def from_text(cls, text: str) -> "Answer":
+        """Take the first sentence as the headline."""
+        first, _, rest = text.partition(". ")
+        return cls(f"{first}." if rest else text, "", rest)
+
 
 def make_answer(document: Document) -> Answer:
     """Return the headline of a document with its cause and the rest, by the rule of farm.rules.presenting.headlines."""
@@ -45,7 +51,7 @@ def make_answer(document: Document) -> Answer:
         headline = f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(ran, 'cell')}"
         led = Answer(headline, "", sentences.elsewhere(found, cells))
     elif lead is None:
-        return _of_single_cell(document) or split_answer(document.sentence)
+        return _of_single_cell(document) or Answer.from_text(document.sentence)
     else:
         led = Answer(lead.headline, lead.because, _join(lead.rest, sentences.elsewhere(found, cells), *rest))
         return _add_unmeasured(led, unmeasured)
@@ -54,13 +60,7 @@ def make_answer(document: Document) -> Answer:
 
 
 def _add_unmeasured(answer: Answer, unmeasured: str) -> Answer:
-    """Add how many cells were not measured to the line under the headline."""
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
-
-
-def split_answer(text: str) -> Answer:
-    first, _, rest = text.partition(". ")
-    return Answer(f"{first}." if rest else text, "", rest)
 
 
 def _join(*sentences_: str) -> str:

@@ -44,12 +44,12 @@ def list_beside(comparison: Comparison) -> list[MetricChange]:
 
     Where the verdict rests on processor time, that is not repeated, nor is the same time by the clock.
     """
-    told = list_further(comparison)
+    further = list_further(comparison)
     if comparison.verdict_from != "processor":
-        return told
-    known = {change.name for change in told}
+        return further
+    known = {change.name for change in further}
     again = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & known}
-    return [change for change in told if change.name not in again]
+    return [change for change in further if change.name not in again]
 
 
 def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
@@ -59,8 +59,10 @@ def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Compa
     if old is None or new is None or times is None:
         return comparison
     batches = float(old.batch or 1), float(new.batch or 1)
-    told = [_express_in_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics]
-    return comparison.model_copy(update={"metrics": told})
+    metrics = [
+        _express_in_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics
+    ]
+    return comparison.model_copy(update={"metrics": metrics})
 
 
 def _express_in_items(change: MetricChange, batches: tuple[float, float]) -> MetricChange:
@@ -137,7 +139,7 @@ def title(change: MetricChange) -> str:
     return f"{text} (processor time)" if change.is_processor else text
 
 
-def figures(change: MetricChange) -> tuple[float, float, float]:
+def ratio_with_interval(change: MetricChange) -> tuple[float, float, float]:
     return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
@@ -187,8 +189,8 @@ def format_value(change: MetricChange, value: float) -> str:
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
-def told(comparison: Comparison) -> list[MetricChange]:
-    """Those that changed and stand in the run's sentence."""
+def list_changes_in_sentence(comparison: Comparison) -> list[MetricChange]:
+    """List the metrics that changed and stand in the run's sentence."""
     return [
         change
         for change in list_changed(comparison)
@@ -197,25 +199,26 @@ def told(comparison: Comparison) -> list[MetricChange]:
 
 
 def sentence(who: str, word: str, comparison: Comparison) -> str:
-    """`1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
+    """Say `1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    spoken = told(comparison)
-    sizes = group_by((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
+    changes = list_changes_in_sentence(comparison)
+    sizes = group_by((change for change in changes if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
-        f"{who} is {_beside(word, verdict)}: {' and '.join(map(describe, said))}." for verdict, said in sizes.items()
+        f"{who} is {_join_verdicts(word, verdict)}: {' and '.join(map(describe, of_verdict))}."
+        for verdict, of_verdict in sizes.items()
     ]
     others = [
         f"Its {title(change)} is {change.verdict}: {describe(change).removeprefix(title(change)).strip()}."
-        for change in spoken
+        for change in changes
         if change.verdict not in SIZE
     ]
     return " ".join([*by_size, *others])
 
 
-def _beside(word: str, verdict: str) -> str:
-    """Both words, where the first is one of speed: two gains or two losses go together."""
+def _join_verdicts(word: str, verdict: str) -> str:
+    """Join the words where the first is one of speed: two gains, or two losses, by `and`, else by `but`."""
     if word not in TIME:
         return verdict
     return f"{word} {'and' if (word == 'faster') == (verdict == 'smaller') else 'but'} {verdict}"

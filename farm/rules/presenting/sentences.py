@@ -386,7 +386,7 @@ def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts
     if lead.grown is not None:
         sure = metric_changes.describe(lead.grown)
         # the headline says one of them
-        first = [grown if len(metric_changes.told(pair)) > 1 else "", generated, statement]
+        first = [grown if len(metric_changes.list_changes_in_sentence(pair)) > 1 else "", generated, statement]
     return Parts(
         who=_capital(_named_side(lead.axis, candidate)),
         than=_than(lead.axis, baseline, candidate),

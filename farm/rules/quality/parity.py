@@ -122,14 +122,14 @@ def judge(
     presets = {
         output.name: (own or {}).get(output.name) or preset_for_dtype(preset, output.dtype) for output in compared
     }
-    void = [output for output in compared if output.is_void]
-    judged = [output for output in compared if output not in void]
+    all_nan = [output for output in compared if output.is_nan_everywhere]
+    judged = [output for output in compared if output not in all_nan]
     faults = [(fault, by) for output in judged if (fault := _fault(output, by := presets[output.name])) is not None]
     if faults:
         more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
         return Judgement("fail", f"{faults[0][0]}{more}.", faults[0][1])
-    if void:
-        which = f"all {void[0].elements:,} values of {void[0].name!r} are NaN, here and in the reference"
+    if all_nan:
+        which = f"all {all_nan[0].elements:,} values of {all_nan[0].name!r} are NaN, here and in the reference"
         return _unjudged(f": {which}; --inputs gives values that the model takes.")
     widest = max(presets.values(), key=lambda preset: preset.atol)
     return Judgement("pass", _praise(compared, widest), widest)

@@ -7,7 +7,7 @@ import pytest
 from farm.contract.document_cells import Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.presenting.answers import MAX_WORDS, make_answer, split_answer
+from farm.rules.presenting.answers import MAX_WORDS, Answer, make_answer
 from farm.rules.reporting.documents import add_sentence
 from farm.rules.wording.numbers import unbroken
 from tests.documents import make_cell, make_comparison, make_document
@@ -123,4 +123,4 @@ def test_what_has_no_figures_leads_with_its_first_sentence():
     assert answer(cells=(BASE, NEW)).headline == "2 cells of encoder measured, none to compare."
     crashed = make_cell("c", status="failed", p50_ms=None, reason=Reason(code=ReasonCode.CRASHED, text="It ended."))
     assert answer(cells=(crashed,)).headline == "None of 1 cell was measured."
-    assert split_answer("One. Two. Three.").rest == "Two. Three."
+    assert Answer.from_text("One. Two. Three.").rest == "Two. Three."

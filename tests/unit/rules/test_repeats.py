@@ -170,7 +170,7 @@ def test_what_grew_stands_for_all() -> None:
     grown, shrunk = made(SPACE, "bigger", 1.5), made("peak_memory_bytes", "smaller", 0.4)
     both = one.model_copy(update={"metrics": [shrunk, grown]})
     assert metric_changes.find_memory_change(both) == grown
-    assert metric_changes.figures(grown) == (1.5, 1.5, 1.5)
+    assert metric_changes.ratio_with_interval(grown) == (1.5, 1.5, 1.5)
     assert metric_changes.find_memory_change(one.model_copy(update={"metrics": []})) is None
     assert metric_changes.sentence("2.0", "undecided", both) == (
         "2.0 is bigger: peak address space 150 MiB instead of 100 MiB. "
