@@ -51,13 +51,17 @@ class Generate(Scenario):
     def read(cls, options: object, /) -> Scenario:
         given = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
         sampler = samplers.pop_sampler(given)
+        digest = str(given.pop("given", ""))
+        if digest and not _DIGEST.match(digest):
+            text = f"given of generate is {digest[:80]!r}: write the SHA-256 digest of a file of prompts."
+            raise MatrixProblem(text)
         found = cls(
             prompt=_number("prompt", given.pop("prompt"), 1, MAX_PROMPT) if "prompt" in given else 0,
             new=_number("new", given.pop("new", USUAL_NEW), MIN_NEW, MAX_NEW),
             sampler=sampler,
             seed=_number("seed", given.pop("seed"), 0, MAX_SEED) if "seed" in given else None,
             batch=_number("batch", given.pop("batch"), 1, MAX_BATCH) if "batch" in given else None,
-            given=_digest(given.pop("given", "")),
+            given=digest,
         )
         if given:
             raise MatrixProblem(choice_sentence("option of generate", next(iter(given)), _OPTIONS))
@@ -193,10 +197,3 @@ class Generate(Scenario):
 
 def _number(name: str, written: object, minimum: int, maximum: int) -> int:
     return read_count(name, written, minimum=minimum, maximum=maximum, scenario=Generate.kind)
-
-
-def _digest(written: object) -> str:
-    text = str(written)
-    if text and not _DIGEST.match(text):
-        raise MatrixProblem(f"given of generate is {text[:80]!r}: write the SHA-256 digest of a file of prompts.")
-    return text

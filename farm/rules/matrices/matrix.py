@@ -97,7 +97,11 @@ def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), *
     Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
     `base`. `allowed` as `parse` takes it. Raises MatrixProblem.
     """
-    given = {name: _split(value) for name, value in options.items() if value is not None}
+    given: dict[str, list[object]] = {name: [] for name, value in options.items() if value is not None}
+    for name in given:
+        values = options[name]
+        for value in values if isinstance(values, list | tuple) else [values]:
+            given[name] += map(str.strip, value.split(",")) if isinstance(value, str) else [value]
     plain = base.as_plain() if base is not None else {"matrix": {}}
     declared = {**plain.pop("matrix"), **{k: v for k, v in given.items() if k != "budget"}}
     settings = {**plain, **({"budget": given["budget"][-1]} if "budget" in given else {})}
@@ -127,12 +131,6 @@ def json_schema() -> dict[str, object]:
         "additionalProperties": False,
         "properties": {**SCHEMAS, "matrix": nested, **axes},
     }
-
-
-def _split(value: object) -> list[object]:
-    texts = value if isinstance(value, list | tuple) else [value]
-    parts = [text.split(",") if isinstance(text, str) else [text] for text in texts]
-    return [part.strip() if isinstance(part, str) else part for some in parts for part in some]
 
 
 def _flatten(plain: Mapping[str, object]) -> dict[str, object]:

@@ -134,7 +134,8 @@ class Sweep(Search[Measured, list[Line]]):
         return tuple(Runtime(distribution=self.distribution, version=name) for name in names)
 
     def next(self) -> Experiment | None:
-        return next(iter(self._parts[len(self.documents) :]), None)
+        left = self._parts[len(self.documents) :]
+        return left[0] if left else None
 
     def record(self, outcome: Measured) -> None:
         self.documents.append(outcome.document)

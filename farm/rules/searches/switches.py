@@ -273,17 +273,21 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     change = next((c for c in of_runtimes if (runtimes.get(c.baseline), runtimes.get(c.candidate)) == sides), None)
     if change is None or change.ratio is None or change.ratio <= 1.0:
         return []
-    keys = {_key_of_candidate(candidate, number): candidate for number, candidate in enumerate(candidates, start=1)}
+    keys: dict[tuple[str, str], Candidate] = {}
+    for number, candidate in enumerate(candidates, start=1):
+        axis, names = _AXIS[candidate.kind], "".join(candidate.names)
+        named = {"optimization": candidate.level, "threads": str(candidate.threads), "provider": names}
+        keys[axis, named.get(axis) or trial_session_name(candidate, number)] = candidate
     found = []
     for comparison in document.comparisons:
         tried = _find_tried_cell(comparison, change, cells)
         key = _key_of_cell(comparison.axis, tried, cells[change.candidate]) if tried is not None else None
-        candidate = keys.get(key) if key is not None else None
-        if tried is not None and candidate is not None and comparison.ratio is not None:
+        switched = keys.get(key) if key is not None else None
+        if tried is not None and switched is not None and comparison.ratio is not None:
             undone = -log(comparison.ratio) / log(change.ratio)
             keeps = tried.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
             remaining, interval = change.ratio * comparison.ratio, _find_interval_of_product(change, comparison)
-            found.append(Trial(candidate, undone, remaining, comparison, keeps, interval))
+            found.append(Trial(switched, undone, remaining, comparison, keeps, interval))
     return found
 
 
@@ -304,12 +308,6 @@ def _find_tried_cell(comparison: Comparison, change: Comparison, cells: dict[str
     if comparison.axis not in _AXIS.values() or comparison.baseline != change.candidate:
         return None
     return cells.get(comparison.candidate)
-
-
-def _key_of_candidate(candidate: Candidate, number: int) -> tuple[str, str]:
-    axis = _AXIS[candidate.kind]
-    named = {"optimization": candidate.level, "threads": str(candidate.threads), "provider": "".join(candidate.names)}
-    return axis, named.get(axis) or trial_session_name(candidate, number)
 
 
 def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:

@@ -62,13 +62,12 @@ def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
 def _dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
     """Return the field numbers of a message that are removed."""
     gone = NEVER.get(kind, frozenset())
-    if kind == "tensor" and not (len(view) <= KEPT_BYTES and _is_int64(view)):
-        return gone | VALUES
+    if kind == "tensor":
+        is_small = len(view) <= KEPT_BYTES
+        types = {bytes(body) for number, _, _, body in _fields(view) if number == 2} if is_small else set()
+        if types != {INT64}:
+            return gone | VALUES
     return gone | LARGE.get(kind, frozenset()) if len(view) > KEPT_BYTES else gone
-
-
-def _is_int64(tensor: memoryview) -> bool:
-    return {bytes(body) for number, _, _, body in _fields(tensor) if number == 2} == {INT64}
 
 
 def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:

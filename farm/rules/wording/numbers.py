@@ -114,15 +114,14 @@ def change_size(ratio: float, low: float | None = None, high: float | None = Non
 
 def _sized(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
     if as_factor:
-        half = None if low is None or high is None or low == high else _factors_between(low, high) / 2
+        half = None
+        if low is not None and high is not None and low != high:
+            is_both_ways = (low - 1) * (high - 1) < 0
+            ends = _factor(low), _factor(high)
+            half = (sum(ends) - 2 if is_both_ways else abs(ends[1] - ends[0])) / 2
         return f"{fixed(_factor(ratio), 2 if half is None else max(1, decimals_within(half, most=2)))}×"
     half = None if low is None or high is None or low == high else 50 * abs(high - low)
     return f"{fixed(100 * abs(ratio - 1), 1 if half is None else decimals_within(half, most=2))} %"
-
-
-def _factors_between(low: float, high: float) -> float:
-    is_both_ways = (low - 1) * (high - 1) < 0
-    return _factor(low) + _factor(high) - 2 if is_both_ways else abs(_factor(high) - _factor(low))
 
 
 def _factor(ratio: float) -> float:

@@ -96,7 +96,11 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
 def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = list_opset_imports(model), list_used_domains(model)
     operators: Counter[str] = Counter()
+    trees = 0
     for node in traversal.iterate_nodes(model):
+        if node.domain == "ai.onnx.ml":
+            held = {attribute.name: attribute.ints for attribute in node.attribute}
+            trees += len(held.get("tree_roots", set(held.get("nodes_treeids", ()))))
         domain = printable(node.domain)
         prefix = "" if domain in opsets.ONNX_DOMAINS else f"{domain}."
         operators[prefix + printable(node.op_type)] += 1
@@ -119,12 +123,7 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
         "custom_domains": list_custom_domains(model),
         "parameters": sum(external.count_elements(tensor) for tensor in stored),
         "parameters_bytes": bytes_by_dtype.total(),
-        "trees": sum(_count_trees(node) for node in traversal.iterate_nodes(model)),
+        "trees": trees,
         "dtypes": dict(bytes_by_dtype),
         "is_quantised": quantised.is_quantised(model),
     }
-
-
-def _count_trees(node: onnx.NodeProto) -> int:
-    held = {attribute.name: attribute.ints for attribute in node.attribute if node.domain == "ai.onnx.ml"}
-    return len(held["tree_roots"]) if "tree_roots" in held else len(set(held.get("nodes_treeids", ())))

@@ -40,7 +40,7 @@ def quantise_dynamically(
             reduce_range=read.reduce_range,
             weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=storage.is_large(model),
+            use_external_data_format=storage.is_too_large_for_protobuf(model),
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
@@ -115,7 +115,7 @@ def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing:
 
     Large models are not tried. `doing` names the tool.
     """
-    if storage.is_large(before):
+    if storage.is_too_large_for_protobuf(before):
         return
     try:
         reference.load_session(before.SerializeToString())

@@ -129,7 +129,7 @@ def _measure_errors(
     collected: list[Activations] = []
     for name, model in (("variant", variant), ("original", original)):
         storage.write_model(model, work, f"{name}.onnx")
-        augmented, large = work / f"{name}.open.onnx", storage.is_large(model)
+        augmented, large = work / f"{name}.open.onnx", storage.is_too_large_for_protobuf(model)
         qdq_loss_debug.modify_model_output_intermediate_tensors(
             work / f"{name}.onnx", augmented, save_as_external_data=large
         )

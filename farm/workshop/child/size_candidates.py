@@ -153,7 +153,6 @@ def make_prompt_sizes(
 
 
 def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: consumers.Required) -> CacheDims | None:
-    """Find the dimensions of a decoder's cache among `dims`; None for a model without such a cache."""
     pasts = [dim for dim in dims if dim in required.pasts]
     return CacheDims(pasts, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if pasts else None
 

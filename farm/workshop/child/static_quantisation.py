@@ -47,7 +47,7 @@ def quantise_statically(
             activation_type=_TYPES[activation],
             weight_type=_TYPES[read.weight],
             nodes_to_exclude=[*read.exclude_nodes, *left],
-            use_external_data_format=storage.is_large(model),
+            use_external_data_format=storage.is_too_large_for_protobuf(model),
             calibrate_method=_METHODS[read.calibration],
             extra_options={"ActivationSymmetric": read.symmetric},
         )
@@ -67,7 +67,12 @@ def _prepare(model: onnx.ModelProto, work: Path) -> Path:
     storage.write_model(quantisation.copy_without_shapes(model), work, "plain.onnx")
     for skip in (False, True):
         try:
-            quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=storage.is_large(model))
+            quant_pre_process(
+                plain,
+                prepared,
+                skip_symbolic_shape=skip,
+                save_as_external_data=storage.is_too_large_for_protobuf(model),
+            )
         except Exception as error:  # the tool raises bare Exception
             if skip:
                 text = f"Preparing the model for quantisation failed ({first_line(error)})."

@@ -7,8 +7,7 @@ import onnx
 _LARGE_BYTES = 1_500_000_000
 
 
-def is_large(model: onnx.ModelProto) -> bool:
-    """Say whether the model is too large for a protobuf file."""
+def is_too_large_for_protobuf(model: onnx.ModelProto) -> bool:
     return int(model.ByteSize()) > _LARGE_BYTES
 
 
@@ -17,7 +16,7 @@ def write_model(model: onnx.ModelProto, out: Path, main: str, *, with_data: bool
 
     The weights go to `main`.data where `with_data` is set or the model is large.
     """
-    if not with_data and not is_large(model):
+    if not with_data and not is_too_large_for_protobuf(model):
         (out / main).write_bytes(model.SerializeToString(deterministic=True))
         return [main]
     data = f"{main}.data"
