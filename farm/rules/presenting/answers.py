@@ -10,8 +10,14 @@ from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
 from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.headlines import Opening, count_unmeasured, find_opening, lost_providers, named
-from farm.rules.presenting.lines import why_wrong
+from farm.rules.presenting.headlines import (
+    Opening,
+    count_unmeasured,
+    explain_wrong,
+    find_opening,
+    lost_providers,
+    named,
+)
 from farm.rules.presenting.times import Times
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent, unbroken
@@ -44,7 +50,7 @@ def make_answer(document: Document) -> Answer:
     rest = [before.strip() if line else "", *others, after.removeprefix(f" {unmeasured}").strip()]
     lead = _of_lead(found, cells)
     if found.wrong:
-        led = Answer(_name_wrong(found, cells), why_wrong(found.wrong[0]), sentences.wrong_outputs(document))
+        led = Answer(_name_wrong(found, cells), explain_wrong(found.wrong), sentences.wrong_outputs(document))
     elif found.is_elsewhere_first:
         lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
         ran = sum(bool(cell.active_providers) for cell in cells.values())

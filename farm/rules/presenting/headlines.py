@@ -22,7 +22,7 @@ from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
+from farm.rules.presenting.lines import how_far_off, is_other_model, is_wrong, why_wrong
 from farm.rules.presenting.prefills import is_generated, list_changes
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
@@ -149,6 +149,13 @@ def named(some: Collection[Cell], among: Collection[Cell]) -> str:
     return numbers.listed(list(dict.fromkeys(label.label_along(cell, along) for cell in some)))
 
 
+def explain_wrong(wrong: Sequence[Cell]) -> str:
+    """Say what shows that outputs are wrong, of the cell that is furthest off: by its name where others are less so."""
+    worst = max(wrong, key=how_far_off)
+    is_like_all = len({why_wrong(cell) for cell in wrong}) == 1
+    return why_wrong(worst) if is_like_all else f"{named([worst], wrong)}: {why_wrong(worst)}"
+
+
 def axis_rank(axis: str) -> tuple[int, str]:
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
@@ -230,7 +237,7 @@ def _leading(document: Document, own: list[Cell], measured: Sequence[Cell]) -> L
     cells = {cell.id: cell for cell in document.cells}
     opening = find_opening(document.comparisons, cells)
     if opening.wrong:
-        return _marked(WRONG, opening.wrong, measured, reason=why_wrong(opening.wrong[0]))
+        return _marked(WRONG, opening.wrong, measured, reason=explain_wrong(opening.wrong))
     if opening.is_elsewhere_first:
         return _marked(ELSEWHERE, opening.elsewhere, [cell for cell in own if cell.active_providers])
     if opening.lead is not None:

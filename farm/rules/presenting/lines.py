@@ -6,6 +6,7 @@ divides them would get something that the change's interval leaves out, they are
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
@@ -94,6 +95,15 @@ def why_wrong(cell: Cell) -> str:
     if cell.accuracy is not None and is_loss_shown(cell.accuracy):
         return cell.accuracy.text
     return next((pair.text for pair in cell.engines if pair.verdict == "fail"), "")
+
+
+def how_far_off(cell: Cell) -> tuple[bool, float]:
+    """Return what wrong outputs are ordered by: a failed parity by its largest difference, before a lost accuracy."""
+    if fails_parity(cell):
+        outputs = cell.parity.outputs
+        apart = [inf if out.violations and out.max_abs is None else out.max_abs or 0.0 for out in outputs]
+        return True, max(apart, default=inf)
+    return False, (_losses(cell.accuracy) or (0.0,))[0]
 
 
 def fails_parity(cell: Cell | None) -> bool:

@@ -37,7 +37,7 @@ from farm.rules.presenting.headlines import (
     lost_providers,
     named,
 )
-from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
+from farm.rules.presenting.lines import BUSY, fails_parity, how_far_off, is_by_processor, is_wrong
 from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -209,13 +209,15 @@ def wrong_outputs(document: Document) -> str:
 
 def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
     """Say how many of `of` cells give wrong outputs, their names unless all do, and what shows it."""
-    lost = [cell.accuracy for cell in wrong if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
+    worst = sorted(wrong, key=how_far_off, reverse=True)
+    lost = [cell.accuracy for cell in worst if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
     said = []
     if failed := len(wrong) - len(lost):
         said.append(f"{failed} of {counted(of, 'cell')} fail{'s' if failed == 1 else ''} parity")
     if lost:
-        loses = f"{len(lost)} of {counted(of, 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
-        said.append(f"{loses}, {accuracy_metrics.metric_of(lost[0]).format_loss(lost[0])}")
+        loses = "loses accuracy," if len(lost) == 1 else "lose accuracy, worst"
+        loss = accuracy_metrics.metric_of(lost[0]).format_loss(lost[0])
+        said.append(f"{len(lost)} of {counted(of, 'cell')} {loses} {loss}")
     who = f" of {names}" if len(wrong) < of else ""
     return f"Wrong outputs{who}: {'; '.join(said)}"
 

@@ -2,11 +2,13 @@
 
 import pytest
 
-from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
+from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity, ParityOutput
 from farm.rules.presenting import parities
 from farm.rules.presenting.best import _is_right
 from farm.rules.presenting.hardware import Wish, fault_of
+from farm.rules.presenting.headlines import explain_wrong
 from farm.rules.presenting.lines import is_wrong, why_wrong
+from farm.rules.presenting.sentences import wrong_among
 from tests.documents import make_cell
 
 FAILS = Parity(verdict="fail", text="Output 'y' is beyond.")
@@ -67,6 +69,23 @@ def test_outputs_that_labelled_data_surely_show_to_be_worse_are_wrong_although_p
 )
 def test_wrong_outputs_say_what_shows_it(accuracy: Accuracy | None, engines: list[EngineParity], why: str) -> None:
     assert why_wrong(make_cell("c1", parity=FAILS, accuracy=accuracy, engines=engines)) == why
+
+
+def far(cell_id: str, max_abs: float | None, **settings: object) -> Cell:
+    output = ParityOutput(name="y", max_abs=max_abs, violations=4)
+    return make_cell(cell_id, parity=Parity(verdict="fail", text=f"{max_abs} off.", outputs=[output]), **settings)
+
+
+def test_of_several_wrong_cells_the_one_furthest_off_says_why_by_its_name() -> None:
+    """Of fp16 and int8-dynamic the first one's difference, a fifth of the largest, stood as the largest."""
+    half, int8 = far("c1", 9.87e-05, precision="fp16"), far("c2", 0.000518, precision="int8-dynamic")
+    lost = judged(value=0.5, difference=-0.4, difference_low=-0.5, difference_high=-0.3, text="lower")
+    lossy = make_cell("c3", precision="int4", accuracy=lost)
+    assert explain_wrong([half, lossy, int8]) == "int8-dynamic: 0.000518 off."
+    assert explain_wrong([half, int8, far("c4", None, precision="bf16")]) == "bf16: None off."
+    assert explain_wrong([half, half]) == "9.87e-05 off."
+    less = make_cell("c4", accuracy=judged(value=0.8, difference=-0.1, difference_low=-0.15, difference_high=-0.05))
+    assert wrong_among([less, lossy], "", of=2).endswith("2 of 2 cells lose accuracy, worst top-1 90.0 → 50.0 %")
 
 
 @pytest.mark.parametrize(
