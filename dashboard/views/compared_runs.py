@@ -29,6 +29,8 @@ from farm.runs import selectors
 
 # from a run's number and a cell's id to its page
 Address = Callable[[int, str], str]
+# keys of the two cells that are judged
+BASE, OTHER = "base", "other"
 # so many matched cells are judged; each takes as long as a small page
 MAX_MATCHES = 500
 APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
@@ -72,6 +74,11 @@ class Match:
     name: str
     cells: tuple[Cell | None, ...]
     judged: tuple[Judged | None, ...]
+
+    def is_wrong(self, place: int) -> bool:
+        """Whether outputs of the run in that place, the base's 0, are wrong."""
+        key, verdicts = (OTHER, self.judged[place - 1 : place]) if place else (BASE, self.judged)
+        return any(judged is not None and key in judged.wrong for judged in verdicts)
 
     @property
     def size(self) -> float:
@@ -121,22 +128,23 @@ def _judge(
 ) -> Judged | None:
     if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
         return None
-    chosen = Chosen("", 0, base, ""), Chosen("", 1, other, "")
+    chosen = Chosen(BASE, 0, base, ""), Chosen(OTHER, 1, other, "")
     return judge(*chosen, of_base.get(base.id, []), of_other.get(other.id, []))
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
-    """How many cells changed surely, and the largest of them."""
+    """Whose outputs are wrong, how many cells changed surely, and the largest of them."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
     both = [row for row in rows if None not in row.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
-    wrong = [match for match in both if any(judged is not None and judged.wrong for judged in match.judged)]
-    in_wrong = f"{WRONG} in {len(wrong)} of {numbers.counted(len(both), 'cell')}; " if wrong else ""
-    if not any(_has_same_model(match.cells) for match in both):
-        return f"{first}: {in_wrong}different models, shown side by side without a verdict"
-    return f"{first}: {in_wrong}{_largest_change(both)}"
+    counts = {run: sum(match.is_wrong(place) for match in both) for place, run in enumerate(runs)}
+    of = numbers.counted(len(both), "cell")
+    wrong = [f"{WRONG} of run {run} in {count} of {of}" for run, count in counts.items() if count]
+    is_one_model = any(_has_same_model(match.cells) for match in both)
+    told = _largest_change(both) if is_one_model else "different models, shown side by side without a verdict"
+    return f"{first}: {'; '.join([*wrong, told])}"
 
 
 def _has_same_model(cells: Sequence[Cell | None]) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.reading import side
 from dashboard.views.compared_runs import match_cells, write_headline
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Cell, Parity
 from farm.rules.comparing.quantities import change_between
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -35,6 +35,20 @@ def test_another_file_of_another_name_stays_another_model() -> None:
     unknown = [timed("c1", model, 1.0, model_sha256="") for model in ("clf", "bert")]
     first, second = (side.Chosen(f"{run}:c1", run, cell, "") for run, cell in enumerate(unknown))
     assert side.judge(first, second, []).sign.word == "different models"
+
+
+@pytest.mark.parametrize("other", ["a" * 64, OTHER], ids=["one model", "two models"])
+@pytest.mark.parametrize(("wrong", "run"), [((True, False), 7), ((False, True), 1)], ids=["base", "candidate"])
+def test_the_headline_says_which_run_has_the_wrong_outputs(wrong: tuple[bool, bool], run: int, other: str) -> None:
+    """It read alike whichever of the two was wrong, so that the right one was rejected."""
+    fails = [{"parity": Parity(verdict="fail", text="Far off.")} if is_wrong else {} for is_wrong in wrong]
+    name = "clf" if other == "a" * 64 else "bert"
+    before = make_document(timed("c1", "clf", 1.0, **fails[0]), timed("c2", "clf", 1.0, batch=8))
+    after = make_document(
+        timed("c1", name, 1.2, model_sha256=other, **fails[1]), timed("c2", name, 1.2, model_sha256=other, batch=8)
+    )
+    said = write_headline([7, 1], match_cells([before, after]))
+    assert said.startswith(f"Run 1 against run 7: wrong outputs of run {run} in 1 of 2 cells; ")
 
 
 def test_one_file_under_two_names_of_a_run_is_judged() -> None:
