@@ -119,7 +119,9 @@ def _against(setting: FoundSetting) -> str:
 def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Starts a search with what was typed into the form of the model's page."""
     row = version(signed_in_user(request), version_id)
-    typed = read_fields(request, ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy"))
+    typed = read_fields(
+        request, ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy", "releases")
+    )
     try:
         first = start_find(version=row, by=signed_in_user(request), question=_question(typed))
     except Refusal as refusal:
@@ -130,11 +132,13 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 def _question(typed: dict[str, str]) -> Question:
     """Raises Invalid."""
+    releases = [name.strip() for name in typed["releases"].split(",") if name.strip()]
     memory_mib, accuracy = _number(typed["max_memory"], "Memory"), _number(typed["min_accuracy"], "Accuracy")
     return Question(
         # what is none of them the service refuses
         goal=cast(Goal, typed["goal"][:40]),
         minutes=_number(typed["minutes"], "Minutes") or Question.minutes,
+        beside={"runtime": releases} if releases else {},
         hardware=tuple(name.strip() for name in typed["hardware"].split(",") if name.strip()),
         limits=Limits(
             _number(typed["max_p50"], "p50"),

@@ -31,7 +31,8 @@ BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
 class Asked:
     """What the document says beside the race. `model`: its name. `path`: the model's file as the user wrote it;
     `saved`: the file that the answer runs, the same path where no other file was written. `server`: the address of the
-    farm that measured, empty where this machine did. `refused`: settings that could not run."""
+    farm that measured, empty where this machine did. `refused`: settings that could not run. `used_again`: which rounds
+    of an earlier race are used, in words."""
 
     model: str
     path: str
@@ -40,6 +41,7 @@ class Asked:
     refused: Sequence[LeftSetting] = ()
     is_stopped: bool = False
     server: str = ""
+    used_again: str = ""
 
 
 def make_document(race: Race, asked: Asked) -> Found:
@@ -180,7 +182,7 @@ def _gate(contender: Contender, cell: Cell, asked: Asked) -> str:
 
 def _sentence(race: Race, outcome: Outcome, asked: Asked) -> str:
     say = {"decided": _decided, "close": _close, "undecided": _undecided, "nothing": _nothing}[outcome.state]
-    said = [say(race, outcome), *_tail(race, outcome)]
+    said = [say(race, outcome), *_tail(race, outcome), asked.used_again]
     if asked.is_stopped:
         said.insert(0, "Stopped before the end.")
     return " ".join(filter(None, said))
@@ -252,7 +254,7 @@ def _beyond(cell: Cell, budget: str) -> float:
 
 def _tail(race: Race, outcome: Outcome) -> list[str]:
     """Write the sentences that follow the answer."""
-    said = []
+    said = [_advise(race, outcome)]
     if outcome.is_by_processor and outcome.found:
         said.append("Processor time decided, as the machine was busy.")
     if outcome.apart:
@@ -262,6 +264,32 @@ def _tail(race: Race, outcome: Outcome) -> list[str]:
     late = sum(gone.why == "no time" for gone in outcome.gone)
     said.append(f"{counted(late, 'setting')} had no time: give more --minutes." if late else "")
     return said
+
+
+def describe_used_again(settings: int, at: str) -> str:
+    were, their = ("was", "its") if settings == 1 else ("were", "their")
+    return f"{counted(settings, 'setting')} {were} measured at {at}: {their} short rounds are used."
+
+
+def _advise(race: Race, outcome: Outcome) -> str:
+    """Say whether to stay with the release in use; empty where it alone raced, or where nothing is decided."""
+    releases = {each.digest: str(each.values.get("runtime")) for each in race.contenders}
+    used = releases[race.contenders[0].digest]
+    if outcome.state not in ("decided", "close") or {*releases.values()} == {used}:
+        return ""
+    if near := [each.label for each in outcome.found if releases[each.digest] == used]:
+        return f"Stay with {used}, {near[0]}: nothing better is known on another release."
+    new = outcome.found[0]
+    slower = [
+        gone.contender for gone in outcome.gone if gone.why == "slower" and releases[gone.contender.digest] == used
+    ]
+    took = [(race.against_first[each.digest], each.label) for each in slower if each.digest in race.against_first]
+    if not took or new.digest not in race.against_first:
+        return f"Upgrade to {releases[new.digest]}: nothing that was measured on {used} is an answer."
+    least, label = min(took)
+    ratio = least / race.against_first[new.digest]
+    gain = _gain(Cost(ratio, ratio, ratio, rounds=0, is_told_apart=False), race.goal)
+    return f"Upgrade to {releases[new.digest]}: by all rounds it is {gain} than the best of {used}, {label}."
 
 
 def _gain(cost: Cost, goal: Goal) -> str:

@@ -62,6 +62,17 @@ def test_what_cannot_be_meant_goes_back_to_the_model(
     assert not Find.objects.exists()
 
 
+def test_two_releases_in_the_form_race_as_advice_whether_to_upgrade(
+    member_pages: Client, version: Version, lab: Lab
+) -> None:
+    offer("1.29.0", "1.31.1")
+    typed = {"goal": "latency", "releases": "1.29.0, 1.31.1"}
+    member_pages.post(reverse("dashboard:ask_find", args=[version.pk]), typed)
+    included = Find.objects.get().question["matrix"]["matrix"]["include"]
+    assert included[0]["runtime"] == "onnxruntime==1.29.0"
+    assert {point["runtime"] for point in included} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
+
+
 def test_an_answer_has_its_settings_its_snippets_and_the_gate(
     member_pages: Client, version: Version, lab: Lab, member: User
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.searches.contenders import explain_no_race
-from farm.rules.searches.found import find_shared_setting
+from farm.rules.searches.found import describe_used_again, find_shared_setting
 from farm.rules.searches.race import Contender
 
 ONE, TWO = Contender("a", {}, "1 thread"), Contender("b", {}, "2 threads")
@@ -51,3 +51,8 @@ def test_what_serves_all_hardware_takes_least_where_it_takes_most() -> None:
     assert find_shared_setting([found("a", {1: 1.0}), found("b", {2: 1.0})]) is None
     assert find_shared_setting([found("a", {1: 1.0}), found("b", {}, state="nothing")]) is None
     assert find_shared_setting([found("a", {1: 1.0}), found("b", {1: 1.0}, is_final=False)]) is None
+
+
+def test_rounds_of_an_earlier_race_are_said_with_their_time() -> None:
+    assert describe_used_again(1, "noon") == "1 setting was measured at noon: its short rounds are used."
+    assert describe_used_again(8, "noon") == "8 settings were measured at noon: their short rounds are used."

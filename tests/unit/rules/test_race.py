@@ -245,6 +245,31 @@ def test_what_crashes_leaves_with_its_reason() -> None:
     assert (found.state, found.sentence) == ("nothing", "No setting could be measured: The runner died of SIGSEGV.")
 
 
+@pytest.mark.parametrize(
+    ("newest_ms", "said"),
+    [
+        (0.7, "Upgrade to onnxruntime==1.31.1: by all rounds it is 30.0 % faster than the best of "),
+        (1.0, "Stay with onnxruntime==1.29.0, "),
+        (1.4, "Stay with onnxruntime==1.29.0, "),
+    ],
+)
+def test_a_race_over_two_releases_advises_to_stay_or_to_upgrade(newest_ms: float, said: str) -> None:
+    def p50_ms(spec: CellSpec) -> float:
+        return spec.session.threads * (newest_ms if spec.runtime.version == "1.31.1" else 1.0)
+
+    over = space(runtime=["1.29.0", "1.31.1"], threads=[2, 1])
+    found = raced(MadeUpBench(p50_ms=p50_ms), over)
+    assert said in found.sentence
+    assert "Upgrade" not in raced(MadeUpBench(p50_ms=p50_ms), space(threads=[2, 1])).sentence
+    bench = MadeUpBench(
+        p50_ms=p50_ms, checks=lambda spec: {"reason": CRASH} if spec.runtime.version == "1.29.0" else {}
+    )
+    assert (
+        "Upgrade to onnxruntime==1.31.1: nothing that was measured on onnxruntime==1.29.0"
+        in raced(bench, over).sentence
+    )
+
+
 def busy(spec: CellSpec) -> dict[str, object]:
     spent = {"cpu_p50_ms": {1: 1.0, 2: 1.5}[spec.session.inter_op_threads]} if spec.session.threads == 1 else {}
     return {"is_disturbed": True, "cpu_share": 0.5, **spent}
