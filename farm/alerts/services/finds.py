@@ -7,6 +7,7 @@ measured nothing because its node was lost is measured again.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ from farm.rules.searches import contenders, found
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured, SearchProblem
+from farm.rules.searches.standings import Standing
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.selectors.minutes import minutes_of_run
@@ -48,6 +50,9 @@ MAX_KINDS = 16
 MAX_TRIES = 3
 # refusals after which the next tick tries again
 PASSING = ("too_many_runs", "not_inspected")
+# how long the short rounds of a race serve later ones, which are judged alike
+MAX_AGE = timedelta(days=1)
+JUDGES = ("has_labels", "has_tolerance")
 # reasons of cells after which a block is measured again
 PASSING_CODES = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL)
 log = logging.getLogger(__name__)
@@ -173,6 +178,9 @@ def _advance(row: Find) -> bool:
         return _end(row, FindState.FAILED, sentence=f"{problem} {row.sentence}"[:2000])
     if (experiment := race.next()) is None:
         return _answer(row, race, FindState.ANSWERED)
+    if (step := _find_measured(row, experiment)) is not None:
+        steps = [*row.steps, {**experiment.asked, **step}]
+        return row.move(FindState.WAITING, was=FindState.WAITING, steps=steps)
     try:
         return _start(row, experiment, left_s=60.0 * (row.question["minutes"] - row.minutes))
     except Refusal as refusal:
@@ -206,6 +214,37 @@ def rebuild_race(row: Find) -> Race:
     for step in steps:
         race.record(Measured(matrix, runs.document(rows[step["run"]]), lambda name: {}))
     return race
+
+
+def _find_measured(row: Find, experiment: Experiment) -> dict[str, object] | None:
+    """Find the same short block among those of an earlier race for the same version, space and hardware, as a step that
+    takes no minutes. It counts for MAX_AGE, where its machine was quiet and still takes blocks. A final block is always
+    measured."""
+    question = row.question
+    if experiment.asked["rounds"] is None:
+        return None
+    since = timezone.now() - MAX_AGE
+    earlier = Find.objects.filter(version=row.version_id, hardware=row.hardware, started_at__gte=since)
+    for other in earlier.exclude(pk=row.pk).order_by("-pk"):
+        judged = [{name: asked["limits"][name] for name in JUDGES} for asked in (other.question, question)]
+        if other.question["matrix"] != question["matrix"] or judged[0] != judged[1]:
+            continue
+        for step in other.steps:
+            if any(step.get(name) != experiment.asked[name] for name in experiment.asked) or step.get("is_stopped"):
+                continue
+            run = Run.objects.filter(pk=step["run"], finished_at__gte=since).first()
+            if run is not None and _is_valid(run, question["goal"]):
+                return {"run": run.pk, "minutes": 0.0, "used_again": f"{run.finished_at:%Y-%m-%d %H:%M} UTC"}
+    return None
+
+
+def _is_valid(run: Run, goal: Goal) -> bool:
+    """Whether nodes that still take blocks measured all of a run while they were quiet, with the labels of today."""
+    nodes = [block.node for block in run.blocks.select_related("node")]
+    data = EvaluationData.objects.filter(version=run.version_id, asked_at__gt=run.created_at)
+    if data.exists() or not all(node is not None and node.may_take_blocks for node in nodes):
+        return False
+    return not Standing.from_document(runs.document(run), goal).is_busy
 
 
 def _start(row: Find, experiment: Experiment, *, left_s: float) -> bool:
@@ -294,8 +333,17 @@ def _stop(row: Find, run: Run | None) -> bool:
 def _answer_columns(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
     name = str(row.version.artifact.main)
     refused = [LeftSetting.model_validate(left) for left in row.question["refused"]]
+    again = [step for step in row.steps if "used_again" in step]
+    settings_again = {digest for step in again for digest in step["settings"]}
     asked = found.Asked(
-        row.version.model.name, name, name, row.minutes, refused, is_stopped, server=str(settings.PUBLIC_URL)
+        row.version.model.name,
+        name,
+        name,
+        row.minutes,
+        refused,
+        is_stopped,
+        server=str(settings.PUBLIC_URL),
+        used_again=found.describe_used_again(len(settings_again), again[0]["used_again"]) if again else "",
     )
     document = found.make_document(race, asked)
     return {"answer": document.model_dump(mode="json", by_alias=True), "sentence": document.sentence[:2000]}

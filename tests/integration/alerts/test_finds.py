@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Find
@@ -14,7 +15,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.document_find import Found
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
-from farm.registry.models import Version
+from farm.registry.models import EvaluationData, Version
 from farm.runs.models import Run
 from farm.runs.services import cancel_run
 from farm.runs.services.endings import stop_block
@@ -194,6 +195,43 @@ def test_cancelling_in_the_middle_of_a_block_keeps_its_rounds(client: Client, ve
     assert answer(race).launches == 4 * 2 + 2 * 5
     assert (race["state"], len(race["runs"])) == ("cancelled", 2)
     assert race["sentence"].startswith("Stopped before the end. Best so far, not decided: 1 thread")
+
+
+def test_a_second_search_uses_short_rounds_that_are_valid_and_measures_its_final_block(
+    client: Client, version: Version, lab: Lab, node: Node
+) -> None:
+    first = asked(client, version)["id"]
+    lab.live()
+    runs = read(client, first)["races"][0]["runs"]
+    second = asked(client, version, max_p50_ms=50.0)["id"]
+    lab.live()
+    (race,) = read(client, second)["races"]
+    assert race["runs"][0] == runs[0]
+    assert race["runs"][1] > runs[1]
+    assert "4 settings were measured at " in race["sentence"]
+    assert [each.label for each in answer(race).answer] == ["1 thread"]
+    # another space, an old block and a node that is gone measure anew
+    Run.objects.filter(pk=runs[0]).update(finished_at=timezone.now() - finds.MAX_AGE)
+    third = asked(client, version)["id"]
+    lab.live()
+    assert runs[0] not in read(client, third)["races"][0]["runs"]
+
+
+@pytest.mark.parametrize("change", ["labels", "busy", "retired"])
+def test_rounds_that_no_longer_say_how_it_is_are_not_used_again(
+    change: str, client: Client, version: Version, lab: Lab, node: Node
+) -> None:
+    asked(client, version)
+    if change == "busy":
+        lab.busy = True
+    lab.live()
+    run = Run.objects.earliest("pk")
+    assert finds._is_valid(run, "latency") == (change != "busy")
+    if change == "retired":
+        Node.objects.filter(pk=node.pk).update(health="retired")
+    if change == "labels":
+        EvaluationData.objects.create(version=version, given=version.artifact.files.first().blob)
+    assert not finds._is_valid(run, "latency")
 
 
 def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(
