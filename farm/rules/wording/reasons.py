@@ -60,7 +60,7 @@ REASONS = {
     ReasonCode.VARIANT_IMPOSSIBLE: Explanation(
         "The precision or opset cannot be made of this model.",
         "`int8-qdq` of a model that is quantised already.",
-        "leave `precision` or `opset` out, or upload a model without it.",
+        "another precision or opset, or leave it out; or upload a model without it.",
     ),
     ReasonCode.EXCLUDED: Explanation(
         "Kept for programs that know it: this release gives it to no point.",
@@ -70,7 +70,7 @@ REASONS = {
     ReasonCode.MODEL_NOT_LOADED: Explanation(
         "The runtime does not load the model, or its file cannot be read.",
         "external data that were not uploaded, or code that was compiled for another provider.",
-        "upload it whole; what a provider compiled needs that provider; else another release or precision.",
+        "upload it whole; what a provider compiled needs that provider; else another release, precision or opset.",
     ),
     ReasonCode.NOT_SUPPORTED: Explanation(
         "A setting, dimension or scenario does not go with this model, runtime or provider.",

@@ -87,7 +87,7 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
     """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with the bare reason."""
     try:
-        return version_converter.convert_version(model, target)
+        made = version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented
         for pattern in _NO_ADAPTER:
             found = pattern.search(str(error))
@@ -96,3 +96,15 @@ def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
                 text = f"no adapter leads to {way} version of {found['operator']}"
                 raise Problem("no_adapter", text) from error
         raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error
+    if (why := _find_fault(made)) and not _find_fault(model):
+        raise Problem("conversion_failed", f"what onnx's converter makes is no valid model ({why})")
+    return made
+
+
+def _find_fault(model: onnx.ModelProto) -> str:
+    """Say what is invalid in the model; the converter leaves attributes that the other operator set does not have."""
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        return first_line(error)
+    return ""

@@ -41,6 +41,20 @@ def test_the_operator_that_stops_a_conversion_is_named_and_is_what_stops_the_var
     )
 
 
+def test_a_set_for_which_the_converter_writes_an_invalid_model_is_not_reached(tmp_path: Path) -> None:
+    """Every release then said "this is an invalid model" of a valid upload, and named no other operator set."""
+    axes = helper.make_tensor("axes", TensorProto.INT64, [1], np.array([1], np.int64))
+    node = helper.make_node("ReduceMean", ["x", "axes"], ["y"], noop_with_empty_axes=0)
+    ports = [making.port("x", [2, 4])], [making.port("y", [2, 1])]
+    making.save(making.model([node], *ports, weights=[axes], opsets={"": 25}, ir=13), tmp_path / "in")
+    assert reached(tmp_path / "in")["lowest"] == 18
+    out = tmp_path / "out"
+    out.mkdir()
+    problem = converted(tmp_path / "in", out, opset=17)["problem"]
+    assert problem["code"] == "conversion_failed"
+    assert "noop_with_empty_axes" in problem["text"]
+
+
 def converted(folder: Path, out: Path, *, opset: int) -> dict[str, object]:
     recipe = {"precision": "fp32", "opset": opset, "options": {}, "calibration": None}
     return make_variant({"folder": str(folder), "main": "model.onnx", "out": str(out), **recipe})
