@@ -9,8 +9,10 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from types import FrameType
 from typing import Protocol
 
@@ -45,6 +47,8 @@ IDLE_PROBE_S = 30.0
 IDLE_TURN_S = 1.0
 # between two looks at the thermometer of a machine that is too hot to work
 COOL_S = 15.0
+# a node that waits for its machine is offered blocks again and again, and says so each time
+WAIT_LASTS_S = 45.0
 
 
 class Equipment(Protocol):
@@ -101,7 +105,7 @@ class Agent:
             execute=self._equipment.measure,
             stop=self._stop,
             on_refused=self.stop_after_refusal,
-            on_wait=self._report_wait,
+            on_wait=partial(self._report_wait, lasts_s=WAIT_LASTS_S),
         )
         self._presence = Presence(
             home,
@@ -144,10 +148,14 @@ class Agent:
         self._refusal = sentence
         self._end()
 
-    def _report_wait(self, sentence: str) -> None:
-        """Tell the farm once what this node waits for; an empty sentence says that it waits no more."""
-        if sentence != self._presence.waits_for:
-            self._presence.waits_for = sentence
+    def _report_wait(self, sentence: str, *, lasts_s: float = inf) -> None:
+        """Tell the farm once what this node waits for; an empty sentence says that it waits no more.
+
+        Unless it is told again, it does not hold for longer than `lasts_s`: another node may have got the block.
+        """
+        is_new = sentence != self._presence.doing
+        self._presence.waits_for, self._presence.waits_until = sentence, time.monotonic() + lasts_s
+        if is_new:
             self._presence.request_hello()
 
     def _consume(self) -> None:

@@ -169,6 +169,14 @@ class Node(models.Model):
         return Node.objects.filter(owner=self.owner_id, host=self.host).exclude(pk=self.pk)
 
     @property
+    def last_heard(self) -> str:
+        """When it last said hello, in words: `last heard of at 11:42 UTC`."""
+        if self.seen_at is None:
+            return "not heard of yet"
+        is_today = self.seen_at.date() == timezone.now().date()
+        return f"last heard of {self.seen_at:{'at %H:%M' if is_today else 'on %Y-%m-%d at %H:%M'}} UTC"
+
+    @property
     def self_test(self) -> SelfTest | None:
         return None if self.self_test_json is None else SelfTest.model_validate(self.self_test_json)
 

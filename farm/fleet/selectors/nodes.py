@@ -44,6 +44,15 @@ def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
     return nodes_visible_to(user).defer("log_tail", "self_test_json")
 
 
+def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
+    """What keeps the machines of these nodes from measuring, by machine, in the newest words of any node there."""
+    hosts = {node.host for node in nodes if node.doing and node.host}
+    told = [node for node in nodes if node.doing and node.state == NodeState.ONLINE]
+    if hosts:
+        told += Node.objects.filter(state=NodeState.ONLINE, host__in=hosts).exclude(doing="").defer(*UNREAD)
+    return {node.device: node.doing for node in sorted(told, key=lambda node: node.seen_at or node.created_at)}
+
+
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
     """Count the nodes that the user may see: those that are online, and all of them."""
     is_there = Count("pk", filter=Q(state=NodeState.ONLINE))

@@ -17,8 +17,8 @@ from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import merge_learnt
 
-# a node that misses so many hellos in a row is offline
-SILENT_HELLOS = 3
+# a node is offline once it was silent for so many pauses between hellos: until then others wait for it
+SILENT_HELLOS = 1.5
 # of so many releases at most, what they load is stored with a node
 MAX_LEARNT = 256
 

@@ -13,7 +13,8 @@ class Waiting:
     `trials`: nodes that try a provider for it, in words;
     `spent`: that its team has had its minutes of the day, in words; `told`: what nodes that could measure it say keeps
     them; `busy`: what such nodes measure now, in words; `nodes`: how many nodes online take its blocks; `offline`:
-    names of those that would and are not there; `hardware`: what its blocks ask for.
+    those that would and are not there, each with when it was last heard of; `only`: the nodes, where no other may ever
+    measure it, each with what keeps it; `hardware`: what its blocks ask for.
     """
 
     trials: Sequence[str] = ()
@@ -24,6 +25,7 @@ class Waiting:
     busy: Sequence[str] = ()
     nodes: int = 0
     offline: Sequence[str] = ()
+    only: Sequence[str] = ()
     hardware: Sequence[str] = ()
 
 
@@ -44,6 +46,8 @@ def _of_queued(waiting: Waiting) -> str:
         return waiting.spent
     if waiting.told:
         return " ".join(waiting.told)
+    if not waiting.nodes and waiting.only:
+        return f"Only {' or '.join(waiting.only)} may measure what is left. For other nodes, start a new run."
     if not waiting.nodes:
         what = ", ".join(waiting.hardware) or "this hardware"
         known = f"Start {' or '.join(waiting.offline)}" if waiting.offline else "Start one"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db.models import Exists, FloatField, OuterRef
+from django.db.models import Exists, FloatField, OuterRef, Q
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
@@ -13,6 +13,7 @@ from farm.accounts.selectors import Anyone
 from farm.base.grouping import group_by
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node
+from farm.fleet.selectors.nodes import newest_waits
 from farm.fleet.states import NodeState
 from farm.rules.planning.schedule import Span
 from farm.runs.models import Block, Run
@@ -120,13 +121,19 @@ def _queue(hardware: str, blocks: Sequence[_Open], nodes: Sequence[Node], start_
 
 
 def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
-    """Say what each node does now, by node id."""
-    found = {node.pk: Now(waits_for=node.doing if node.state == NodeState.ONLINE else "") for node in nodes}
-    leased = Block.objects.filter(state=BlockState.LEASED, node__in=found)
+    """Say what each node does now, by node id: what another node of its machine measures keeps it waiting."""
+    nodes = list(nodes)
+    there = {node.device for node in nodes}
+    leased = Block.objects.filter(Q(node__in=nodes) | Q(device__in=there), state=BlockState.LEASED)
     leased = leased.annotate(is_seen=Exists(Run.objects.visible_to(user).filter(pk=OuterRef("run"))))
-    columns = ("node", "run", "is_seen", "run__team__name", "leased_at")
-    for node, run, is_seen, team, since in leased.values_list(*columns):
-        found[node] = Now(run if is_seen else None, team, since)
+    columns = ("node", "node__name", "device", "run", "is_seen", "run__team__name", "leased_at")
+    found, held, waits = {}, {}, newest_waits(nodes)
+    for key, name, device, run, is_seen, team, since in leased.values_list(*columns):
+        found[key] = Now(run if is_seen else None, team, since)
+        held[device] = f"waits while {name} measures {found[key].words} on its machine"
+    for node in nodes:
+        waits_for = held.get(node.device) or (waits.get(node.device, "") if node.doing else "")
+        found.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
     return found
 
 

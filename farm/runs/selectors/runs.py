@@ -15,7 +15,7 @@ from farm.base.refusals import Missing
 from farm.contract.blocks import SAID_ARM
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
-from farm.fleet.selectors.nodes import name_or_removed
+from farm.fleet.selectors.nodes import name_or_removed, newest_waits
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
@@ -28,6 +28,7 @@ from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, ac
 
 # the beginning of what a node says while it measures; its end is SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
+NODE_PREFIX = name_node_queue("")
 # at most so many reasons for waiting are named
 MAX_NAMED = 2
 # at most so many nodes are quoted
@@ -151,6 +152,10 @@ class _Waiting(NamedTuple):
     hardware: str
     since: datetime | None
 
+    @property
+    def asked(self) -> list[str]:
+        return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
+
 
 def idle_moment_of(run_id: int) -> Moment:
     """Say why nothing of an open run is being measured, and since when; empty where something is. No forecast."""
@@ -171,7 +176,8 @@ def idle_moment_of(run_id: int) -> Moment:
 
 
 def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting:
-    nodes = _takers(run, queued)
+    asked = {name for block in queued for name in block.asked}
+    nodes = _takers(run, asked)
     there = [node for node in nodes if node.state == NodeState.ONLINE]
     devices = {node.device for node in there}
     leased = (
@@ -181,25 +187,35 @@ def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting
     # a node that measures says what it does, which is no reason to wait
     free = [node for node in there if node.device not in measured]
     busy = [_measures(measured[device], run) for device in sorted(devices & measured.keys())]
+    waits = newest_waits(free)
+    told = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}
+    bound = [int(name.removeprefix(NODE_PREFIX)) for name in asked if name.startswith(NODE_PREFIX)]
     return Waiting(
         spent=explain_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
-        told=[f"{node.name}: {node.doing}" for node in free if node.doing][:MAX_NAMED],
+        told=[*reversed(told.values())][:MAX_NAMED],
         busy=[] if free else busy[:MAX_NAMED],
         nodes=len(there),
-        offline=[node.name for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
+        offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
+        only=_describe_bound(bound) if not there and len(bound) == len(asked) else (),
         hardware=sorted({block.hardware for block in queued}),
     )
 
 
-def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
-    """Nodes, online or not, that may take any of these blocks."""
-    asked = {
-        name
-        for block in queued
-        for name in (block.queues if block.only_node is None else [name_node_queue(str(block.only_node))])
-    }
+def _describe_bound(numbers: Sequence[int]) -> list[str]:
+    """The nodes of these ids, each with why it takes no block now."""
+    nodes = Node.objects.filter(pk__in=numbers).defer("log_tail").order_by("pk")[:MAX_NAMED]
+    return [
+        f"{node.name} ({node.pause.rstrip('.') or node.health})"
+        if node.state == NodeState.ONLINE
+        else f"{node.name} (offline, {node.last_heard})"
+        for node in nodes
+    ]
+
+
+def _takers(run: Run, asked: Set[str]) -> list[Node]:
+    """Nodes, online or not, that may take any block of these queues."""
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
     return [node for node in serving.defer("log_tail").order_by("pk") if not asked.isdisjoint(node.queues)]
 

@@ -88,7 +88,8 @@ def test_a_run_that_stands_still_says_why(signed_in: Client, begun: Run, node: N
     assert "left." not in words
     # what keeps it changes without a change of the run
     Node.objects.filter(pk=node.pk).update(doing="", state="offline")
-    assert "is online. Start bench-1, or add a node." in assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
+    words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
+    assert f"is online. Start bench-1 ({node.last_heard}), or add a node." in words
 
 
 def test_a_page_that_waits_is_told_what_keeps_its_run_now(

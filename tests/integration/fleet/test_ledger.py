@@ -162,7 +162,7 @@ def test_a_node_that_went_away_waits_for_nothing(node: Node, owner: User, api_of
     Node.objects.filter(pk=node.pk).update(doing="another program")
     assert told(api_of(owner), node).now == "another program"
     Node.objects.filter(pk=node.pk).update(state="offline")
-    assert told(api_of(owner), node).now == "idle"
+    assert told(api_of(owner), node).now == "last heard of on 2026-01-01 at 00:00 UTC"
 
 
 def test_what_waits_is_in_it_while_another_program_has_the_machine(

@@ -5,17 +5,21 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from farm.accounts.models import Team, User
 from farm.contract.blocks import Lease
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
+from farm.fleet.services import mark_silent_nodes_offline
 from farm.fleet.states import NodeState
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, Report, Run
-from farm.runs.states import AttemptState
+from farm.runs.selectors.queues import current_work
+from farm.runs.states import AttemptState, BlockState
 from tests.conftest import ApiOf
-from tests.integration.runs.making import claim, first_block, post
+from tests.integration.runs.making import claim, first_block, make_node, post
 from tests.unit.rules.making import make_facts, make_round
 
 pytestmark = pytest.mark.django_db
@@ -161,3 +165,58 @@ def test_rounds_of_an_attempt_that_was_lost_are_not_counted_as_done(run: Run, no
         post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
     Attempt.objects.filter(block=block).update(state=AttemptState.LOST)
     assert selectors.runs.progress(run).minutes_left == pytest.approx(run.minutes, rel=0.05)
+
+
+def test_rounds_that_only_one_node_may_measure_ask_for_that_node_and_for_no_other(
+    run: Run, node: Node, team: Team
+) -> None:
+    """ "No node that takes blocks for cpu is online. Start bench-2, or add a node" stood there while a cpu node was."""
+    make_node(team, name="bench-2")
+    Block.objects.filter(run=run).update(only_node=node, first_round=8, state=BlockState.QUEUED)
+    Node.objects.filter(pk=node.pk).update(state=NodeState.OFFLINE)
+    words = selectors.runs.progress(run).words
+    assert f"Only {node.name} (offline, last heard of on 2026-01-01" in words
+    assert "add a node" not in words
+    Node.objects.filter(pk=node.pk).update(state=NodeState.ONLINE, settings_json={"is_paused": True})
+    assert f"Only {node.name} (Paused by its owner) may" in selectors.runs.progress(run).words
+
+
+@pytest.fixture
+def pair(team: Team, owner: User) -> tuple[Node, Node]:
+    """Two nodes of one owner on one machine; the second was heard of last."""
+    one, other = (make_node(team, name=name, owner=owner, host="0123456789abcdef") for name in ("one", "other"))
+    Node.objects.filter(pk=other.pk).update(seen_at=timezone.now())
+    return one, other
+
+
+def told_of(node: Node, reader: User) -> str:
+    return current_work(reader, [Node.objects.get(pk=node.pk)])[node.pk].words
+
+
+def test_of_one_machine_the_newest_word_of_who_has_it_holds(pair: tuple[Node, Node], owner: User, run: Run) -> None:
+    """Two programs at once "has been measuring on this machine", of which one had ended."""
+    one, other = pair
+    say(one, WAITING)
+    say(other, WAITING.replace("4711", "4712"))
+    assert [process_of(told_of(node, owner)) for node in pair] == ["4712", "4712"]
+    Node.objects.exclude(pk=one.pk).exclude(pk=other.pk).update(state=NodeState.OFFLINE)
+    assert re.findall(r"process \d+", selectors.runs.progress(run).words) == ["process 4712"]
+
+
+def process_of(words: str) -> str:
+    found = re.search(r"process (\d+)", words)
+    return found[1] if found else words
+
+
+def test_a_node_waits_for_what_another_of_its_machine_measures(pair: tuple[Node, Node], owner: User, run: Run) -> None:
+    one, other = pair
+    say(one, WAITING)
+    claim(other, first_block(run))
+    assert told_of(one, owner) == f"waits while other measures run {run.pk} on its machine"
+
+
+def test_a_node_that_went_silent_is_offline_after_one_missed_hello_and_says_since_when(node: Node, owner: User) -> None:
+    say(node, WAITING)
+    Node.objects.filter(pk=node.pk).update(seen_at=timezone.now() - timedelta(seconds=95))
+    mark_silent_nodes_offline()
+    assert told_of(node, owner) == Node.objects.get(pk=node.pk).last_heard

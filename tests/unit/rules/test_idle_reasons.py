@@ -27,6 +27,10 @@ from farm.rules.presenting.idle_reasons import Waiting, idle_reason
             Waiting(queued=1, hardware=["cpu"], offline=["bench-1", "bench-2"]),
             "No node that takes blocks for cpu is online. Start bench-1 or bench-2, or add a node.",
         ),
+        (
+            Waiting(queued=1, hardware=["cpu"], only=["bench-2 (offline)"]),
+            "Only bench-2 (offline) may measure what is left. For other nodes, start a new run.",
+        ),
         (Waiting(queued=2), "No node that takes blocks for this hardware is online. Start one, or add a node."),
         (
             Waiting(queued=1, nodes=1, busy=["bench-1 has been measuring run 12 since 07:12 UTC"]),

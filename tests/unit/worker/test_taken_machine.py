@@ -2,12 +2,14 @@
 
 import logging
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from worker.agent import measure_task
 from worker.agent.connection import gateway as farm
+from worker.agent.connection.presence import Presence
 from worker.agent.machine import host_lock
 
 
@@ -43,3 +45,13 @@ def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
     assert lines[0].startswith("The machine is free again, after about ")
     assert [line.startswith("Block b2 is not for this node") for line in lines] == [False, True, True]
     assert told[-1] == ""
+
+
+def test_what_a_node_waited_for_is_said_no_longer_than_it_is_known() -> None:
+    """A hello repeated for minutes that a gate measures, which had ended."""
+    nothing: Any = None
+    presence = Presence(nothing, nothing, nothing, facts=nothing, runtimes=nothing, block=nothing, log_tail=nothing)
+    presence.waits_for, presence.waits_until = "`onnxfarm gate` has been measuring", time.monotonic() + 60.0
+    assert presence.doing
+    presence.waits_until = time.monotonic()
+    assert presence.doing == ""

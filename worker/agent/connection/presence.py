@@ -2,7 +2,9 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from math import inf
 from typing import Literal
 
 from farm.contract import node as messages
@@ -37,8 +39,8 @@ class Presence:
         self._home, self._gateway, self._identity = home, gateway, identity
         self._facts, self._runtimes, self._block, self._log_tail = facts, runtimes, block, log_tail
         self.abilities = Abilities()
-        # what keeps this node from measuring, in words
-        self.waits_for = ""
+        # what keeps this node from measuring, in words, and until when of the monotonic clock that holds
+        self.waits_for, self.waits_until = "", inf
         # what came of a trial, until the farm has heard it
         self.tried: messages.Tried | None = None
         self._welcome: messages.Welcome | None = None
@@ -47,6 +49,10 @@ class Presence:
     @property
     def settings(self) -> messages.NodeSettings:
         return self._welcome.settings if self._welcome else messages.NodeSettings()
+
+    @property
+    def doing(self) -> str:
+        return self.waits_for if time.monotonic() < self.waits_until else ""
 
     def say_hello(self, *, is_leaving: bool = False) -> messages.Welcome:
         """Send one hello, and keep and return the farm's answer. Raises GatewayError."""
@@ -65,7 +71,7 @@ class Presence:
                 block=block,
                 log_tail=self._log_tail(),
                 self_test=self.abilities.self_test,
-                doing=self.waits_for[: messages.MAX_DOING],
+                doing=self.doing[: messages.MAX_DOING],
                 tried=tried,
             )
         )
