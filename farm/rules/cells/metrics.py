@@ -24,7 +24,7 @@ MIN_MEMORY = 16.0 * MIB
 _BY_REPEAT = Judging(SIZE, by="repeat", margin=MIN_MEMORY, is_told=True, alerts_as="memory")
 
 
-def _of_call(name: Call) -> Metric:
+def _make_call_metric(name: Call) -> Metric:
     """Make the metric of a call that is not the cell's own, which launches time too where an inference is short."""
     return Metric(
         f"{name}_p50_ms",
@@ -51,7 +51,7 @@ def items_per_cpu_second(cell: Cell) -> float | None:
 
 
 # a cell that is timed by one call may have the metric of the other beside it
-OF_CALLS: Mapping[Call, Metric] = {call: _of_call(call) for call in titles.CALLS}
+OF_CALLS: Mapping[Call, Metric] = {call: _make_call_metric(call) for call in titles.CALLS}
 OWN: tuple[Metric, ...] = (
     Metric(
         "p50_ms",

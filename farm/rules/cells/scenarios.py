@@ -58,16 +58,16 @@ def normalise_text(value: object) -> str:
 def parse(value: object) -> Scenario:
     """Parse a scenario from text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
     is_own = isinstance(value, str) and value.partition(":")[0] in _OWN
-    return _parsed_text(value) if is_own else _parsed(value)
+    return _parse_cached(value) if is_own else _parse_uncached(value)
 
 
 # every cell of a plan, a run and a document asks for its scenario many times
 @lru_cache(maxsize=1024)
-def _parsed_text(text: object) -> Scenario:
-    return _parsed(text)
+def _parse_cached(text: object) -> Scenario:
+    return _parse_uncached(text)
 
 
-def _parsed(value: object) -> Scenario:
+def _parse_uncached(value: object) -> Scenario:
     name, options = _name_and_options(value)
     if (entry := ENTRIES.get(name)) is None:
         raise MatrixProblem(OUTSIDE.refused.get(name) or choice_sentence("scenario", name, ENTRIES))

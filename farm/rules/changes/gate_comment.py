@@ -105,7 +105,7 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
 
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     """Say in at most twelve words what fails the gate, or else what changed most. `name`: the candidate's."""
-    who = _named(name)
+    who = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
     if any(is_loss_shown(judged) for row in rows if (judged := row.new.accuracy) and judged.baseline == row.old.id):
@@ -134,13 +134,13 @@ def _describe_risks(rows: Sequence[Row]) -> Iterator[str]:
     compared = [outputs for row in rows for outputs in row.new.engines if outputs.cell == row.old.id]
     if renamed := next((outputs.renamed for outputs in compared if outputs.renamed), None):
         old, new = next(iter(renamed.items()))
-        yield f"output {_named(old)} is now called {_named(new)}"
+        yield f"output {_quote_name(old)} is now called {_quote_name(new)}"
     if unjudged := [outputs for outputs in compared if outputs.unjudged]:
         largest = max((output.max_abs or 0.0 for outputs in unjudged for output in outputs.outputs), default=0.0)
         yield f"its outputs{f' differ by up to {largest:.2g} and' if largest else ''} were not judged"
 
 
-def _named(name: str) -> str:
+def _quote_name(name: str) -> str:
     return as_code("_".join(name.split())[:MAX_NAME])
 
 

@@ -29,12 +29,12 @@ def answer_sentence(answer: GateAnswer) -> str:
     if not answer.compared:
         return " ".join(["The gate failed.", NOTHING, *answer.unmeasured[:1]])
     if answer.is_passed:
-        return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_left_open(answer)}."
+        return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_describe_open(answer)}."
     failures = counted(len(answer.failures), "finding")
     return f"The gate failed: {failures} in {counted(len(answer.pairs), 'comparison')}."
 
 
-def _left_open(answer: GateAnswer) -> str:
+def _describe_open(answer: GateAnswer) -> str:
     """Say what passed without having been decided: a gate whose time ran out does not prove that nothing changed."""
     found = {check: {finding.candidate for finding in answer.findings if finding.check == check} for check in OPEN}
     told = [

@@ -81,7 +81,7 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
         return []
     is_log = bool((raw > 0.0).all())
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
-    cleaned = _without_spikes(scaled)
+    cleaned = _remove_spikes(scaled)
     series = _Series(cleaned, is_log, steps.Walk(cleaned))
     cuts = _find_best_cuts(series.values)
     while True:
@@ -92,7 +92,7 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
         cuts = [point.index for point in found]
 
 
-def _without_spikes(values: Floats) -> Floats:
+def _remove_spikes(values: Floats) -> Floats:
     edge = np.full(SPIKE_REACH, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([edge, values, edge]), 2 * SPIKE_REACH + 1)
     medians = np.nanmedian(windows, axis=1)

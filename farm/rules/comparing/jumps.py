@@ -49,7 +49,7 @@ class _Fit:
 def judge_jump(series: Floats, *, start: int, place: int, stop: int, memory: float) -> Jump:
     """Judge the jump from series[start:place] to series[place:stop]. `memory`: the first-order autocorrelation."""
     start, stop = max(start, place - REACH), min(stop, place + REACH)
-    values = _without_memory(series[start:stop], memory)
+    values = _remove_memory(series[start:stop], memory)
     along = np.arange(start, stop) - place + 0.5
     level, slope = np.ones(stop - start), along / (stop - start)
     step = (along > 0.0).astype(np.float64)
@@ -90,7 +90,7 @@ def estimate_memory(series: Floats, cuts: list[int]) -> float:
     return min(MAX_MEMORY, max(0.0, (products / squares + 2.0 * share) / (1.0 - 4.0 * share)))
 
 
-def _without_memory(values: Floats, memory: float) -> Floats:
+def _remove_memory(values: Floats, memory: float) -> Floats:
     fresh = values.copy()
     fresh[1:] -= memory * values[:-1]
     fresh[0] *= sqrt(1.0 - memory**2)
@@ -99,7 +99,7 @@ def _without_memory(values: Floats, memory: float) -> Floats:
 
 def _fit(values: Floats, shape: tuple[Floats, ...], memory: float) -> _Fit:
     """Fit the columns of a shape by least squares; `second` and its p are those of the second column."""
-    columns = np.stack([_without_memory(column, memory) for column in shape], axis=1)
+    columns = np.stack([_remove_memory(column, memory) for column in shape], axis=1)
     count, parameters = columns.shape
     orthogonal, triangle = np.linalg.qr(columns)
     inverse = np.linalg.inv(triangle)

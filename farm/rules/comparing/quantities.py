@@ -107,7 +107,7 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     word: Word = "not comparable" if are_apart else comparison.verdict
     own = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
     if comparison.verdict_from == "rate":
-        return _of_rate(own)
+        return _express_as_rate(own)
     times = items_factor(baseline, candidate)
     if times is None:
         return own
@@ -120,7 +120,7 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     return Change("items", items_word, ratio, low, high)
 
 
-def _of_rate(own: Change) -> Change:
+def _express_as_rate(own: Change) -> Change:
     """Express a change of the time between two requests as the inverse change of the rate."""
     word = _OF_RATES.get(own.word, own.word)
     if own.figures is None:

@@ -34,23 +34,23 @@ def swap_sides(comparison: Comparison) -> Comparison:
         "candidate": comparison.baseline,
         "verdict": opposite_of(comparison.verdict),
         "items_verdict": comparison.items_verdict and opposite_of(comparison.items_verdict),
-        "operators": [_turned_operator(change) for change in comparison.operators],
-        "prompt_operators": [_turned_operator(change) for change in comparison.prompt_operators],
-        "metrics": [_turned_metric(change) for change in comparison.metrics],
+        "operators": [_swap_operator(change) for change in comparison.operators],
+        "prompt_operators": [_swap_operator(change) for change in comparison.prompt_operators],
+        "metrics": [_swap_metric(change) for change in comparison.metrics],
     }
     for quantity in ("", "wall_", "cpu_", "items_"):
-        swapped |= _inverted(comparison, quantity)
+        swapped |= _invert_ratio(comparison, quantity)
     return comparison.model_copy(update=swapped)
 
 
-def _inverted(change: Comparison | OperatorChange | MetricChange, quantity: str = "") -> dict[str, float | None]:
+def _invert_ratio(change: Comparison | OperatorChange | MetricChange, quantity: str = "") -> dict[str, float | None]:
     """Invert the ratio of a quantity and its interval. `quantity`: the prefix of their fields."""
     ratio, low, high = (getattr(change, f"{quantity}{figure}") for figure in ("ratio", "ci_low", "ci_high"))
     inverse = (1.0 / figure if figure else None for figure in (ratio, high, low))
     return dict(zip((f"{quantity}ratio", f"{quantity}ci_low", f"{quantity}ci_high"), inverse, strict=True))
 
 
-def _turned_operator(change: OperatorChange) -> OperatorChange:
+def _swap_operator(change: OperatorChange) -> OperatorChange:
     """Swap the sides of an operator; its share of the whole change stays, since both change sign."""
     swapped = {
         "baseline_us": change.candidate_us,
@@ -58,19 +58,19 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "change_us": _negative(change.change_us),
         "change_low_us": _negative(change.change_high_us),
         "change_high_us": _negative(change.change_low_us),
-        **_inverted(change),
+        **_invert_ratio(change),
         "verdict": change.verdict and opposite_of(change.verdict),
     }
     return change.model_copy(update=swapped)
 
 
-def _turned_metric(change: MetricChange) -> MetricChange:
+def _swap_metric(change: MetricChange) -> MetricChange:
     """Swap the sides of a metric; the margin of a repeat, a fraction of its baseline, becomes one of the other side."""
     is_of_baseline = change.p is None and change.change is None and change.ratio
     swapped = {
         "baseline": change.candidate,
         "candidate": change.baseline,
-        **_inverted(change),
+        **_invert_ratio(change),
         "change": _negative(change.change),
         "change_low": _negative(change.change_high),
         "change_high": _negative(change.change_low),

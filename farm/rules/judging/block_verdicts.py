@@ -211,7 +211,7 @@ class BlockJudge:
             figures = both[pair.verdict_from == "processor"]
             notes = (comparability.describe_confounders(planned, self.evidence), "" if obstacle else self._lack(pair))
             note = " ".join(text for text in notes if text)
-            judged = _judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
+            judged = _make_judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
             covered = pair.until(judged.rounds)
             judged = replace(
                 judged,
@@ -264,7 +264,7 @@ def rounds_to_order(block: PlannedBlock, *, max_rounds: int | None = None) -> in
     return max_rounds_to_order(most) if block.is_replacing else most
 
 
-def _judged(
+def _make_judged(
     planned: PlannedComparison, figures: Comparison | None, *, obstacle: str, note: str, per_pair: int
 ) -> Judged:
     if figures is None:

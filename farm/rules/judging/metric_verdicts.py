@@ -55,7 +55,9 @@ def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
     if judged.verdict_from != "rate":
         return [_with_ratio(_change_of_medians(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
     rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
-    told = _change_of_medians(rates, figures, RATE, _worded(judged.verdict, ("lower", "higher")), rounds=judged.rounds)
+    told = _change_of_medians(
+        rates, figures, RATE, _choose_word(judged.verdict, ("lower", "higher")), rounds=judged.rounds
+    )
     turned = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
     return [told.model_copy(update=turned)]
 
@@ -86,7 +88,7 @@ def _repeated(told: Repeated, metric: Metric, judging: Judging, *, reason: str) 
         ratio=told.ratio,
         ci_low=told.low,
         ci_high=told.high,
-        verdict=_worded(told.way, judging.words),
+        verdict=_choose_word(told.way, judging.words),
         margin=told.margin,
         rounds=told.rounds,
         reason=reason,
@@ -112,7 +114,7 @@ def _by_difference(
             found.append(None)
             continue
         difference = next(judged_whole)
-        word = _worded(difference.comparison.verdict, judging.words)
+        word = _choose_word(difference.comparison.verdict, judging.words)
         change = _change_of_medians(
             some, difference.comparison, metric, word, rounds=difference.comparison.rounds_used * per_pair
         )
@@ -143,7 +145,7 @@ def _by_ratio(
             found.append(None)
             continue
         figures = next(judged_whole)
-        word = _worded(figures.verdict, judging.words)
+        word = _choose_word(figures.verdict, judging.words)
         change = _with_ratio(
             _change_of_medians(some, figures, metric, word, rounds=figures.rounds_used * per_pair), figures
         )
@@ -198,7 +200,7 @@ def _with_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
     return change.model_copy(update={"ratio": figures.ratio, "ci_low": figures.ci_low, "ci_high": figures.ci_high})
 
 
-def _worded(found: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
+def _choose_word(found: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
     """In the metric's own words for more and for less of it."""
     if found in ("slower", "more"):
         return words[0]

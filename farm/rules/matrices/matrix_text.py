@@ -60,7 +60,7 @@ def _read_json(text: str) -> object:
     try:
         read: object = json.loads(
             text,
-            object_pairs_hook=_without_duplicates,
+            object_pairs_hook=_refuse_duplicates,
             parse_int=_whole,
             parse_float=_finite,
             parse_constant=_no_constant,
@@ -76,7 +76,7 @@ def _read_json(text: str) -> object:
             ) from None
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
@@ -123,7 +123,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping_of(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
-    return _without_duplicates(
+    return _refuse_duplicates(
         [
             (str(loader.construct_object(key, deep=True)), loader.construct_object(value, deep=True))
             for key, value in node.value

@@ -14,7 +14,7 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
     found = model.compiled
     if found is None or spec.recipe.is_program:
         return None
-    text = found.problem or _elsewhere(spec, found, name=model.main)
+    text = found.problem or _explain_foreign_code(spec, found, name=model.main)
     if not text and not spec.recipe.is_identity:
         text = f"{model.main} is compiled already and is measured as it is: leave `precision` and `opset` out."
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None
@@ -26,7 +26,7 @@ def describe_compiled(found: CompiledFacts) -> str:
     return ", ".join(part for part in (" and ".join(found.by), sdk, hardware) if part)
 
 
-def _elsewhere(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
+def _explain_foreign_code(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
     if all(providers.provider_of(provider).name == spec.provider for provider in found.by):
         return ""
     shorts = " and ".join(providers.provider_of(provider).short for provider in found.by)

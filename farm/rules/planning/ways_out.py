@@ -120,7 +120,7 @@ class WayOutFinder:
         return self._found.get(key)
 
     def _first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
-        if (asked := _asked(cell, request)) is not None:
+        if (asked := _propose_asking_owner(cell, request)) is not None:
             return asked
         # a point of `include` is no product of axes, so that a value of an axis does not reach it
         assert cell.reason is not None
@@ -185,7 +185,7 @@ def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
     return plain
 
 
-def _asked(cell: Resolved, request: Request) -> WayOut | None:
+def _propose_asking_owner(cell: Resolved, request: Request) -> WayOut | None:
     """The way out that asks the owner of a node that would take the cell, had it proven its provider."""
     spec, entry = cell.spec, providers.provider_of(cell.spec.provider)
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:

@@ -109,10 +109,10 @@ def change(ratio: float, low: float | None = None, high: float | None = None, *,
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """Format the size of a change, for a word that says its direction: `19 %`, `3.25×`."""
-    return _sized(ratio, low, high, as_factor=is_factor(ratio))
+    return _format_size(ratio, low, high, as_factor=is_factor(ratio))
 
 
-def _sized(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
+def _format_size(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
     if as_factor:
         half = None
         if low is not None and high is not None and low != high:
@@ -143,7 +143,7 @@ def change_interval(
     if low is None or high is None or not ratio:
         return NOT_MEASURED
     near, far = (low, high) if ratio > 1 else (high, low)
-    sizes = [_sized(end, low, high, as_factor=is_factor(ratio)) for end in (near, far)]
+    sizes = [_format_size(end, low, high, as_factor=is_factor(ratio)) for end in (near, far)]
     is_one_way = (near - 1) * (far - 1) >= 0 or not all(map(_has_digits, sizes))
     if not is_one_way:
         if low <= 0 or high / low > MAX_INTERVAL:
