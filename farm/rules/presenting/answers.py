@@ -48,7 +48,7 @@ def make_answer(document: Document) -> Answer:
     others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
     unmeasured = count_unmeasured(document, found)
     rest = [before.strip() if line else "", *others, after.removeprefix(f" {unmeasured}").strip()]
-    lead = _of_lead(found, cells)
+    lead = _answer_lead(found, cells)
     if found.wrong:
         led = Answer(_name_wrong(found, cells), explain_wrong(found.wrong), sentences.wrong_outputs(document))
     elif found.is_elsewhere_first:
@@ -57,7 +57,7 @@ def make_answer(document: Document) -> Answer:
         headline = f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(ran, 'cell')}"
         led = Answer(headline, "", sentences.elsewhere(found, cells))
     elif lead is None:
-        return _of_single_cell(document) or Answer.from_text(document.sentence)
+        return _answer_single_cell(document) or Answer.from_text(document.sentence)
     else:
         led = Answer(lead.headline, lead.because, _join(lead.rest, sentences.elsewhere(found, cells), *rest))
         return _add_unmeasured(led, unmeasured)
@@ -81,7 +81,7 @@ def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
     return headline if is_short else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
 
 
-def _of_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
+def _answer_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
     """Return the answer about the leading comparison; None where none leads."""
     if found.lead is None:
         return None
@@ -116,7 +116,7 @@ def _is_short(headline: str) -> bool:
     return len(unbroken(headline).split(" ")) <= MAX_WORDS
 
 
-def _of_single_cell(document: Document) -> Answer | None:
+def _answer_single_cell(document: Document) -> Answer | None:
     """Return the answer about the latency of a document's only cell; None for any other document."""
     own = list_own(document.cells)
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:

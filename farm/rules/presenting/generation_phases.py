@@ -18,8 +18,8 @@ def describe_phases(comparison: Comparison, candidate: Cell) -> str:
     prefill = find_prefill(comparison)
     if not is_generated(candidate) or prefill is None or comparison.verdict == "not comparable":
         return ""
-    first = _worded(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
-    then = _worded(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
+    first = _describe_change(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
+    then = _describe_change(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
     both = f"Prefill is {first}, decoding is {then}." if first != then else f"Prefill and decoding are {first}."
     named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
@@ -39,7 +39,7 @@ def explain_prefill(comparison: Comparison) -> str:
     return f"prefill: {named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
 
 
-def _worded(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:
+def _describe_change(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:
     if not is_change(verdict) or ratio is None or low is None or high is None:
         return verdict
     return change(ratio, low, high)

@@ -32,7 +32,7 @@ class Waiting:
 def idle_reason(waiting: Waiting) -> str:
     """Say what the run waits for first; empty where nothing is left to be measured."""
     if waiting.queued:
-        return _of_queued(waiting)
+        return _explain_queued(waiting)
     if waiting.trials:
         return " ".join([*waiting.trials, "This run starts when it has."])
     if waiting.preparing:
@@ -41,7 +41,7 @@ def idle_reason(waiting: Waiting) -> str:
     return ""
 
 
-def _of_queued(waiting: Waiting) -> str:
+def _explain_queued(waiting: Waiting) -> str:
     if waiting.spent:
         return waiting.spent
     if waiting.told:

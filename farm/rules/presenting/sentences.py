@@ -316,7 +316,7 @@ def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]
     said = {"who": who, "what": what, "than": than, "where": where, "size": size, "word": change.word, "sure": sure}
     text = told.format(**said, margin=percent(comparison.margin))
     text = " ".join(text.split())
-    return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"
+    return f"{text}{_describe_missing(comparison) if change.word == 'undecided' else ''}"
 
 
 def _shared(axis: str, cell: Cell) -> str:
@@ -340,7 +340,7 @@ def _certainty(comparison: Comparison, change: Change) -> str:
     )
 
 
-def _wanted(comparison: Comparison) -> str:
+def _describe_missing(comparison: Comparison) -> str:
     """What is missing to a verdict; of too few rounds the reason says it, for they detect nothing."""
     parts = []
     why = f" {comparison.reason}" if comparison.smallest_detectable is None and comparison.reason else ""
@@ -384,7 +384,7 @@ def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts
     pair, (baseline, candidate) = lead.comparison, (cells[lead.comparison.baseline], cells[lead.comparison.candidate])
     grown, generated, statement, cause_of_it, *others = _of_lead(lead, found, cells)
     sure = (pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change)
-    first = [generated, _wanted(pair).strip() if lead.change.word == "undecided" else ""]
+    first = [generated, _describe_missing(pair).strip() if lead.change.word == "undecided" else ""]
     if lead.grown is not None:
         sure = metric_changes.describe(lead.grown)
         # the headline says one of them

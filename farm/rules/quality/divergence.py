@@ -40,7 +40,7 @@ class Graph:
         for node in nodes:
             makers = {self._maker[name] for name in node.inputs if name in self._maker}
             # in order of execution, whatever a node reads was made before it
-            self._above.append(_joined(self._above[at] | 1 << at for at in makers if at < len(self._above)))
+            self._above.append(_unite(self._above[at] | 1 << at for at in makers if at < len(self._above)))
 
     def find_maker(self, tensor: str) -> GraphNode | None:
         place = self._maker.get(tensor)
@@ -87,7 +87,7 @@ class Graph:
         return tuple(name for name in made if name in read_outside or name not in read_inside)
 
     def _suspects(self, bad: str, visible: Collection[str]) -> int:
-        seen = _joined(1 << self._maker[name] for name in visible if name in self._maker)
+        seen = _unite(1 << self._maker[name] for name in visible if name in self._maker)
         return self._above[self._maker[bad]] & seen
 
     def _best_split(self, suspects: int, visible: Collection[str]) -> tuple[str, int]:
@@ -109,7 +109,7 @@ def inputs_from_outside(part: Sequence[GraphNode], stored: Mapping[str, object] 
     return tuple(name for name in read if name not in made and name not in stored)
 
 
-def _joined(sets: Iterator[int]) -> int:
+def _unite(sets: Iterator[int]) -> int:
     total = 0
     for bits in sets:
         total |= bits

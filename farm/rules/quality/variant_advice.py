@@ -34,31 +34,31 @@ def advise(
     a processor that measured the variant.
     """
     return [
-        *_of_samples(precision, options, samples),
-        *_of_processor(precision, options, instruction_sets),
-        *_of_layers(precision, options, layers),
+        *_advise_by_samples(precision, options, samples),
+        *_advise_by_processor(precision, options, instruction_sets),
+        *_advise_by_layers(precision, options, layers),
     ]
 
 
-def _of_processor(precision: str, options: Mapping[str, str], instruction_sets: Collection[str]) -> list[str]:
+def _advise_by_processor(precision: str, options: Mapping[str, str], instruction_sets: Collection[str]) -> list[str]:
     """Without VNNI, x86 adds up two products of unsigned and signed bytes in 16 bits, which can saturate."""
     is_mixed = options.get("activation", "uint8") == "uint8" and options.get("weight", "int8") == "int8"
     saturates = "avx2" in instruction_sets and not any("vnni" in name for name in instruction_sets)
     if precision not in recipes.EIGHT_BITS or "reduce-range" in options or not (is_mixed and saturates):
         return []
-    recipe = _written(precision, {**options, "reduce-range": "true"})
+    recipe = _format_precision(precision, {**options, "reduce-range": "true"})
     return [
         f"Try {recipe}: the processor that measured it has no VNNI, so that sums of U8S8 products can saturate; "
         "weights of 7 bits leave them room."
     ]
 
 
-def _written(precision: str, options: Mapping[str, str]) -> str:
+def _format_precision(precision: str, options: Mapping[str, str]) -> str:
     plain = {name: value for name, value in sorted(options.items()) if name != recipes.SAMPLES}
     return recipes.format_precision(precision, plain)
 
 
-def _of_samples(precision: str, options: Mapping[str, str], samples: int | None) -> list[str]:
+def _advise_by_samples(precision: str, options: Mapping[str, str], samples: int | None) -> list[str]:
     if precision not in recipes.STATIC:
         return []
     if options.get(recipes.SAMPLES, recipes.RANDOM) == recipes.RANDOM:
@@ -74,19 +74,19 @@ def _of_samples(precision: str, options: Mapping[str, str], samples: int | None)
     return []
 
 
-def _of_layers(precision: str, options: Mapping[str, str], layers: Sequence[Layer]) -> list[str]:
+def _advise_by_layers(precision: str, options: Mapping[str, str], layers: Sequence[Layer]) -> list[str]:
     weak = [layer for layer in layers if layer.model_db is not None and layer.model_db < WEAK_DB]
     if not weak:
         return []
     said = []
     if "per-channel" not in options:
-        with_scales = _written(precision, {**options, "per-channel": "true"})
+        with_scales = _format_precision(precision, {**options, "per-channel": "true"})
         said.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
     if precision in recipes.STATIC and "calibration" not in options:
         said.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
     names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
     if names and all(not set(",+:") & set(name) for name in names):
         left = sorted({*recipes.split_names(options.get("exclude-nodes", "")), *names})
-        recipe = _written(precision, {**options, "exclude-nodes": ",".join(left)})
+        recipe = _format_precision(precision, {**options, "exclude-nodes": ",".join(left)})
         said.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
     return said

@@ -67,7 +67,9 @@ def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]
 def compare_versions(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
     """Return a version's cells; a loss shown against an earlier version replaces the difference to FP32."""
     return [
-        cell if cell.accuracy is None else cell.model_copy(update={"accuracy": _held(cell.accuracy, before)})
+        cell
+        if cell.accuracy is None
+        else cell.model_copy(update={"accuracy": _compare_with_earlier(cell.accuracy, before)})
         for cell in cells
     ]
 
@@ -79,12 +81,12 @@ def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accurac
     """
     right: list[doc_cells.Accuracy] = []
     for own in versions:
-        if not is_loss_shown(_held(own, right)):
+        if not is_loss_shown(_compare_with_earlier(own, right)):
             right.insert(0, own)
     return right
 
 
-def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
+def _compare_with_earlier(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
     """Compare with an earlier version, whose samples are not paired: the interval is of the squares of both
     (Newcombe's method 10 without correlation)."""
     old = next((old for old in before if _data(old) == _data(own)), None)
@@ -175,13 +177,15 @@ def _paired(cell: doc_cells.Cell, judged: Sequence[doc_cells.Cell], *, keep_samp
     if own is None:
         return cell
     if own.samples:
-        own = _against(cell, own, find_baseline(cell, own, judged))
+        own = _compare_with_baseline(cell, own, find_baseline(cell, own, judged))
     if not keep_samples:
         own = own.model_copy(update={"samples": ""})
     return cell.model_copy(update={"accuracy": own})
 
 
-def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.Cell | None) -> doc_cells.Accuracy:
+def _compare_with_baseline(
+    cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.Cell | None
+) -> doc_cells.Accuracy:
     if baseline is None or baseline.accuracy is None:
         return own
     old, new = _samples(baseline.accuracy), _samples(own)

@@ -27,7 +27,7 @@ def list_metrics(
     found = [
         _carried(metric, check, summary)
         if metric.is_under_metrics and metric.derive is None
-        else _own(metric, cell, launches=launches if metric.name in timed or metric.derive else 1)
+        else _read_own_metric(metric, cell, launches=launches if metric.name in timed or metric.derive else 1)
         for metric in metrics.METRICS
     ]
     return sorted((metric for metric in found if metric is not None), key=lambda metric: metric.name != headline)
@@ -44,7 +44,7 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
     return CellMetric.from_figure(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))
 
 
-def _own(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
+def _read_own_metric(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
     """Return a metric that is a key of the cell, or follows from such keys."""
     value = metric.value(cell)
     if value is None or not metric.better:

@@ -58,12 +58,12 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
 def add_sentence(document: doc.Document) -> doc.Document:
     """Return the document with its opening sentence, and with items per second where compared batches differ."""
     cells = {cell.id: cell for cell in document.cells}
-    comparisons = [_with_items(comparison, cells) for comparison in document.comparisons]
+    comparisons = [_add_items(comparison, cells) for comparison in document.comparisons]
     whole = document.model_copy(update={"comparisons": comparisons})
     return whole.model_copy(update={"sentence": sentences.opening(whole)})
 
 
-def _with_items(
+def _add_items(
     comparison: doc_comparisons.Comparison, cells: Mapping[str, doc_cells.Cell]
 ) -> doc_comparisons.Comparison:
     change = change_of(comparison, cells)

@@ -54,10 +54,10 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     version, local = plugins.split_pair(version)
     if (sentence := frameworks.local_problem(Runtime(distribution=distribution, version=version))) is not None:
         raise RuntimeProblem(sentence)
-    return _beside(Runtime(distribution=distribution, version=version), core or local, allowed=allowed)
+    return _add_core(Runtime(distribution=distribution, version=version), core or local, allowed=allowed)
 
 
-def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime:
+def _add_core(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime:
     """Add the ONNX Runtime beside a plug-in to its version, where the plug-in does not pin one. Raises
     RuntimeProblem."""
     known = plugins.plugin_of(runtime) if runtime.distribution in EVERY_DISTRIBUTION else None

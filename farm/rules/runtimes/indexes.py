@@ -95,7 +95,7 @@ def read_page(
     Pages are HTML or JSON by `media_type`. Yanked and malformed files are left out. Raises IndexProblem where a JSON
     page has no list of files.
     """
-    entries = _of_json(body) if "json" in media_type else _of_html(body)
+    entries = _read_json(body) if "json" in media_type else _read_html(body)
     found: dict[str, list[WheelFile]] = {}
     for entry in entries:
         if (wheel := _wheel(entry, address=address, distribution=distribution)) is None:
@@ -143,7 +143,7 @@ def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> Whee
     return wheel if fits and not entry["yanked"] else None
 
 
-def _of_json(body: bytes) -> Iterator[dict[str, Any]]:
+def _read_json(body: bytes) -> Iterator[dict[str, Any]]:
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -158,7 +158,7 @@ def _of_json(body: bytes) -> Iterator[dict[str, Any]]:
             yield {"name": file.get("filename"), "url": file.get("url"), "sha256": sha256, "yanked": file.get("yanked")}
 
 
-def _of_html(body: bytes) -> Iterator[dict[str, Any]]:
+def _read_html(body: bytes) -> Iterator[dict[str, Any]]:
     links = _Links()
     links.feed(body.decode("utf-8", "replace"))
     for attributes in links.found:

@@ -20,13 +20,13 @@ def parse_versions(text: str, published: Sequence[str]) -> list[str]:
     """
     found: set[str] = set()
     for part in [part.strip() for part in text.split(",") if part.strip()]:
-        found |= _named(part, published)
+        found |= _list_releases(part, published)
     if not found:
         raise RangeProblem(f"“{text}” names no release: write {ALL}, 1.15..1.31 or 1.29.0,1.31.1.")
     return sorted(found, key=release_order)
 
 
-def _named(part: str, published: Sequence[str]) -> set[str]:
+def _list_releases(part: str, published: Sequence[str]) -> set[str]:
     if part == ALL:
         return set(published)
     low, dots, high = (end.strip() for end in part.partition(".."))

@@ -124,11 +124,11 @@ class Bisection:
             probes=self._measured,
         )
 
-    def _judged(self) -> list[int]:
+    def _list_judged(self) -> list[int]:
         return sorted(index for index, outcome in self._outcomes.items() if outcome is not Outcome.SKIPPED)
 
     def _turns(self) -> tuple[Span, ...]:
-        judged = self._judged()
+        judged = self._list_judged()
         return tuple(
             Span(
                 before=self._versions[low],
@@ -142,7 +142,7 @@ class Bisection:
 
     def _choose_inside_turn(self) -> int | None:
         """Return the unmeasured version nearest the middle of a turn that is not narrowed down yet."""
-        judged = self._judged()
+        judged = self._list_judged()
         for low, high in itertools.pairwise(judged):
             if self._outcomes[low] is not self._outcomes[high]:
                 index = self._middle(low, high)
@@ -152,7 +152,7 @@ class Bisection:
 
     def _choose_outside_turn(self) -> int | None:
         """Return a version of the widest unmeasured gap, once on each side of the turn: was it like that all along?"""
-        pairs = list(itertools.pairwise(self._judged()))
+        pairs = list(itertools.pairwise(self._list_judged()))
         turn = next(low for low, high in pairs if self._outcomes[low] is not self._outcomes[high])
         sides = {"before": [p for p in pairs if p[1] <= turn], "after": [p for p in pairs if p[0] > turn]}
         for side, gaps in sides.items():

@@ -44,7 +44,7 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
         return {}
-    alone = _judged([judgeable[node] for node in longest], margin=margin)
+    alone = _judge_blocks([judgeable[node] for node in longest], margin=margin)
     holds = multiplicity.benjamini_hochberg([figures.p_total for figures in alone], level=LEVEL)
     judged = {
         node: _corrected(figures, judgeable[node], is_held=held, among=len(longest))
@@ -64,7 +64,7 @@ def _medians_us(pairs: Sequence[Pair]) -> tuple[float, float]:
     return median(old for old, _ in pairs), median(new for _, new in pairs)
 
 
-def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparison]:
+def _judge_blocks(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparison]:
     rounds = max(look for look in PLANNED_LOOKS if look <= len(blocks[0]))
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 
@@ -109,7 +109,7 @@ def _unless_moved(
         (sum(old for old, _ in members), sum(new for _, new in members))
         for members in zip(*(pairs[part] for part in (node, *others)), strict=True)
     ]
-    if _judged([together], margin=margin)[0].verdict == figures.verdict:
+    if _judge_blocks([together], margin=margin)[0].verdict == figures.verdict:
         return figures
     return _undecided(
         figures, f"Time moved between neighbours: {', '.join(others[:3])} became {turned}, and together they did not."
