@@ -54,7 +54,7 @@ class Required:
 
 def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
     """Find what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
-    light = _with_named_inputs(copy_without_weights(model), facts)
+    light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
     found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
@@ -72,14 +72,14 @@ def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> R
             if named in dims:
                 found.least[str(named)] = max(least, found.least.get(str(named), 0))
         found.tables += _table_rows(node, shapes, dims)
-        for past, step in _grown(node, shapes, fed):
+        for past, step in _list_growing_dims(node, shapes, fed):
             found.pasts |= {str(past)} & dims
             found.steps |= {str(step)} & dims
     _share(found)
     return found
 
 
-def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
+def _name_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
     """Give unnamed dimensions of the inputs the names that the signature gave them."""
     named = {port["name"]: port["shape"] for port in facts["inputs"]}
     for value in light.graph.input:
@@ -122,7 +122,7 @@ def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterato
             yield int(table[-2])
 
 
-def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
+def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
     """Yield the length of keys or values of earlier steps that an input holds, with the length that is appended."""
     at = _PASTS.get((node.domain.removesuffix("ai.onnx"), node.op_type), 0)
     if not node.input or at >= len(node.input) or node.input[at] not in fed:

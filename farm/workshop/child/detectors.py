@@ -31,7 +31,7 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
 def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
     """Say whether a Concat joins maps of which each is at most half as long as the next longer one."""
     joins = {node.output[0]: open_ for node in model.graph.node if len(open_ := list(_open(node, shapes))) > 1}
-    known = _sized(model, facts, sizes) if joins else {}
+    known = _list_sized_shapes(model, facts, sizes) if joins else {}
     for parts in joins.values():
         lengths = sorted(
             (size for name, axis in parts if isinstance(size := known.get(name, shapes[name])[axis], int)), reverse=True
@@ -50,7 +50,7 @@ def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
             yield name, axis
 
 
-def _sized(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[str, int]) -> Shapes:
+def _list_sized_shapes(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[str, int]) -> Shapes:
     light = copy_without_weights(model)
     shapes = {port["name"]: port["shape"] or [] for port in facts["inputs"]}
     for value in light.graph.input:

@@ -57,7 +57,7 @@ def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Fi
     try:
         # read where it lies, a large model is not written into memory once more
         whole = None if external.list_external_files(model) else path
-        onnx.checker.check_model(whole or _without_data(model))
+        onnx.checker.check_model(whole or _copy_without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         complaints.append(_note("checker_complaint", f"{first_line(error)}."))
     try:
@@ -67,7 +67,7 @@ def run_onnx_checks(model: onnx.ModelProto, path: Path | None = None) -> list[Fi
     return complaints
 
 
-def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
+def _copy_without_data(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy the model without external data, which the checker would look for in the working directory."""
     if not external.list_external_files(model):
         return model

@@ -89,7 +89,7 @@ def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -
 
 def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> None:
     """Raises Problem where a file that the configuration names is missing, lies elsewhere, or is a library."""
-    for name, value in _named(model):
+    for name, value in _list_named_files(model):
         if name == "custom_ops_library":
             raise _bad(f"{CONFIG} names the library {printable(value)}: custom operators are not loaded, leave it out.")
         if "/" in value or "\\" in value or not value.strip("."):
@@ -100,11 +100,11 @@ def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> 
             )
 
 
-def _named(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _list_named_files(part: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield each setting that names a file, with the file's name, in all parts below."""
     for name, value in part.items():
         if isinstance(value, dict):
-            yield from _named(value)
+            yield from _list_named_files(value)
         elif isinstance(value, str) and (name.endswith("filename") or name == "custom_ops_library") and value:
             yield name, value
 

@@ -28,7 +28,7 @@ def find_opset_range(payload: payloads.Model) -> dict[str, object]:
     current = version_stamps.read_opset(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
-    light = _without_weights(inliner.inline_local_functions(model) if model.functions else model)
+    light = _copy_without_weights(inliner.inline_local_functions(model) if model.functions else model)
     until = time.monotonic() + _LONGEST_S
     newest = opsets.max_opset(f"{opsets.NEWEST[0]}.{opsets.NEWEST[1]}") or current
     highest, above = _find_last_step(light, range(current + 1, newest + 1), start=current, until=until)
@@ -57,7 +57,7 @@ def _find_last_step(
     return steps[made] if made >= 0 else start, why
 
 
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+def _copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy the model with its large stored tensors as inputs of the same type and shape."""
     light = onnx.ModelProto()
     light.CopyFrom(model)

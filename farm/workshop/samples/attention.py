@@ -64,7 +64,7 @@ def attend(graph: GraphBuilder, parts: Parts) -> str:
     split = graph.add_weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
     parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
     query = graph.add("Transpose", f"{prefix}_query_heads", [parted], perm=[0, 2, 3, 1, 4])
-    key, value = (_with_past(graph, parts, which) for which in (0, 1))
+    key, value = (_join_past(graph, parts, which) for which in (0, 1))
     turned = graph.add("Transpose", f"{prefix}_key_turned", [key], perm=[0, 1, 2, 4, 3])
     scores = graph.add("MatMul", f"{prefix}_scores", [query, turned])
     scale = graph.add_weight(f"{prefix}_scale", np.array(parts.width**-0.5, dtype=np.float32))
@@ -105,7 +105,7 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
     return mixed
 
 
-def _with_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
+def _join_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
     """Join past and new keys (`which` 0) or values (1) to the present cache.
 
     Return them as [batch, key heads, 1, total, width].
@@ -115,7 +115,7 @@ def _with_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
     split = graph.add_weight(f"{name}_split", _whole([0, 0, parts.key_heads, parts.width]))
     parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[which], split])
     new = graph.add("Transpose", f"{name}_heads", [parted], perm=[0, 2, 1, 3])
-    graph.add("Concat", f"{name}_with_past", [past, new], output=present, axis=2)
+    graph.add("Concat", f"{name}_join_past", [past, new], output=present, axis=2)
     return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.add_weight(f"{name}_axis", _whole([2]))])
 
 
