@@ -61,32 +61,32 @@ def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
         told = _explain_unmeasured(model, _commit(forge, environment))
         if not told:
             return FAILED
-        answer = _unjudged(PASSED, told, environment)
+        answer = _make_broken_answer(PASSED, told, environment)
         _publish_answer(forge, answer, environment)
         return answer.code
     try:
-        with _cancelled_by_signals():
+        with _cancel_by_signals():
             answer = _answer(model, forge, environment)
     except CancelledError as cancelled:
-        answer = _unjudged(cancelled.code, "", environment)
+        answer = _make_broken_answer(cancelled.code, "", environment)
     _publish_answer(forge, answer, environment)
     return answer.code
 
 
 def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
     model = environment["GATE_MODEL"]
-    with _passing_refusals():
+    with _print_refusals():
         # of a push that came after this one, another job will write the comment
         if forge.mute:
             print(forge.mute, flush=True)
         elif answer.code not in CANCELLED:
             _comment(forge, _mark(model, environment), answer)
-    with _passing_refusals():
+    with _print_refusals():
         forge.publish_answer(answer, model)
 
 
 @contextlib.contextmanager
-def _cancelled_by_signals() -> Iterator[None]:
+def _cancel_by_signals() -> Iterator[None]:
     """The first signal raises CancelledError; those that follow it, as a runner loses patience, are passed over."""
 
     def cancel(number: int, frame: object) -> None:
@@ -101,7 +101,7 @@ def _cancelled_by_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _passing_refusals() -> Iterator[None]:
+def _print_refusals() -> Iterator[None]:
     try:
         yield
     except RefusedError as refused:
@@ -112,7 +112,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
     try:
         words = _words(model, forge, environment)
     except ValueError as problem:
-        return _unjudged(
+        return _make_broken_answer(
             UNUSABLE, f"options cannot be read ({str(problem).rstrip('.')}): mend its quotes.", environment
         )
     with tempfile.TemporaryDirectory(prefix="onnxfarm-ci-") as folder:
@@ -147,7 +147,7 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
 
         line = text.splitlines()[0].removeprefix("### ").replace("`", "")
         return Answer(code, line, text, is_open=SEPARATOR in line)
-    return _unjudged(code, line, environment)
+    return _make_broken_answer(code, line, environment)
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
@@ -159,7 +159,7 @@ def _end(child: "subprocess.Popen[str]") -> None:
         child.kill()
 
 
-def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
+def _make_broken_answer(code: int, line: str, environment: Mapping[str, str]) -> Answer:
     """Make the answer of a gate that wrote no comment; `line`, the last that it printed, says why."""
     line = gate_process.explain_end(code, line)
     text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
@@ -190,7 +190,7 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     if server and not against and len(runtimes) > 1:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
-    against = against or _of_base(model, _base(forge))
+    against = against or _locate_base(model, _base(forge))
     _prepare(model, against)
     return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
 
@@ -225,12 +225,12 @@ def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
 def _base(forge: Forge) -> str:
     """The commit that the pull request would be merged into. What an event names is as old as its last push; the merge
     that a forge checks out has the newer one, and says so in a shallow checkout too."""
-    header = _asked("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
+    header = _ask_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
     return parents[0] if forge.tip and parents[1:] == [forge.tip] else forge.base
 
 
-def _of_base(model: str, commit: str) -> str:
+def _locate_base(model: str, commit: str) -> str:
     """The model as the commit has it, under the name that it had there."""
     if not commit:
         return ""
@@ -240,10 +240,12 @@ def _of_base(model: str, commit: str) -> str:
 
 def _name_before(model: str, commit: str) -> str:
     """What a model that was renamed since the commit was called there, by git's own similarity; empty otherwise."""
-    listed = _asked("diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD")
+    listed = _ask_git(
+        "diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD"
+    )
     fields = listed.split("\0")
     known = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
-    return known.get(_asked("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
+    return known.get(_ask_git("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
 
 
 def _has(commit: str, model: str) -> bool:
@@ -293,7 +295,7 @@ def _fetch(commit: str) -> int:
     return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{named}{kept}")
 
 
-def _asked(*words: str) -> str:
+def _ask_git(*words: str) -> str:
     done = subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return "" if done.returncode else os.fsdecode(done.stdout)
 

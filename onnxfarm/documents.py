@@ -46,11 +46,11 @@ def parse_samples(values: object, *, where: str) -> list[float]:
     `where` names the list in errors.
     """
     if not isinstance(values, list):
-        raise Usage(f"{where} is {_shown(values)} where a list of samples is needed.")
+        raise Usage(f"{where} is {_shorten(values)} where a list of samples is needed.")
     for place, value in enumerate(values):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not MIN_SAMPLE <= value <= MAX_SAMPLE:
-            raise Usage(f"{where}[{place}] is {_shown(value)}: every sample must be a finite number above 0.")
+            raise Usage(f"{where}[{place}] is {_shorten(value)}: every sample must be a finite number above 0.")
     return [float(value) for value in values]
 
 
@@ -67,6 +67,6 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = "missing (null)" if value is None else json.dumps(value)
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"

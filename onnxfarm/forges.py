@@ -150,8 +150,8 @@ class GitHub:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
         kind = "error" if answer.verdict not in ("passed", "cancelled") else "warning" if answer.is_open else "notice"
-        where = f"file={_escaped(model, in_property=True)},line=1,title=onnxfarm gate"
-        print(f"::{kind} {where}::{_escaped(answer.line)}", flush=True)
+        where = f"file={_escape(model, in_property=True)},line=1,title=onnxfarm gate"
+        print(f"::{kind} {where}::{_escape(answer.line)}", flush=True)
         conclusions = {PASSED: "success", FAILED: "failure", TIMED_OUT: "timed_out"}
         conclusions |= dict.fromkeys(CANCELLED, "cancelled")
         check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self.head, "status": "completed"}
@@ -192,7 +192,7 @@ class GitLab:
         print(f"{model}: {answer.line}", flush=True)
 
 
-def _escaped(text: str, *, in_property: bool = False) -> str:
+def _escape(text: str, *, in_property: bool = False) -> str:
     """Text inside a workflow command, as GitHub's own toolkit escapes it."""
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

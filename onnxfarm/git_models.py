@@ -31,12 +31,12 @@ def check_out_model(text: str, *, beside: Path, folder: Path) -> Path:
     checkout fetches them. Raises Usage where git has no such commit or file.
     """
     ref, _, path = text.removeprefix(PREFIX).partition(":")
-    repository = Path(_asked("rev-parse", "--show-toplevel", at=beside.resolve().parent, text=text).decode().strip())
+    repository = Path(_run_git("rev-parse", "--show-toplevel", at=beside.resolve().parent, text=text).decode().strip())
     place = Path(path) if path else beside.resolve().relative_to(repository)
     at = _commit(ref, repository=repository, text=text)
     if place.name in ("", ".."):
         raise Usage(f"{text} cannot be read: {path} names no file.")
-    if not _asked("ls-tree", "-z", at, "--", f":(literal){place.as_posix()}", at=repository, text=text):
+    if not _run_git("ls-tree", "-z", at, "--", f":(literal){place.as_posix()}", at=repository, text=text):
         raise Usage(f"{text} has no {place}: {PREFIX}REF:PATH names the model's path there.")
     # the folder says which model it is
     named = place.parent.name if place.parent.name not in ("", "..") else beside.resolve().parent.name
@@ -52,9 +52,9 @@ def check_out_model(text: str, *, beside: Path, folder: Path) -> Path:
 def _commit(ref: str, *, repository: Path, text: str) -> str:
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     try:
-        return _asked(*words, at=repository, text=text).decode().strip()
+        return _run_git(*words, at=repository, text=text).decode().strip()
     except Usage as problem:
-        if _asked("rev-parse", "--is-shallow-repository", at=repository, text=text).strip() != b"true":
+        if _run_git("rev-parse", "--is-shallow-repository", at=repository, text=text).strip() != b"true":
             raise
         branch = ref.removeprefix("origin/")
         raise Usage(
@@ -66,14 +66,14 @@ def _commit(ref: str, *, repository: Path, text: str) -> str:
 def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[str]:
     """Names of what lies beside the model in the commit."""
     folder = [] if place.parent == Path() else ["--", f"{place.parent.as_posix()}/"]
-    listed = _asked("ls-tree", "-z", "--name-only", commit, *folder, at=repository, text=text).split(b"\0")
+    listed = _run_git("ls-tree", "-z", "--name-only", commit, *folder, at=repository, text=text).split(b"\0")
     names = [Path(os.fsdecode(path)).name for path in listed if path]
     return [name for name in names if name != place.name]
 
 
 def _write(commit: str, place: Path, *, to: Path, repository: Path, text: str) -> None:
     with to.open("wb") as file:
-        _asked("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=repository, text=text, out=file)
+        _run_git("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=repository, text=text, out=file)
     if is_lfs_pointer(to):
         raise Usage(
             f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
@@ -85,7 +85,7 @@ def is_lfs_pointer(path: Path) -> bool:
         return file.read(len(_POINTER)) == _POINTER
 
 
-def _unfetched(text: str, said: Sequence[str]) -> str:
+def _explain_unfetched(text: str, said: Sequence[str]) -> str:
     """Say why Git LFS, which keeps a file of the commit, did not give it."""
     if shutil.which("git-lfs") is None:
         return f"{text} is kept by Git LFS: install git-lfs, run `git lfs install` and try again."
@@ -93,7 +93,7 @@ def _unfetched(text: str, said: Sequence[str]) -> str:
     return f"{text} is kept by Git LFS, which could not fetch it: {why[:200].rstrip('.')}. Try `git lfs fetch`."
 
 
-def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
+def _run_git(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
     """Run git and return its answer, or nothing where that goes to `out`. Raises Usage with git's words."""
     try:
         done = subprocess.run(
@@ -106,7 +106,7 @@ def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> by
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         if any("git-lfs" in line for line in said):
-            raise Usage(_unfetched(text, said))
+            raise Usage(_explain_unfetched(text, said))
         why = said[-1] if said else "there is no such commit"
         raise Usage(f"{text} cannot be read: {why.removeprefix('fatal: ')}")
     return done.stdout or b""

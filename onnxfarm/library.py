@@ -61,7 +61,7 @@ def bench(  # noqa: PLR0913  what the command takes
     """
     subject = Subject(Path(model), _path(inputs), _path(expected), seed)
     judging = parse_judging(recipe, judge, _path(evaluation))
-    return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
+    return _measure(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def compare(  # noqa: PLR0913  what the command takes
@@ -80,7 +80,7 @@ def compare(  # noqa: PLR0913  what the command takes
     """Measure two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
     first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _path(evaluation))
-    return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
+    return _measure(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
@@ -104,7 +104,7 @@ def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
         raise Usage(f"{run_or_path} is no document of {SCHEMA}: {place}: {first['msg']}.") from problem
 
 
-def _measured(
+def _measure(
     subject: Subject,
     beside: Subject | None,
     matrix: Mapping[str, object],

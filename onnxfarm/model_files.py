@@ -29,17 +29,17 @@ def list_model_files(model: Path) -> list[Path]:
     Raises Usage for anything else.
     """
     if model.is_dir():
-        return _of_folder(model)
+        return _list_folder(model)
     if not model.is_file():
         raise Usage(f"{model} is not a file: give an .onnx, or a .zip of one with its external data.")
     if model.suffix.lower() == ".zip":
         return [model]
     if model.suffix.lower() != ".onnx":
         raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
-    return [model, *_named_siblings(model)]
+    return [model, *_list_named_siblings(model)]
 
 
-def _of_folder(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     """List the files of a folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     models = [path for path in files if path.suffix.lower() == ".onnx"]
@@ -83,7 +83,7 @@ def check_files_exist(given: Mapping[str, Path | None]) -> None:
             raise Usage(f"{option} {path} is a folder: give the path of an .npz.")
 
 
-def _named_siblings(model: Path) -> list[Path]:
+def _list_named_siblings(model: Path) -> list[Path]:
     """List the files in the model's folder whose names stand in it, as the locations of external data do."""
     siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
     return [model.parent / name for name in list_external_data(model, siblings)]

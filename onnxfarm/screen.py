@@ -82,9 +82,9 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         shown = [cell for cell in document.cells if cell.status != "refused"] or document.cells
-        varying = _varying(shown)
+        varying = _find_varying(shown)
         said, table = lift_constant_columns(_cells(document, shown, varying, width=console.width), *LIFTED)
-        console.print(Text(", ".join(filter(None, (_in_common(shown[0], varying), said))), style="dim"))
+        console.print(Text(", ".join(filter(None, (_describe_common(shown[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
         if find_at_risk(document.cells, document.comparisons):
@@ -108,13 +108,13 @@ def _show_table(table: Table, *kept: str, console: Console) -> None:
         console.print(part)
 
 
-def _varying(cells: Sequence[Cell]) -> list[Axis]:
+def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
     """The columns in which these cells differ; one that never ran has no node, which is no difference."""
     texts = {axis.name: {_text(axis, cell) for cell in cells} for axis in COLUMNS}
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
-def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
+def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
     """What all cells have in common and does not go without saying."""
     own = [axis for axis in COLUMNS if axis not in varying]
     model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
@@ -153,7 +153,7 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)][: len(named)]
+        what = [_text(axis, cell) for axis in varying] if is_apart else [_format_axes(cell, varying)][: len(named)]
         figures = [_figure(metric, cell if head == BY_CLOCK else times.whole(cell)) for head, metric in columns]
         row: list[str | Text] = [cell.id, *what, *figures, colour_text(_parity(cell.parity), cell.parity.verdict)]
         row += [_accuracy(cell)] if is_judged else []
@@ -169,7 +169,7 @@ def _text(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
     return _provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
 
 
-def _in_words(cell: Cell, varying: Iterable[Axis]) -> str:
+def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
     """`1.29.0, int8-dynamic, batch 8`: the axes' values in one line."""
     return ", ".join(_text(axis, cell, is_alone=True) for axis in varying)
 
@@ -241,8 +241,8 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
     # an A/A copy is no cell of its own, unless it alone did not end well
     own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.group_by_reason(own).items():
-        shared = [axis for axis in _varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
-        what = f", {_in_words(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
+        shared = [axis for axis in _find_varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
+        what = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
@@ -289,7 +289,7 @@ def _node_of(pair: EngineParity) -> str:
 
 def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    ordered = [metric_changes.convert_to_items(pair, cells) for pair in _ordered(document.comparisons, cells)]
+    ordered = [metric_changes.convert_to_items(pair, cells) for pair in _sort(document.comparisons, cells)]
     beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
         titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
     }
@@ -325,7 +325,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     return table
 
 
-def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
+def _sort(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
     first = find_opening(comparisons, cells).axis
     return sorted(
@@ -341,7 +341,7 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
     axis = BY_NAME[comparison.axis]
-    others = _in_words(old, [column for column in varying if column != axis])
+    others = _format_axes(old, [column for column in varying if column != axis])
     return f"{_text(axis, old, is_alone=True)} → {_text(axis, new)}" + (f" ({others})" if others else "")
 
 

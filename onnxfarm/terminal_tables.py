@@ -27,7 +27,7 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
         for head, said in texts.items()
         if table.row_count > 1 and len(said) == 1 and not min(said).startswith(("fail", signed(WRONG)))
     }
-    narrower = _of(table, [column for column in table.columns if column.header not in same])
+    narrower = _select_columns(table, [column for column in table.columns if column.header not in same])
     return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
 
 
@@ -48,7 +48,7 @@ def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
             room = width - _width(table.columns[0]) - _width(column)
         parts[-1].append(column)
     whole, *rest = (sorted(part, key=table.columns.index) for part in parts)
-    return [_of(table, whole), *(_of(table, part, is_rest=True) for part in rest)]
+    return [_select_columns(table, whole), *(_select_columns(table, part, is_rest=True) for part in rest)]
 
 
 def _width(column: Column) -> int:
@@ -56,7 +56,7 @@ def _width(column: Column) -> int:
     return GAP + (natural if column.no_wrap else min(natural, FOLDED))
 
 
-def _of(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
+def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
     """The table with these of its columns alone; a rest has no caption, and no rows without figures."""
     shown = make_table(
         *(

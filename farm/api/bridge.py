@@ -86,10 +86,10 @@ class Bridge:
             _check_charset(scope)
             length = parse_content_length(scope)
             if length is not None and length <= MAX_STRANGER_BYTES:
-                sender = await self._in_thread(identify_sender, _without_body(scope)) if is_slow else None
+                sender = await self._in_thread(identify_sender, _make_bodiless_request(scope)) if is_slow else None
                 body = await spool_body(receive, max_bytes=length)
             else:
-                request = _without_body(scope)
+                request = _make_bodiless_request(scope)
                 sender = await self._in_thread(identify_sender, request)
                 body = await self._take_long_body(scope, receive, request, sender)
         except Refusal as refusal:
@@ -213,7 +213,7 @@ class Answer:
         self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
-def _without_body(scope: Scope) -> WSGIRequest:
+def _make_bodiless_request(scope: Scope) -> WSGIRequest:
     return WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
 
 

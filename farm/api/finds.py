@@ -55,23 +55,23 @@ def find_settings(request: HttpRequest, payload: FindOrder) -> Status[FindOut]:
         hardware=payload.hardware,
         limits=Limits(payload.max_p50_ms, payload.max_p99_ms, payload.max_memory_bytes, payload.min_accuracy),
     )
-    return Status(202, _shaped(start_find(version=version(user, payload.version), by=user, question=question)))
+    return Status(202, _make_answer(start_find(version=version(user, payload.version), by=user, question=question)))
 
 
 @router.get("/finds/{int:find_id}", response=FindOut)
 def read_find(request: HttpRequest, find_id: int) -> FindOut:
     """Read a search, with the best answer so far of each race."""
-    return _shaped(selectors.find(person(request), find_id))
+    return _make_answer(selectors.find(person(request), find_id))
 
 
 @router.post("/finds/{int:find_id}/cancel", response=FindOut)
 def cancel(request: HttpRequest, find_id: int) -> FindOut:
     """Cancel a search. The best answers so far stay."""
     user = person(request)
-    return _shaped(cancel_find(find=selectors.find(user, find_id), by=user))
+    return _make_answer(cancel_find(find=selectors.find(user, find_id), by=user))
 
 
-def _shaped(first: Find) -> FindOut:
+def _make_answer(first: Find) -> FindOut:
     found = selectors.summarise_races(first)
     return FindOut(
         id=first.pk,

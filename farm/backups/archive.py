@@ -139,11 +139,11 @@ class ArchiveReader:
             if is_small:
                 self.small[member] = content
             if member == TAIL:
-                listed = self._parsed(content)
+                listed = self._parse_object(content)
             else:
                 found[member] = digest
         self._compare(found, listed)
-        self.head = self._parsed(self.small[HEAD])
+        self.head = self._parse_object(self.small[HEAD])
 
     def iterate_members(self) -> Iterator[tuple[str, IO[bytes]]]:
         """Yield name and content of each table and each stored file, in the order of the file."""
@@ -151,7 +151,7 @@ class ArchiveReader:
 
     def list_left_out(self) -> list[str]:
         """Name the files that are missing from the backup, or were damaged when it was taken."""
-        listed = self._parsed(self.small.get(LEFT_OUT, b"{}"))
+        listed = self._parse_object(self.small.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 
     def _compare(self, found: dict[str, str], listed: object) -> None:
@@ -168,7 +168,7 @@ class ArchiveReader:
     def _walk(self) -> Iterator[tuple[str, IO[bytes]]]:
         seen: set[str] = set()
         self.stored_bytes = 0
-        with self._reading(), tarfile.open(self.path, "r|") as tar:
+        with self._translate_errors(), tarfile.open(self.path, "r|") as tar:
             left = self.path.stat().st_size
             for info in tar:
                 # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
@@ -186,7 +186,7 @@ class ArchiveReader:
                 yield info.name, source
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError:
@@ -196,7 +196,7 @@ class ArchiveReader:
         except tarfile.TarError as problem:
             raise self._not_ours() from problem
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def _parse_object(self, content: bytes) -> dict[str, Any]:
         try:
             words = json.loads(content)
         except ValueError:

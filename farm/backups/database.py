@@ -123,14 +123,16 @@ def read_last_numbers() -> dict[str, int]:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT name, seq FROM sqlite_sequence")
             known = dict(cursor.fetchall())
-            return {table: known[table] for table in _numbered() if known.get(table)}
-        return {table: last for table, column in _numbered().items() if (last := _last(cursor, table, column))}
+            return {table: known[table] for table in _list_number_columns() if known.get(table)}
+        return {
+            table: last for table, column in _list_number_columns().items() if (last := _last(cursor, table, column))
+        }
 
 
 def set_last_numbers(last: dict[str, int]) -> None:
     """Set the last id of each table, so that none is given out twice after a restore."""
     with connection.cursor() as cursor:
-        for table, column in _numbered().items():
+        for table, column in _list_number_columns().items():
             number = last.get(table)
             if not isinstance(number, int) or number < 1:
                 continue
@@ -141,7 +143,7 @@ def set_last_numbers(last: dict[str, int]) -> None:
                 cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [table, column, number])
 
 
-def _numbered() -> dict[str, str]:
+def _list_number_columns() -> dict[str, str]:
     fields = [model._meta.auto_field for model in list_models()]
     return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
 

@@ -52,13 +52,13 @@ class Group(Generic[Entry]):
         refused: dict[str, str] = {}
         for point in sorted(points):
             try:
-                taken.append(self.checked(self._loaded(point), taken))
+                taken.append(self.checked(self._load(point), taken))
             except EntryError as problem:
                 by = f"of {point.dist.name} " if point.dist is not None else ""
                 refused[point.name.lower()] = f"The {self.called} {point.name!r} {by}is left out: {problem}"
         return Outside(tuple(taken), refused)
 
-    def _loaded(self, point: EntryPoint) -> Entry:
+    def _load(self, point: EntryPoint) -> Entry:
         try:
             given = point.load()
         except Exception as error:  # whatever other people's modules raise

@@ -62,7 +62,9 @@ def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
 
 
 def answer_validation_error(request: HttpRequest, raised: ValidationError) -> HttpResponse:
-    return make_problem_response(422, "; ".join(_in_words(error) for error in raised.errors[:3]) + ".", code="invalid")
+    return make_problem_response(
+        422, "; ".join(_describe_error(error) for error in raised.errors[:3]) + ".", code="invalid"
+    )
 
 
 def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
@@ -134,7 +136,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return defaults.server_error(request)
 
 
-def _in_words(error: Mapping[str, Any]) -> str:
+def _describe_error(error: Mapping[str, Any]) -> str:
     """Describe one entry of pydantic's error list: the field, and what is wrong with it."""
     where = ".".join(str(part) for part in error.get("loc", ()) if part not in ("body", "query", "path", "payload"))
     message = strip_pydantic_prefix(str(error.get("msg", "is not valid"))).rstrip(".")

@@ -43,7 +43,7 @@ class Buckets:
         A request may cost more tokens than there are: it leaves a debt, which later requests wait for.
         """
         with self._lock:
-            left = self._left(asker)
+            left = self._count_left(asker)
             if left < 1.0:
                 return (1.0 - left) / self._rate.per_s
             self._keep(asker, left - tokens)
@@ -52,13 +52,13 @@ class Buckets:
     def charge(self, asker: Hashable, tokens: float) -> None:
         """Take tokens even where there are too few, for a cost known afterwards; a negative number gives them back."""
         with self._lock:
-            self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
+            self._keep(asker, min(self._rate.max_tokens, self._count_left(asker) - tokens))
 
     def forget(self, asker: Hashable) -> None:
         with self._lock:
             self._counted.pop(asker, None)
 
-    def _left(self, asker: Hashable) -> float:
+    def _count_left(self, asker: Hashable) -> float:
         now = self._clock()
         tokens, at = self._counted.get(asker, (self._rate.max_tokens, now))
         return min(self._rate.max_tokens, tokens + (now - at) * self._rate.per_s)

@@ -54,7 +54,7 @@ def build_farm_wheel() -> Wheel:
     Raises NoWheelError where there is neither.
     """
     checkout = find_checkout()
-    return _of_installed() if checkout is None else build_wheel(checkout)
+    return _rebuild_installed() if checkout is None else build_wheel(checkout)
 
 
 def find_checkout(code: Path = ROOT) -> Path | None:
@@ -75,10 +75,10 @@ def build_wheel(checkout: Path) -> Wheel:
     about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project)}
     if (checkout / "LICENSE").exists():
         about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
-    return _written(project["version"], files, about)
+    return _zip_wheel(project["version"], files, about)
 
 
-def _of_installed(name: str = NAME) -> Wheel:
+def _rebuild_installed(name: str = NAME) -> Wheel:
     """Build the wheel again that this farm was installed from, from the files that are still there."""
     try:
         installed = distribution(name)
@@ -93,7 +93,7 @@ def _of_installed(name: str = NAME) -> Wheel:
                 about[name.removeprefix(folder)] = file.read_binary()
         elif ".." not in file.parts and file.suffix != ".pyc":
             files[name] = file.read_binary()
-    return _written(installed.version, files, about)
+    return _zip_wheel(installed.version, files, about)
 
 
 def _metadata(project: Mapping[str, object]) -> bytes:
@@ -134,7 +134,7 @@ def _entry_points(project: Mapping[str, Any]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _written(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:
+def _zip_wheel(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:
     folder = f"{NAME}-{version}.dist-info"
     whole = {**files, f"{folder}/WHEEL": TAG.encode(), **{f"{folder}/{name}": text for name, text in about.items()}}
     record = []

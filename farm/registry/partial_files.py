@@ -34,7 +34,7 @@ def partial_path(key: str) -> Path:
 def create_partial(key: str) -> None:
     """Make the empty files of a new upload. Raises NoSpace when the disk is full."""
     partial_dir().mkdir(parents=True, exist_ok=True)
-    with _refusing_full_disk():
+    with _refuse_full_disk():
         partial_path(key).touch(mode=0o600)
         _writer_of(key).touch(mode=0o600)
 
@@ -45,12 +45,12 @@ def remove_partial(key: str) -> None:
 
 
 def refuse_writers(key: str) -> None:
-    with _locked(key) as writer:
+    with _lock(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
 def accept_writers(key: str) -> None:
-    with contextlib.suppress(Missing), _locked(key) as writer:
+    with contextlib.suppress(Missing), _lock(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 
 
@@ -66,7 +66,7 @@ class PieceWriter:
         self.start = offset
         self.bytes = 0
         self._word = secrets.token_bytes(WORD_BYTES)
-        with _locked(key) as writer:
+        with _lock(key) as writer:
             if os.pread(writer, WORD_BYTES, 0) == CLOSED:
                 raise Conflict("This upload is being completed; nothing can be added to it.", code="closed")
             os.pwrite(writer, self._word, 0)
@@ -74,15 +74,15 @@ class PieceWriter:
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """Append chunks; what was written stays where the chunks end early or raise."""
-        with _opened(partial_path(self.key)) as file:
+        with _open_partial(partial_path(self.key)) as file:
             for chunk in chunks:
-                with self._turn(), _refusing_full_disk():
+                with self._turn(), _refuse_full_disk():
                     _write_all(file, chunk, at=self.start + self.bytes)
                 self.bytes += len(chunk)
 
     def sync(self) -> int:
         """Force the piece to the disk; return the new offset of the upload."""
-        with self._turn(), _opened(partial_path(self.key)) as file, _refusing_full_disk():
+        with self._turn(), _open_partial(partial_path(self.key)) as file, _refuse_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
@@ -92,7 +92,7 @@ class PieceWriter:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        with _locked(self.key) as writer:
+        with _lock(self.key) as writer:
             if os.pread(writer, WORD_BYTES, 0) != self._word:
                 raise Conflict(
                     "Another request has taken this upload over; ask for its offset and go on from there.",
@@ -106,15 +106,15 @@ def _writer_of(key: str) -> Path:
 
 
 @contextlib.contextmanager
-def _locked(key: str) -> Iterator[int]:
+def _lock(key: str) -> Iterator[int]:
     """Lock the writer's file for as long as one chunk takes."""
-    with _opened(_writer_of(key)) as writer:
+    with _open_partial(_writer_of(key)) as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         yield writer
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_partial(path: Path) -> Iterator[int]:
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _write_all(file: int, chunk: bytes, *, at: int) -> None:
 
 
 @contextlib.contextmanager
-def _refusing_full_disk() -> Iterator[None]:
+def _refuse_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as problem:

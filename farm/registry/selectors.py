@@ -62,14 +62,14 @@ def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     """The models of the user's teams that were not deleted, sorted by name, each with `version_count`."""
-    return _with_counts(user).filter(removed_at=None)
+    return _count_versions(user).filter(removed_at=None)
 
 
 def removed_models(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    return _with_counts(user).exclude(removed_at=None).order_by("-removed_at", "-pk")
+    return _count_versions(user).exclude(removed_at=None).order_by("-removed_at", "-pk")
 
 
-def _with_counts(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
+def _count_versions(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     models = Model.objects.visible_to(user).select_related("team", "created_by")
     # counted by a subquery for each model: a join would group whole rows
     versions = Version.objects.filter(model=OuterRef("pk"), removed_at=None).order_by().values("model")
@@ -79,7 +79,7 @@ def _with_counts(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
 
 def model(user: Anyone, model_id: int) -> Model:
     """Return a model by its id, deleted ones too. Raises Missing where there is none that the user may see."""
-    row = _with_counts(user).filter(pk=model_id).first()
+    row = _count_versions(user).filter(pk=model_id).first()
     if row is None:
         raise Missing(f"There is no model {model_id} that you can access.", hint="List yours with `onnxfarm models`.")
     return row

@@ -192,7 +192,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
     directory = _find_directory(archive)
     drafts: list[Draft] = []
     try:
-        with _opened(archive) as zipped:
+        with _open_zip(archive) as zipped:
             entries = _check_list(zipped.infolist(), archive=archive.name)
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
@@ -212,7 +212,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
 
 
 @contextmanager
-def _opened(archive: Draft) -> Iterator[zipfile.ZipFile]:
+def _open_zip(archive: Draft) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(archive.file) as zipped:
             yield zipped

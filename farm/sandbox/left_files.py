@@ -35,7 +35,7 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
                 raise LeftError(f"It left more than {max_entries:,} files.")
             path = Path(place, name)
             if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
-                raise LeftError(f"It left {_shown(name)}, which is {_kind(path)} and not a regular file.")
+                raise LeftError(f"It left {_make_printable(name)}, which is {_kind(path)} and not a regular file.")
 
 
 def is_plain(path: Path) -> bool:
@@ -63,11 +63,11 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and not a regular file.") from problem
+        raise LeftError(f"{_make_printable(path.name)} is {_kind(path)} and not a regular file.") from problem
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         os.close(descriptor)
-        raise LeftError(f"{_shown(path.name)} is {_kind(path)} and not a regular file.")
+        raise LeftError(f"{_make_printable(path.name)} is {_kind(path)} and not a regular file.")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
@@ -109,5 +109,5 @@ def _kind(path: Path) -> str:
     return known.get(stat.S_IFMT(found.st_mode), "a file with a second name" if found.st_nlink > 1 else "a device")
 
 
-def _shown(name: str) -> str:
+def _make_printable(name: str) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in name[:80])

@@ -110,7 +110,7 @@ def bench(  # noqa: PLR0913  every option of the command
     extras = Extras(home, folder, calibration, evaluation, judging, diverge, rounds)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
-    document, is_stopped = _measured(subject, declared, extras, console=console)
+    document, is_stopped = _measure(subject, declared, extras, console=console)
     write_document(document, json_file)
     show(document, console=make_console(stderr=json_file == STDOUT))
     if is_stopped:
@@ -118,9 +118,7 @@ def bench(  # noqa: PLR0913  every option of the command
     judge_cells_here(document, strict=strict)
 
 
-def _measured(
-    subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console
-) -> tuple[Document, bool]:
+def _measure(subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console) -> tuple[Document, bool]:
     """The document, and whether somebody stopped it, so that blocks may be missing."""
     with require_extra("node"):
         from onnxfarm.here import workbench

@@ -27,7 +27,10 @@ def add_divergent_nodes(
     for old, new, pair in parities.find_runtime_changes(document)[:MAX_PAIRS]:
         if pair.command:
             found = diverge.search_first_divergence(
-                _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console
+                _make_request(old, new, model=model, inputs=inputs, seed=document.seed),
+                home=home,
+                out=None,
+                console=console,
             )
             node = found.found.node if found.found is not None else ""
             named[new.id, old.id] = pair.model_copy(update={"node": node, "divergence": found.sentence})
@@ -38,7 +41,7 @@ def add_divergent_nodes(
     return document.model_copy(update={"cells": cells})
 
 
-def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> DivergenceRequest:
+def _make_request(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> DivergenceRequest:
     threads = str(new.threads)
     # seeded inputs are those of the cells: the same seed, batch and shapes
     return DivergenceRequest(

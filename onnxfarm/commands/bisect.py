@@ -97,7 +97,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     )
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics, pre)
     console = make_console(stderr=True)
-    answer = _answered(question, home=place, report=report, console=console)
+    answer = _search(question, home=place, report=report, console=console)
     write_plain(answer, json_file)
     details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
     print_lines("", answer["sentence"], *filter(None, details), console=console)
@@ -114,7 +114,7 @@ class _Question(NamedTuple):
     with_prereleases: bool = False
 
 
-def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
+def _search(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
     """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
     with require_extra("node"):
         from onnxfarm.here import bisection, workbench

@@ -111,8 +111,8 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = matching_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
-        *_unmatched(only_old, before.silent, path=old),
-        *_unmatched(only_new, after.silent, path=new),
+        *_explain_unmatched(only_old, before.silent, path=old),
+        *_explain_unmatched(only_new, after.silent, path=new),
     ]
     if not matches:
         raise Usage(
@@ -156,7 +156,9 @@ def _why(cell: Cell) -> str:
     return f"was not measured ({cell['status']}){f': {text}' if text else '.'}"
 
 
-def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
+def _explain_unmatched(
+    alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path
+) -> list[dict[str, str]]:
     """Why a cell is in no comparison."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [

@@ -40,20 +40,20 @@ def list_needs() -> dict[str, list[Need]]:
     parts = {
         "node": [
             _packages("node"),
-            Need("a sandbox", _unconfined, "apt-get install bubblewrap libseccomp2"),
-            Need("a package index", _unanswered, "pip config set global.index-url https://INDEX.EXAMPLE/simple"),
+            Need("a sandbox", _check_sandbox, "apt-get install bubblewrap libseccomp2"),
+            Need("a package index", _check_answers, "pip config set global.index-url https://INDEX.EXAMPLE/simple"),
         ],
         "server": [
             _packages("server"),
-            Need("a broker", lambda: _asked("from farm.config.embedded import broker; broker.find_server()"),
+            Need("a broker", lambda: _run_code("from farm.config.embedded import broker; broker.find_server()"),
                  "apt-get install redis-server"),
             Need("SQLite with full text search", _no_search, "use a Python whose sqlite3 has FTS5, such as Debian's"),
         ],
         "tests": [
             _packages("dev"),
-            Need("Chromium, for browser tests", lambda: _asked(chromium), "apt-get install chromium"),
-            Need("npm, for OpenID and accessibility", lambda: _asked(npm), "apt-get install nodejs npm"),
-            Need("PostgreSQL, for --postgres", lambda: _asked("from tests import postgres; postgres.programs()"),
+            Need("Chromium, for browser tests", lambda: _run_code(chromium), "apt-get install chromium"),
+            Need("npm, for OpenID and accessibility", lambda: _run_code(npm), "apt-get install nodejs npm"),
+            Need("PostgreSQL, for --postgres", lambda: _run_code("from tests import postgres; postgres.programs()"),
                  "apt-get install postgresql"),
         ],
     }  # fmt: skip
@@ -119,13 +119,13 @@ def _requirements(extra: str) -> Iterator[Requirement]:
             yield requirement
 
 
-def _unconfined() -> str:
+def _check_sandbox() -> str:
     return confinement.explain_missing_sandbox() if confinement.find_available_level() == "none" else ""
 
 
-def _unanswered() -> str:
+def _check_answers() -> str:
     asked = "from onnxfarm.here.published import asked_of; asked_of('onnxruntime').offered or exit('none answers')"
-    return _asked(asked)
+    return _run_code(asked)
 
 
 def _no_search() -> str:
@@ -136,7 +136,7 @@ def _no_search() -> str:
     return ""
 
 
-def _asked(code: str) -> str:
+def _run_code(code: str) -> str:
     """Run a piece of this release's code, and return the last line of its complaint; empty where it ends well."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:

@@ -68,22 +68,22 @@ def evaluate(  # noqa: PLR0913  every option of the command
             bench.set_calibration(calibration)
         bench.set_evaluation(data, judging)
         bench.template.execute = evaluate_block
-        document = _judged(bench.template.measure(bench.plan(declared)))
+        document = _mark_judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
             raise Stopped("Stopped before the end.")
     _show(document, console=console, json_file=json_file)
     _gate(document, strict=strict)
 
 
-def _judged(document: Document) -> Document:
+def _mark_judged(document: Document) -> Document:
     """The document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
-    cells = [_ended(cell) for cell in document.cells if cell.twin_of is None]
+    cells = [_mark_ended(cell) for cell in document.cells if cell.twin_of is None]
     known = sum(cell.status == CellStatus.DONE for cell in cells)
     sentence = f"{known} of {len(cells)} cells were judged on labelled data."
     return document.model_copy(update={"cells": cells, "comparisons": [], "sentence": sentence})
 
 
-def _ended(cell: Cell) -> Cell:
+def _mark_ended(cell: Cell) -> Cell:
     accuracy = cell.accuracy
     if accuracy is None:
         return cell

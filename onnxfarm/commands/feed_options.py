@@ -40,17 +40,17 @@ def apply_feed_options(
     if pre:
         plain = _newest(plain, is_default=declared is None)
     if sizes is not None:
-        plain = {**_without(plain, "shapes"), "shapes": sizes}
+        plain = {**_remove_axis(plain, "shapes"), "shapes": sizes}
     if made is not None:
         known = plain.get("inputs")
         plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
     if scenario is not None:
-        plain = {**_without(_without(plain, "sustained"), "scenario"), "scenario": parse_scenarios(scenario)}
+        plain = {**_remove_axis(_remove_axis(plain, "sustained"), "scenario"), "scenario": parse_scenarios(scenario)}
     if memory_limit_mb is not None:
-        plain = _without(_without(plain, "memory_limit_mb"), "memory-limit-mb")
+        plain = _remove_axis(_remove_axis(plain, "memory_limit_mb"), "memory-limit-mb")
         plain["memory-limit-mb"] = parse_memory_limits(memory_limit_mb)
     if operators:
-        plain = {**_without(plain, "operators"), "operators": True}
+        plain = {**_remove_axis(plain, "operators"), "operators": True}
     return plain
 
 
@@ -117,10 +117,10 @@ def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
     return found
 
 
-def _without(plain: Mapping[str, object], axis: str) -> dict[str, object]:
+def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
     """The matrix without an axis, wherever it stands in it."""
     return {
-        key: _without(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
+        key: _remove_axis(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
         for key, value in plain.items()
         if key != axis
     }
@@ -128,7 +128,7 @@ def _without(plain: Mapping[str, object], axis: str) -> dict[str, object]:
 
 def _newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
     """The matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
-    without = _without(plain, "runtime")
+    without = _remove_axis(plain, "runtime")
     if without != plain and not is_default:
         raise Usage("--pre is about the newest release, and the matrix names its runtimes: leave out one of the two.")
     return {**without, "pre": True}

@@ -94,7 +94,7 @@ def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     show_rows(ask_farm(server, operations.NODES), HEADS, make_row, as_json=as_json, none=none)
 
 
-def _ordering(what: str) -> Callable[..., None]:
+def _make_order_command(what: str) -> Callable[..., None]:
     def order(
         node: NodeArgument,
         fingerprint: Annotated[str, typer.Option(help="Only if the node has this fingerprint.")] = "",
@@ -104,14 +104,14 @@ def _ordering(what: str) -> Callable[..., None]:
             found = find_node(client, node)
             if fingerprint and fingerprint != found.fingerprint:
                 raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
-            done = _resumed(client, found) if what == "resume" else _order(client, found, what)
+            done = _resume(client, found) if what == "resume" else _order(client, found, what)
         print(describe_node(done))
 
     return order
 
 
 for what, line in ORDERS.items():
-    app.command(what, help=line)(_ordering(what))
+    app.command(what, help=line)(_make_order_command(what))
 
 
 @app.command()
@@ -351,7 +351,7 @@ def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
     return client.call(operations.ORDER_NODE, node=node.id, what=what)
 
 
-def _resumed(client: Client, node: NodeOut) -> NodeOut:
+def _resume(client: Client, node: NodeOut) -> NodeOut:
     """End a node's pause and whatever else keeps it from work; the farm refuses that for a node that nothing keeps."""
     was_paused = read_limits(node).is_paused
     if was_paused:

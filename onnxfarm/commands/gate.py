@@ -292,7 +292,7 @@ def _outcome(
     )
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
         if sides is None:
-            given = replace(_with_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
+            given = replace(_add_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
         bench = opened.enter_context(_bench(where, given, sides or (), console=console))
         outcome = carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
         return outcome, bench.clock() - began
@@ -312,7 +312,7 @@ def _bench(
     return here.open_local(given, home=home, releases=find_unknown_runtimes(sides, home=home), console=console)
 
 
-def _with_base(given: GateRequest, where: _Where, folder: Path) -> GateRequest:
+def _add_base(given: GateRequest, where: _Where, folder: Path) -> GateRequest:
     """Add the model in use now to the request, with the inputs of the new one. Raises Usage.
 
     Where both are the same, byte for byte, it says so and raises typer.Exit with 0.

@@ -52,7 +52,7 @@ BudgetOption = Annotated[
 ]
 
 
-def _in_the_matrix(ctx: typer.Context, given: list[str] | None) -> None:
+def _refuse_axis_of_matrix(ctx: typer.Context, given: list[str] | None) -> None:
     if given:
         raise Usage(
             f"`onnxfarm {ctx.info_name}` reads runtimes, providers, batches and precisions from a file: write "
@@ -66,7 +66,7 @@ AxesOption = Annotated[
     typer.Option(
         *("--ort", "--provider", "--batch", "--precision", "--threads", "--opset"),
         hidden=True,
-        callback=exit_with_problem()(_in_the_matrix),
+        callback=exit_with_problem()(_refuse_axis_of_matrix),
     ),
 ]
 RoundsOption = Annotated[
@@ -175,7 +175,7 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
     return OwnJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
 
 
-def _checked_file(given: Path | None) -> Path | None:
+def _check_file(given: Path | None) -> Path | None:
     """Where --json FILE lacks its FILE, the next option would be taken for it."""
     if given is not None and str(given).startswith("--"):
         raise typer.BadParameter(f"needs a FILE (- is stdout), and {given} follows it.", param_hint="--json")
@@ -189,7 +189,7 @@ DocumentOption = Annotated[
         "--json",
         metavar="FILE",
         help="Also write what was measured to FILE as JSON; - is stdout.",
-        callback=_checked_file,
+        callback=_check_file,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON in place of text; takes no FILE.")]

@@ -64,7 +64,9 @@ def plan(  # noqa: PLR0913  every option of the command
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=aside)
         with aside.status("Planning …") as status:
-            answer = client.plan(version.id, declared, wish=wish, progress=lambda order: status.update(_waiting(order)))
+            answer = client.plan(
+                version.id, declared, wish=wish, progress=lambda order: status.update(_describe_waiting(order))
+            )
     if as_json:
         write_plain(answer.plain)
     else:
@@ -72,7 +74,7 @@ def plan(  # noqa: PLR0913  every option of the command
     judge_plan(answer.shape)
 
 
-def _waiting(order: OpenPlanOut) -> str:
+def _describe_waiting(order: OpenPlanOut) -> str:
     doing = "wait to be planned" if order.state == "pending" else "are being planned"
     return f"{counted(order.points, 'point')} {doing} …"
 

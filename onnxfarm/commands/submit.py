@@ -123,12 +123,12 @@ def read_matrix(given: str | None) -> dict[str, object] | None:
     is_text = given.lstrip().startswith("{")
     text = sys.stdin.read() if given == "-" else given if is_text else read_text(Path(given))
     try:
-        return _parsed(text)
+        return _parse(text)
     except MatrixProblem as problem:
         raise Usage(f"{'--matrix' if is_text else given}: {problem}") from problem
 
 
-def _parsed(text: str) -> dict[str, object]:
+def _parse(text: str) -> dict[str, object]:
     """The matrix, checked here where the rules can be loaded; without numpy its keys are left to the farm."""
     try:
         from farm.rules.matrices import matrix

@@ -48,8 +48,8 @@ def tokenize(
         taken = bundle.import_model(model, folder=folder / "model", files=bundle.LocalFiles())
         if taken.inspection.genai is None:
             raise Usage(f"{model} has no {genai.CONFIG}, and so no tokenizer: give its folder, or token ids in a .npz.")
-        made = _asked(texts, taken, ort=ort, home=place, folder=folder, console=console)
-        accepted = _accepted(taken, made, folder=folder)
+        made = _run_tokenizer(texts, taken, ort=ort, home=place, folder=folder, console=console)
+        accepted = _check_prompts(taken, made, folder=folder)
         try:
             shutil.copyfile(accepted.path, out)
         except OSError as problem:
@@ -84,7 +84,7 @@ def _read(path: Path) -> str:
         raise Usage(f"{path} cannot be read ({problem.strerror}).") from problem
 
 
-def _asked(
+def _run_tokenizer(
     texts: dict[str, str], taken: bundle.ImportedModel, *, ort: str, home: Path, folder: Path, console: Console
 ) -> Path:
     runtime = parse_ort_option(ort)
@@ -102,7 +102,7 @@ def _asked(
         raise Infrastructure(str(problem)) from problem
 
 
-def _accepted(taken: bundle.ImportedModel, made: Path, *, folder: Path) -> replies.Prompted:
+def _check_prompts(taken: bundle.ImportedModel, made: Path, *, folder: Path) -> replies.Prompted:
     """What a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()

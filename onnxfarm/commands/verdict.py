@@ -51,7 +51,7 @@ def verdict(
     as_json: JsonOption = False,
 ) -> None:
     """Say whether new is slower, faster or equal, and how far that can be trusted."""
-    document = _checked(read_object(file), path=file)
+    document = _check_document(read_object(file), path=file)
     if "comparisons" not in document:
         comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
         _answer(dataclasses.asdict(comparison), [comparisons.describe_comparison(comparison)], as_json=as_json)
@@ -87,7 +87,7 @@ def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
     return _arms(entry, where=where) if has_arms else _pairs(entry["pairs"], where=where)
 
 
-def _checked(document: Mapping[str, object], *, path: Path) -> Mapping[str, object]:
+def _check_document(document: Mapping[str, object], *, path: Path) -> Mapping[str, object]:
     schema = document.get("schema", SCHEMA)
     if isinstance(schema, str) and schema.startswith(BENCH_SCHEMAS):
         raise Usage(

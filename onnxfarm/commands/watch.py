@@ -134,7 +134,7 @@ def run(
         for opened in called.shape:
             print_lines(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
         if wait:
-            called = _followed(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
+            called = _follow(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
     if as_json:
         write_plain(called.plain)
     if wait:
@@ -177,7 +177,7 @@ def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
     print_lines(f"Watch {found.id} {'is resumed' if is_active else 'is paused'}.")
 
 
-def _followed(
+def _follow(
     client: Client, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> Answered[list[RoundOut]]:
     """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""

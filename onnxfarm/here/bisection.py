@@ -91,15 +91,15 @@ class Question:
         """
         began = time.monotonic()
         whole = replace_runtimes(self.matrix, [self.good, self.bad])
-        measured = self._measured(
+        measured = self._measure(
             Experiment(whole, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
         document = measured.document
-        wanted = self._wanted(document)
+        wanted = self._find_sought(document)
         point = measured.narrow_to([self._pair(wanted, self.bad.version).new.id], runtimes=[self.good, self.bad])
         over = f" over {counted(len(self.versions), 'version')}"
         search = SinceWhen(lambda: point, self.versions, self.good, self.bad, wanted, over=over)
-        search.record(self._noted(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
+        search.record(self._note(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
         found = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
         turn = next(step for step in steps if step["version"] == found.plain["first_bad"])
@@ -125,13 +125,13 @@ class Question:
         """Measure a step in MIN_ROUNDS, and once more in more rounds where those leave it undecided."""
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
-            measured = self._measured(experiment, max_rounds=max_rounds)
+            measured = self._measure(experiment, max_rounds=max_rounds)
             step = search.read(experiment.asked, measured)
             if not search.is_undecided(step):
                 break
-        return self._noted(step, began=began)
+        return self._note(step, began=began)
 
-    def _measured(self, experiment: Experiment, *, max_rounds: int = workbench.MAX_ROUNDS) -> Measured:
+    def _measure(self, experiment: Experiment, *, max_rounds: int = workbench.MAX_ROUNDS) -> Measured:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
@@ -142,7 +142,7 @@ class Question:
         self.evidence[version] = found.document, plan
         return found
 
-    def _wanted(self, document: Document) -> Sought:
+    def _find_sought(self, document: Document) -> Sought:
         """Find what bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
@@ -154,7 +154,7 @@ class Question:
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
-    def _noted(self, step: Step, *, began: float) -> StepTaken:
+    def _note(self, step: Step, *, began: float) -> StepTaken:
         """Print the step, and return it with its minutes and its explanation."""
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)

@@ -114,7 +114,7 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
                 shutil.copyfile(find_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
         raise Infrastructure(f"{model} could not be copied to {folder} ({problem.strerror}).") from problem
-    prompts = _taken_out(folder)
+    prompts = _move_prompts_aside(folder)
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:
         raise Usage(f"{model}: {inspection.problem.text}")
@@ -127,7 +127,7 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
     )
 
 
-def _taken_out(folder: Path) -> Path | None:
+def _move_prompts_aside(folder: Path) -> Path | None:
     """Move prompts among a model's files beside their folder, as they are no part of it; None where there are none."""
     found = sorted(folder.glob(f"*{PROMPTS}"))
     if len(found) > 1:
@@ -153,7 +153,7 @@ def _gather(paths: list[Path], folder: Path) -> str:
 
 
 def _unzip(archive: Path, folder: Path) -> str:
-    with _opened(archive) as zipped:
+    with _open_zip(archive) as zipped:
         entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
         _judge(archive, entries)
         for entry in entries:
@@ -180,7 +180,7 @@ def _judge(archive: Path, entries: list[zipfile.ZipInfo]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
+def _open_zip(archive: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(archive) as zipped:
             yield zipped

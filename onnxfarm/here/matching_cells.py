@@ -55,7 +55,7 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
     matches: list[Match] = []
     for differing in MAY_DIFFER:
         kept = [axis for axis in AXES if axis not in differing]
-        before, after = _grouped(old, kept), _grouped(new, kept)
+        before, after = _group(old, kept), _group(new, kept)
         for key in (key for key in before if key in after):
             if not differing or (_agree(before[key], differing) and _agree(after[key], differing)):
                 for a, b in zip(before[key], after[key], strict=False):
@@ -120,7 +120,7 @@ def _key(cell: Cell, axis: str) -> str:
     return json.dumps(None if value in ({}, "") else value, sort_keys=True)
 
 
-def _grouped(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...], list[Cell]]:
+def _group(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...], list[Cell]]:
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(tuple(_key(cell, axis) for axis in axes), []).append(cell)

@@ -72,7 +72,9 @@ class Preparation:
         for arm in block.arms:
             try:
                 arms.append(
-                    self._of(arm.spec)._arm(arm.arm, arm.spec).model_copy(update={"tolerances": block.tolerances})
+                    self._find_preparation(arm.spec)
+                    ._arm(arm.arm, arm.spec)
+                    .model_copy(update={"tolerances": block.tolerances})
                 )
             except orders.WorkshopError as error:
                 refused.append(CheckReport(arm=arm.arm, reason=error.reason))
@@ -100,7 +102,7 @@ class Preparation:
     def is_for(self, spec: CellSpec) -> bool:
         return spec.artifact_sha256 == self.model.bundle.digest
 
-    def _of(self, spec: CellSpec) -> "Preparation":
+    def _find_preparation(self, spec: CellSpec) -> "Preparation":
         return next(preparation for preparation in self.all if preparation.is_for(spec))
 
     def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
@@ -170,9 +172,9 @@ class Preparation:
         """Make missing variants side by side, as nothing is measured meanwhile; each has a sandbox of its own."""
         missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
         with ThreadPoolExecutor(max_workers=min(MAX_CHILDREN, os.cpu_count() or 1)) as pool:
-            list(pool.map(self._tried, missing.values()))
+            list(pool.map(self._try_variant, missing.values()))
 
-    def _tried(self, spec: CellSpec) -> None:
+    def _try_variant(self, spec: CellSpec) -> None:
         with contextlib.suppress(orders.WorkshopError):  # the arm says it
             self.make_variant(spec)
 

@@ -124,7 +124,7 @@ class Follower:
         self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)
         self._do("preparing the inputs")
-        self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._left()}")
+        self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._describe_left()}")
 
     def begin(self) -> None:
         self._do("")
@@ -157,7 +157,7 @@ class Follower:
             return
         for_s = f", for {now - self._doing_since:.0f} s"
         self._show(for_s)
-        self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._left()}")
+        self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._describe_left()}")
 
     def count_report(self, report: Report) -> None:
         """Count the processes of a report as done, and show how far the block is."""
@@ -171,12 +171,12 @@ class Follower:
         if self._bar:
             self._bar.update(self._task, completed=min(self._done, self._total))
         elif isinstance(report, RoundReport):
-            self._line(f"{self._block}: round {report.round + 1} measured{self._left()}")
+            self._line(f"{self._block}: round {report.round + 1} measured{self._describe_left()}")
 
     def _do(self, text: str) -> None:
         self._doing, self._doing_since = text, self._clock()
 
-    def _left(self) -> str:
+    def _describe_left(self) -> str:
         left_s = self._estimate.left_s
         if left_s is None:
             return ""
@@ -188,7 +188,7 @@ class Follower:
         if self._bar:
             self._said_at = self._clock()
             doing = self._doing.removesuffix(".")
-            self._bar.update(self._task, description=f"{self._block}: {doing}{for_s}{self._left()}")
+            self._bar.update(self._task, description=f"{self._block}: {doing}{for_s}{self._describe_left()}")
 
     def _line(self, text: str) -> None:
         if not self._bar:
@@ -201,7 +201,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
     """Yield a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
-        with _reminding(follower.repeat_activity):
+        with _remind(follower.repeat_activity):
             yield follower
         return
     columns = (
@@ -213,7 +213,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
     )
     with Progress(*columns, console=console, transient=True) as bar:
         follower = Follower(blocks, console=console, bar=bar)
-        with _reminding(follower.repeat_activity):
+        with _remind(follower.repeat_activity):
             yield follower
 
 
@@ -229,12 +229,12 @@ def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_
             said_at = now
             print_lines(f"{what}, for {now - began:.0f} s", console=console)
 
-    with _reminding(say_again):
+    with _remind(say_again):
         yield
 
 
 @contextmanager
-def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
+def _remind(say_again: Callable[[], None]) -> Iterator[None]:
     over = threading.Event()
 
     def remind() -> None:

@@ -47,7 +47,7 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
             found.append(runtime)
             continue
         if indexes.split_index(runtime.version)[1]:
-            found.append(_from_own_index(runtime, home=home))
+            found.append(_find_in_own_index(runtime, home=home))
             continue
         listing = load_listing(runtime.distribution, home=home)
         check_not_yanked(runtime, listing)
@@ -100,7 +100,7 @@ def read_own_indexes() -> dict[str, str]:
         raise Usage(f"${INDEXES_VARIABLE}: {problem}") from problem
 
 
-def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
+def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
     """Download the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
     own, name = indexes.split_index(runtime.version)
     if name not in read_own_indexes():
@@ -137,10 +137,10 @@ def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = F
     Raises Usage for a wheel that cannot be used, and Infrastructure where the index is silent.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
-    return text and ",".join(_named(word.strip(), home, with_prereleases) for word in text.split(","))
+    return text and ",".join(_resolve_word(word.strip(), home, with_prereleases) for word in text.split(","))
 
 
-def _named(word: str, home: Path, with_prereleases: bool) -> str:
+def _resolve_word(word: str, home: Path, with_prereleases: bool) -> str:
     if word.endswith(wheels.ENDING):
         try:
             return str(wheels.import_wheel(Path(word), home / WHEELS))

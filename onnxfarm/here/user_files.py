@@ -34,12 +34,12 @@ def import_inputs(
         return UserInputs()
     laid = copy_into(inputs, folder / "given-inputs")
     with raise_usage_of_workshop(inputs):
-        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_made(folder / "given"))
+        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_make_folder(folder / "given"))
     return UserInputs(
         inputs=files.add(accepted.path, name="inputs.npz"),
         batch=accepted.batch,
         sizes=accepted.sizes,
-        expected=_expected(model, expected, folder=folder, files=files) if expected else None,
+        expected=_import_expected(model, expected, folder=folder, files=files) if expected else None,
     )
 
 
@@ -49,7 +49,9 @@ def import_prompts(
     """Check and copy prompts and add them to `files`. Return their file, and how many and how long they are."""
     laid = copy_into(prompts, folder / "given-prompts")
     with raise_usage_of_workshop(prompts):
-        accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))
+        accepted = orders.accept_prompts(
+            model.folder, model.main, prompts=laid, out_dir=_make_folder(folder / "prompts")
+        )
     file = files.add(accepted.path, name=PROMPTS)
     return file, PromptFacts(
         sha256=file.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
@@ -65,7 +67,7 @@ def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files
                 sets.append([copy_into(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
         else:
             data = copy_into(given, folder / "given-calibration")
-        out = _made(folder / "calibration")
+        out = _make_folder(folder / "calibration")
         accepted = orders.accept_calibration(model.folder, model.main, data=data, sets=sets, out_dir=out)
     return files.add(accepted.path, name="calibration.npz"), accepted.samples
 
@@ -77,7 +79,9 @@ def import_evaluation(
     if isinstance(recipe, OwnJudge):
         given = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
-            found = orders.accept_samples(model.folder, model.main, data=given, out_dir=_made(folder / "labelled"))
+            found = orders.accept_samples(
+                model.folder, model.main, data=given, out_dir=_make_folder(folder / "labelled")
+            )
         named = EvaluationRecipe(metric=recipe.function.lower())
         return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=named)
     try:
@@ -86,7 +90,7 @@ def import_evaluation(
         raise Usage(f"--recipe: {problem}") from problem
     given = copy_into(path, folder / "given-evaluation")
     with raise_usage_of_workshop(path):
-        out = _made(folder / "labelled")
+        out = _make_folder(folder / "labelled")
         found = orders.check_evaluation(model.folder, model.main, data=given, recipe=how, out_dir=out)
     return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
 
@@ -140,7 +144,7 @@ def check_against_model(matrix: Matrix, given: UserInputs, *, model: ImportedMod
         )
 
 
-def _expected(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
+def _import_expected(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
     laid = copy_into(path, folder / "given-expected")
     try:
         names = set(arrays.read_npz(laid))
@@ -165,7 +169,7 @@ def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
         raise Usage(f"{path}: {told}" if path else told) from problem
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir()
     return folder
 

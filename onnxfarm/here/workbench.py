@@ -288,10 +288,10 @@ def open_workbench(
     with make_scratch_folder(home) as folder, bench.stop_on_signals() as is_stopped:
         files = bundle.LocalFiles()
         with progress.report_meanwhile(f"reading {subject.model.name}", console=console):
-            facts, preparation = _taken_in(subject, folder=folder, files=files)
+            facts, preparation = _import_subject(subject, folder=folder, files=files)
         if beside is not None:
             with progress.report_meanwhile(f"reading {beside.model.name}", console=console):
-                other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
+                other, preparation.beside = _import_subject(beside, folder=_folder(folder, 1), files=files)
             contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
             if contents[0] == contents[1]:
                 raise Usage(
@@ -313,7 +313,7 @@ def open_workbench(
         yield Workbench(template, releases=tuple(releases), given=preparation.given)
 
 
-def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
+def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
     """Import the model and what is given beside it. Raises Usage, Infrastructure."""
     uploaded = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
     given = user_files.import_inputs(

@@ -79,10 +79,12 @@ def check_address(address: str) -> str:
     parts = _parts(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Usage(
-            f"“{_shown(address)}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
+            f"“{_hide_password(address)}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
         )
     if parts.username is not None or "\\" in address or not address.isprintable() or " " in address:
-        raise Usage(f"“{_shown(address)}” is not a farm's address: an address has no user name, spaces or backslashes.")
+        raise Usage(
+            f"“{_hide_password(address)}” is not a farm's address: an address has no user name, spaces or backslashes."
+        )
     if parts.scheme == "http" and not _is_this_machine(parts.hostname):
         raise Usage(
             f"{address} is plain HTTP to another machine: anybody on the network between could read the token. "
@@ -92,7 +94,7 @@ def check_address(address: str) -> str:
     return address.rstrip("/")
 
 
-def _shown(address: str) -> str:
+def _hide_password(address: str) -> str:
     """Remove a password that somebody wrote into an address, as this stands in logs."""
     return re.sub(r"//.*@", "//…@", address)
 

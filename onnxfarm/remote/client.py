@@ -105,7 +105,7 @@ class Client:
             lambda: self._http.request(method, address, json=body, params=params),
             is_repeatable=operation.is_repeatable,
         )
-        return _answered(operation.answers, response)
+        return _parse_answer(operation.answers, response)
 
     def save_file(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
         """Write what the farm answers to a file, and return its SHA-256. Raises Infrastructure beyond `max_bytes`."""
@@ -177,7 +177,7 @@ class Client:
                 ]
                 return self._http.post("/uploads", files=parts, data=dict(fields or {}))
 
-        return _answered(VersionOut, self._send(send, is_repeatable=True)).shape
+        return _parse_answer(VersionOut, self._send(send, is_repeatable=True)).shape
 
     def plan(
         self,
@@ -198,7 +198,7 @@ class Client:
         answer = self._send(lambda: self._http.post("/plan", json=order), is_repeatable=True)
         waits_until = time.monotonic() + PLAN_LIMIT_S
         while answer.status_code == ACCEPTED:
-            waiting = _answered(OpenPlanOut, answer).shape
+            waiting = _parse_answer(OpenPlanOut, answer).shape
             if time.monotonic() > waits_until:
                 raise TimedOut(
                     f"{waiting.points:,} points were not planned within {PLAN_LIMIT_S:.0f} s; is the farm's "
@@ -208,7 +208,7 @@ class Client:
                 progress(waiting)
             self._sleep(PLAN_POLL_S)
             answer = self._send(partial(self._http.get, f"/plans/{waiting.id}"), is_repeatable=True)
-        return _answered(Plan, answer)
+        return _parse_answer(Plan, answer)
 
     def _upload_in_pieces(
         self, named: Sequence[tuple[str, str, Path]], fields: Mapping[str, str], *, progress: Progress | None
@@ -246,17 +246,17 @@ def make_order(version_id: int, matrix: Mapping[str, object] | None) -> dict[str
 
 
 def _address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str:
-    return operation.path.format(**{name: _named(name, str(value)) for name, value in place.items()})
+    return operation.path.format(**{name: _quote_part(name, str(value)) for name, value in place.items()})
 
 
-def _named(name: str, text: str) -> str:
+def _quote_part(name: str, text: str) -> str:
     """Quote a part of an address. Raises Usage for a run that is no number."""
     if name == "run" and not text.isdecimal():
         raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
     return quote(text, safe="")
 
 
-def _answered(shape: type[Shape], response: httpx2.Response) -> Answered[Shape]:
+def _parse_answer(shape: type[Shape], response: httpx2.Response) -> Answered[Shape]:
     if shape in (str, bytes, operations.Nothing):
         text = response.text if shape is str else response.content if shape is bytes else None
         return Answered(text, cast(Shape, text))

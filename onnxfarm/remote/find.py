@@ -27,12 +27,12 @@ def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | 
         asked = client.call(operations.FIND, json={"version": version.id, **order})
         print_lines(f"Search {asked.id}: {asked.url}", console=console)
         try:
-            return _followed(client, asked, console=console)
+            return _follow(client, asked, console=console)
         except KeyboardInterrupt:
             return client.call(operations.CANCEL_FIND, find=asked.id)
 
 
-def _followed(client: Client, asked: FindOut, *, console: Console) -> FindOut:
+def _follow(client: Client, asked: FindOut, *, console: Console) -> FindOut:
     told: dict[str, str] = {}
     while asked.is_open:
         for race in asked.races:

@@ -36,16 +36,18 @@ def open_remote(given: GateRequest, *, server: str, team: str, console: Console)
     with Client(find_account(server)) as client:
         base = _base(client, given, fields, console=console)
         line = {"model": base[0]} if base is not None else {}
-        bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**fields, **line})
+        bundle = Bundle(subject.model, {**_list_files_beside(subject), **judged}, {**fields, **line})
         version = upload_and_inspect(client, bundle, console=console)
         if base == (version.model, version.number):
-            print_lines(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
+            print_lines(
+                f"The gate passed: {subject.model} is {_format_version(base)}, byte for byte, and nothing was measured."
+            )
             raise typer.Exit
-        models = () if base is None else (_named(base),)
+        models = () if base is None else (_format_version(base),)
         yield RemoteGate(client, given, version=version.id, console=console, models=models)
 
 
-def _named(version: tuple[str, int]) -> str:
+def _format_version(version: tuple[str, int]) -> str:
     return "{}@{}".format(*version)
 
 
@@ -62,14 +64,14 @@ def _base(client: Client, given: GateRequest, fields: Mapping[str, str], *, cons
             "note": "what it was compared with" if given.origin else "",
         }
         version = upload_and_inspect(
-            client, Bundle(given.beside.model, _beside(given.beside), base_fields), console=console
+            client, Bundle(given.beside.model, _list_files_beside(given.beside), base_fields), console=console
         )
         return version.model, version.number
     match = VERSION.fullmatch(given.version)
     return (match["model"], int(match["number"])) if match else None
 
 
-def _beside(subject: Subject) -> dict[str, Path | None]:
+def _list_files_beside(subject: Subject) -> dict[str, Path | None]:
     return {"inputs": subject.inputs, "expected": subject.expected}
 
 

@@ -127,7 +127,7 @@ class Sender:
 
         The key is remembered on disk, until `forget`. Raises Usage and Infrastructure.
         """
-        known = _remembered()
+        known = _read_memory()
         # a file as it is now: another size or time of change is another file
         stat = path.stat()
         mark = f"{self._server} {team} {name} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
@@ -144,7 +144,7 @@ class Sender:
 
     def forget(self) -> None:
         """Forget the uploads, once their files have become a version: sent again, they are other uploads."""
-        _remember({mark: key for mark, key in _remembered().items() if mark not in self._marks})
+        _remember({mark: key for mark, key in _read_memory().items() if mark not in self._marks})
 
     def _begin(self, path: Path, *, name: str, team: str) -> str:
         metadata = {"filename": name, **({"team": team} if team else {})}
@@ -185,12 +185,12 @@ class Sender:
         try:
             response = self._http.patch(f"/uploads/files/{key}", content=piece, headers=headers)
         except httpx2.TransportError:
-            return self._asked(key)
+            return self._require_offset(key)
         if response.status_code in (*ASK_AGAIN, *AWAY):
-            return self._asked(key)
+            return self._require_offset(key)
         return int(check_response(response).headers["Upload-Offset"])
 
-    def _asked(self, key: str) -> int:
+    def _require_offset(self, key: str) -> int:
         offset = self._offset(key)
         if offset is None:
             raise Infrastructure(f"{self._server} lost the upload: run the command again.")
@@ -226,7 +226,7 @@ def find_memory_file() -> Path:
     return Path(base) / "onnxfarm" / "uploads.json"
 
 
-def _remembered() -> dict[str, str]:
+def _read_memory() -> dict[str, str]:
     """Read the keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
     with contextlib.suppress(OSError, ValueError):
         known: object = json.loads(find_memory_file().read_text())

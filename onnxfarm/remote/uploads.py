@@ -62,10 +62,10 @@ def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> V
     if version.state == "rejected":
         raise Usage(f"{files[0].name} was rejected: {version.problem}")
     data = given.get("evaluation")
-    return version if data is None else _with_accepted_data(client, version, data, until=limit)
+    return version if data is None else _wait_for_data(client, version, data, until=limit)
 
 
-def _with_accepted_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
+def _wait_for_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
     """Return the version once its labelled data were checked. Raises Usage when they do not fit, and TimedOut."""
     while (found := version.evaluation) and found.state in ("pending", "making"):
         if time.monotonic() > until:

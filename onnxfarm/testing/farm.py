@@ -122,9 +122,9 @@ class FakeFarm:
 
     def _own_answer(self, question: Question) -> Answer:
         if question.address == "enrol":
-            return _answer_of(self._enrolled(_read(question, messages.Enrolment)), status=201)
+            return _answer_of(self._enrol(_read(question, messages.Enrolment)), status=201)
         if question.address == "secret":
-            return _answer_of(self._granted(_read(question, messages.SecretRequest)))
+            return _answer_of(self._grant(_read(question, messages.SecretRequest)))
         if question.headers.get("authorization") != f"Bearer {SECRET}":
             raise _RefusedError(401, "unknown", "No node has this secret.")
         if question.address == "hello":
@@ -137,13 +137,13 @@ class FakeFarm:
             return self._file(question.address.removeprefix("files/"))
         return self._about_block(question)
 
-    def _enrolled(self, enrolment: messages.Enrolment) -> messages.Enrolled:
+    def _enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         self._public_key = enrolment.public_key
         return messages.Enrolled(
             node_id=NODE_ID, health=self.health, fingerprint=signatures.make_fingerprint(enrolment.public_key)
         )
 
-    def _granted(self, request: messages.SecretRequest) -> messages.SecretGrant:
+    def _grant(self, request: messages.SecretRequest) -> messages.SecretGrant:
         signed = messages.make_secret_message(request.node_id, request.signed_at)
         if not signatures.is_signature_valid(self._public_key, signed, request.signature):
             raise _RefusedError(403, "signature", "The signature is not of the key that this node enrolled with.")
@@ -182,12 +182,12 @@ class FakeFarm:
             _read(question, messages.HeartbeatRequest)
             return _answer_of(messages.HeartbeatReply(lease_s=self.lease_s))
         if what == "reports":
-            return _answer_of(self._reported(block, _read(question, messages.ReportPost).report))
+            return _answer_of(self._take_report(block, _read(question, messages.ReportPost).report))
         digest = hashlib.sha256(question.content).hexdigest()
         self.traces[digest] = question.content
         return _answer_of(messages.TraceStored(sha256=digest))
 
-    def _reported(self, block: str, report: Report) -> Reply:
+    def _take_report(self, block: str, report: Report) -> Reply:
         reports = self._reports.setdefault(block, [])
         reports.append(report)
         measured = sum(isinstance(known, RoundReport) for known in reports)

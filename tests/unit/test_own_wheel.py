@@ -72,4 +72,4 @@ def test_every_process_of_a_farm_makes_the_same_bytes() -> None:
 def test_a_farm_whose_files_are_no_checkout_and_no_distribution_says_so(tmp_path: Path) -> None:
     assert farm_wheel.find_checkout(tmp_path) is None
     with pytest.raises(NoWheelError, match=r"has no pyproject.toml, and no distribution 'not-here' is installed"):
-        farm_wheel._of_installed("not-here")
+        farm_wheel._rebuild_installed("not-here")

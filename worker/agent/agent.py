@@ -123,7 +123,7 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         host_lock.set_process_name(self._identity.name)
-        self._in_background("probe", self._probe)
+        self._start_thread("probe", self._probe)
         self._gateway.set_renewal(lambda: enrolment.renew_secret(self._home, self._gateway, self._identity))
         try:
             enrolment.wait_for_approval(self._home, self._gateway, self._identity, stop=self._stop)
@@ -133,8 +133,8 @@ class Agent:
             self.stop_after_refusal(str(problem))
             return EXIT_REFUSED
         logger.info("%s is approved and works for %s.", self._identity.name, self._identity.url)
-        self._in_background("spool", self._flush)
-        self._in_background("presence", self._keep_present)
+        self._start_thread("spool", self._flush)
+        self._start_thread("presence", self._keep_present)
         self._consume()
         self._stop.set()
         self._presence.request_hello()
@@ -239,7 +239,7 @@ class Agent:
         self._equipment.apply_limits(welcome.settings)
         if welcome.trial is not None and welcome.trial.id not in self._tried and self._presence.abilities.tags:
             self._tried.add(welcome.trial.id)
-            self._in_background("trial", partial(self._try, welcome.trial))
+            self._start_thread("trial", partial(self._try, welcome.trial))
         consumer = getattr(self._worker, "consumer", None)
         own = name_node_queue(self._identity.node_id)
         if consumer is not None:
@@ -280,7 +280,7 @@ class Agent:
         with contextlib.suppress(farm.GatewayError):
             self._presence.say_hello(is_leaving=True)
 
-    def _in_background(self, name: str, body: Callable[[], None]) -> None:
+    def _start_thread(self, name: str, body: Callable[[], None]) -> None:
         threading.Thread(target=body, name=name, daemon=True).start()
 
 

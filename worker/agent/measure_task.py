@@ -96,7 +96,7 @@ class Measurer:
             ):
                 self._on_wait("")
                 self._note_free()
-                lease = self._claimed(block, attempt)
+                lease = self._claim(block, attempt)
                 if lease is not None:
                     self._measure(lease)
         except host_lock.BusyError as problem:
@@ -118,7 +118,7 @@ class Measurer:
                 self._execute(
                     lease,
                     report=self._reporter(lease, keeper),
-                    is_cancelled=self._cancelled(keeper),
+                    is_cancelled=self._make_cancel_check(keeper),
                     say=keeper.set_activity,
                 )
         except (GivenUpError, BlockDroppedError) as problem:
@@ -127,7 +127,7 @@ class Measurer:
             self.block, self._free_since = None, time.monotonic()
         logger.info("Block %s left after %.1f s.", order.block, time.monotonic() - started)
 
-    def _claimed(self, block: str, attempt: int) -> Lease | None:
+    def _claim(self, block: str, attempt: int) -> Lease | None:
         for tries in range(1, CLAIM_TRIES + 1):
             try:
                 return self._gateway.claim(block, attempt=attempt)
@@ -144,7 +144,7 @@ class Measurer:
                 return None
         return None
 
-    def _cancelled(self, keeper: LeaseKeeper) -> Callable[[], bool]:
+    def _make_cancel_check(self, keeper: LeaseKeeper) -> Callable[[], bool]:
         return lambda: keeper.is_lost or self._stop.is_set()
 
     def _reporter(self, lease: Lease, keeper: LeaseKeeper) -> Callable[[Report], Reply]:
@@ -153,7 +153,7 @@ class Measurer:
         def report(message: Report) -> Reply:
             spooled = Spooled(block=order.block, attempt=order.attempt, token=lease.token, report=message)
             try:
-                return self._outbox.send(spooled, is_cancelled=self._cancelled(keeper))
+                return self._outbox.send(spooled, is_cancelled=self._make_cancel_check(keeper))
             except farm.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 why = str(problem)

@@ -131,7 +131,7 @@ class _Exchange:
         id_token, access_token = tokens.get("id_token"), tokens.get("access_token")
         if not isinstance(id_token, str) or len(id_token) > MAX_ID_TOKEN or not isinstance(access_token, str):
             raise UnprovenError("the token endpoint sent no ID token or no access token")
-        claims = self._checked(id_token)
+        claims = self._verify_id_token(id_token)
         if claims.get("nonce") != nonce:
             raise UnprovenError("the ID token has the nonce of another sign-in")
         return self._user_info(access_token, subject=claims["sub"]) | claims, id_token
@@ -154,7 +154,7 @@ class _Exchange:
             raise UnprovenError(f"the token endpoint answered {answer.status_code}")
         return _read(answer)
 
-    def _checked(self, id_token: str) -> Claims:
+    def _verify_id_token(self, id_token: str) -> Claims:
         mine = self._mine
         try:
             header = jwt.get_unverified_header(id_token)

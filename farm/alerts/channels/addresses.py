@@ -53,7 +53,7 @@ def resolve_target(url: str, *, networks: Sequence[str] = (), lookup: LookUp | N
     host, port, path, is_tls = parse_webhook_url(url)
     address = resolve_host(host, port, networks=networks, lookup=lookup)
     if not is_tls and is_allowed(address):
-        raise _refused(f"{host} is a public address: a webhook's address there starts with https://.")
+        raise _make_refusal(f"{host} is a public address: a webhook's address there starts with https://.")
     return Target(host, port, path, is_tls, address=address)
 
 
@@ -64,13 +64,13 @@ def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as problem:
-        raise _refused(f"The webhook's address cannot be read: {problem}.") from None
+        raise _make_refusal(f"The webhook's address cannot be read: {problem}.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _refused("A webhook's address starts with https:// and names a host.")
+        raise _make_refusal("A webhook's address starts with https:// and names a host.")
     if parts.username is not None or parts.password is not None:
-        raise _refused("A webhook's address holds no user and no password: the message is signed instead.")
+        raise _make_refusal("A webhook's address holds no user and no password: the message is signed instead.")
     if any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
-        raise _refused("A webhook's address holds no spaces and no control characters.")
+        raise _make_refusal("A webhook's address holds no spaces and no control characters.")
     is_tls = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return parts.hostname, port or (443 if is_tls else 80), path, is_tls
@@ -82,10 +82,10 @@ def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: 
     Raises DeliveryProblem where the name has no address, and a permanent one where any of its addresses is refused.
     """
     allowed = [ipaddress.ip_network(network, strict=False) for network in networks]
-    addresses = _resolved(host, port, lookup or socket.getaddrinfo)
+    addresses = _look_up(host, port, lookup or socket.getaddrinfo)
     for address in addresses:
         if not is_allowed(address, allowed):
-            raise _refused(
+            raise _make_refusal(
                 f"{host} leads to an address inside a network, which messages may not reach. Use a public address, or "
                 "ask this farm's administrator to list the network in ONNXFARM_WEBHOOK_NETWORKS."
             )
@@ -125,7 +125,7 @@ def _is_public(address: Address) -> bool:
     )
 
 
-def _resolved(host: str, port: int, lookup: LookUp) -> list[Address]:
+def _look_up(host: str, port: int, lookup: LookUp) -> list[Address]:
     asked = _resolvers.submit(lookup, host, port, type=socket.SOCK_STREAM)
     try:
         answers = asked.result(timeout=RESOLVE_S)
@@ -140,5 +140,5 @@ def _resolved(host: str, port: int, lookup: LookUp) -> list[Address]:
     return list(dict.fromkeys(found))
 
 
-def _refused(text: str) -> DeliveryProblem:
+def _make_refusal(text: str) -> DeliveryProblem:
     return DeliveryProblem(text, is_permanent=True)

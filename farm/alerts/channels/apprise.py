@@ -114,14 +114,14 @@ def build_address(url: str) -> str:
     scheme, colon, place = head.partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in PARAMETERS:
-        raise _refused(
+        raise _make_refusal(
             f"The scheme {scheme[:20] or '(none)'}:// is not allowed here; allowed are {', '.join(sorted(PARAMETERS))}."
         )
     if not url.isprintable() or any(sign in url for sign in " \\"):
-        raise _refused(f"A {scheme}:// address holds no spaces, no backslashes and no control characters.")
+        raise _make_refusal(f"A {scheme}:// address holds no spaces, no backslashes and no control characters.")
     given = _parameters(query)
     if unknown := sorted(given.keys() - PARAMETERS[scheme]):
-        raise _refused(
+        raise _make_refusal(
             f"The parameter {', '.join(unknown)[:100]} is not allowed in a {scheme}:// address; "
             f"allowed are {', '.join(sorted(PARAMETERS[scheme]))}."
         )
@@ -135,7 +135,7 @@ def _parameters(query: str) -> dict[str, str]:
     return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
 
 
-def _refused(text: str) -> DeliveryProblem:
+def _make_refusal(text: str) -> DeliveryProblem:
     return DeliveryProblem(text, is_permanent=True)
 
 

@@ -15,12 +15,12 @@ MAX_TITLE, MAX_TAKES = 40, 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
-def _checked(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
-    raise_first_problem(_malformed(entry, beside=[other.name for other in (*OWN, *taken)]))
-    return replace(entry, shown=_guarded(entry.shown))
+def _check_entry(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
+    raise_first_problem(_list_faults(entry, beside=[other.name for other in (*OWN, *taken)]))
+    return replace(entry, shown=_guard(entry.shown))
 
 
-def _guarded(shown: Callable[[str], str]) -> Callable[[str], str]:
+def _guard(shown: Callable[[str], str]) -> Callable[[str], str]:
     """Wrap a package's function, so that an error in it hides the address instead of breaking a page."""
 
     def guarded(target: str) -> str:
@@ -33,7 +33,7 @@ def _guarded(shown: Callable[[str], str]) -> Callable[[str], str]:
     return guarded
 
 
-def _malformed(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
+def _list_faults(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
     if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
         yield f"name has {entry.name!r:.80}: write small letters, digits, - and _, 32 at most."
     elif entry.name in beside:
@@ -48,7 +48,7 @@ def _malformed(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
             yield f"{what} has {call!r:.80}: write a function."
 
 
-GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _checked)
+GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _check_entry)
 KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.installed().entries)}
 
 

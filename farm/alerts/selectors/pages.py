@@ -69,7 +69,7 @@ def _conditions() -> dict[str, Q]:
 
 
 def list_alerts(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
-    return _light(alerts_visible_to(user).filter(_conditions()[name], _opened(since)))
+    return _light(alerts_visible_to(user).filter(_conditions()[name], _filter_opened(since)))
 
 
 def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
@@ -94,14 +94,16 @@ def count_open_alerts(user: Anyone) -> int:
     return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
 
 
-def _opened(since: datetime | None) -> Q:
+def _filter_opened(since: datetime | None) -> Q:
     return Q() if since is None else Q(opened_at__gte=since)
 
 
 def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
     """Count the alerts in each of LISTS, in one query."""
     counts = {name: Count("pk", filter=condition) for name, condition in _conditions().items() if name != "all"}
-    found: dict[str, int] = Alert.objects.visible_to(user).filter(_opened(since)).aggregate(**counts, all=Count("pk"))
+    found: dict[str, int] = (
+        Alert.objects.visible_to(user).filter(_filter_opened(since)).aggregate(**counts, all=Count("pk"))
+    )
     return found
 
 

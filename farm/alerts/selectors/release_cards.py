@@ -97,17 +97,17 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     except distributions.RuntimeProblem as problem:
         raise Missing(str(problem), hint="See the page of runtimes.") from problem
     rounds = list(_rounds(user, new)[:ROUNDS])
-    known = _measured_with(user, new, rounds)
+    known = _find_runs_by_older(user, new, rounds)
     others = list_baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
     if not others and not rounds and not _is_known(new):
         raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
     before = next((name for name in (against, *others) if name in others), None)
     old = None if before is None else new.model_copy(update={"version": before})
-    open_runs = _open(user, new, rounds)
-    measured = {} if old is None else _measured(known[old.version], old=old, new=new)
-    raised = {} if old is None else _raised(user, old=old, new=new)
+    open_runs = _list_open_runs(user, new, rounds)
+    measured = {} if old is None else _read_measured(known[old.version], old=old, new=new)
+    raised = {} if old is None else _read_raised(user, old=old, new=new)
     work_arounds = _work_arounds({known.alert for found in raised.values() for known in found})
-    names = dict(_watched(user, new))
+    names = dict(_list_watched(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
     names |= {run.model: run.name for runs in known.values() for run in runs}
     names |= {run.model: run.name for run in open_runs}
@@ -115,7 +115,7 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     for model, node in {**measured, **raised}:
         places[model][node] = judge_place(measured.get((model, node), ()), raised.get((model, node), ()))
     forecast = Forecast()
-    known_open = _by_node(open_runs, forecast)
+    known_open = _group_by_node(open_runs, forecast)
     rows = [Row(model, name, places[model], known_open.get(model, {})) for model, name in names.items()]
     remedies = {found.alert: found.words for found in work_arounds}
     return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs, forecast))
@@ -144,7 +144,7 @@ def _runs(user: Anyone) -> QuerySet[Run]:
     return Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
 
 
-def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
+def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
     """Return the newest finished runs that measured the release, by each version that they measured beside it."""
     finished = _runs(user).filter(state=RunState.FINISHED)
     found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
@@ -161,7 +161,7 @@ def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> 
     return found
 
 
-def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
+def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
     """Return pairs of the newest runs by model and node; runs of searches only where no others measured them. Two
     queries."""
     of_a_model: dict[int, list[_Run]] = defaultdict(list)
@@ -196,7 +196,7 @@ def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, l
     return found
 
 
-def _raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised]]:
+def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised]]:
     """Return by model and node what alerts found to have changed between the two releases, and is still there. One
     query."""
     alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
@@ -233,14 +233,14 @@ def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
     return list(found.values())
 
 
-def _watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
+def _list_watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
     """Yield the numbers and names of models that watches of the distribution name."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
     rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
     yield from rows.values_list("pk", "name")[:MAX_MODELS]
 
 
-def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
+def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
     """Return what is being measured with the release or will be, the oldest first."""
     asked = _runs(user).exclude(reason__in=SEARCHES)
     newest = asked.filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
@@ -251,7 +251,7 @@ def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[Open
     return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
 
 
-def _by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str, str]]:
+def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str, str]]:
     """Return by model and node: `running` where a block was begun, `queued` where one may be measured. One query."""
     models = {watched.run: watched.model for watched in runs if watched.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)

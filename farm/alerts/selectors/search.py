@@ -38,11 +38,13 @@ def search_everything(user: Anyone, text: str) -> list[Hit]:
     if not wanted:
         return []
     return [
-        hit for kind in (_numbered, _digests, _models, _nodes, _watches) for hit in islice(kind(user, wanted), MAX_HITS)
+        hit
+        for kind in (_find_by_number, _digests, _models, _nodes, _watches)
+        for hit in islice(kind(user, wanted), MAX_HITS)
     ]
 
 
-def _numbered(user: Anyone, text: str) -> Iterator[Hit]:
+def _find_by_number(user: Anyone, text: str) -> Iterator[Hit]:
     named = NUMBERED.fullmatch(text)
     if named is None or not is_row_number(named[2]):
         return

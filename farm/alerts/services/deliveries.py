@@ -39,7 +39,7 @@ def send_due_hints() -> int:
 def deliver(delivery_id: int) -> bool:
     """Claim a message and send it. Return False where another sender has it or it is not due, or where it did not
     arrive; then it is tried again later, up to MAX_TRIES times."""
-    delivery = _claimed(delivery_id)
+    delivery = _claim(delivery_id)
     if delivery is None:
         return False
     try:
@@ -69,7 +69,7 @@ def _due() -> QuerySet[Delivery]:
     return due.exclude(channel__team__in=full)
 
 
-def _claimed(delivery_id: int) -> Delivery | None:
+def _claim(delivery_id: int) -> Delivery | None:
     """Claim a message by one conditional UPDATE; None where that fails."""
     mine = _due().filter(pk=delivery_id)
     changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}

@@ -113,7 +113,7 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
     package, _, name = distribution.partition("@")
     try:
         if name:
-            offered, problem = _offered_at(name, package, timeout_s=timeout_s)
+            offered, problem = _list_offered(name, package, timeout_s=timeout_s)
             count = keep_releases(package, offered, index=name)
         else:
             found = list_offered(distribution, timeout_s=timeout_s)
@@ -146,7 +146,7 @@ def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     """List the versions that have a file for this Python and platform, with pre-releases, and the yanked ones. For the
     build for browsers, list those on npm. Raises IndexProblem."""
     if distribution == web.DISTRIBUTION:
-        return _on_npm()
+        return _ask_npm()
     command = [sys.executable, *PIP_WORDS, distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:
@@ -163,7 +163,7 @@ def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     return found
 
 
-def _offered_at(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+def _list_offered(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
     index = package_indexes().filter(name=name).first()
     if index is None:
         raise IndexProblem(f"This farm has no package index {name}.")
@@ -173,7 +173,7 @@ def _offered_at(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str
         raise IndexProblem(f"The index {name} gives no releases of {package}: {problem}") from problem
 
 
-def _on_npm() -> Listing:
+def _ask_npm() -> Listing:
     try:
         found = list_npm_releases()
     except ReasonedError as problem:

@@ -159,7 +159,7 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
             f"The good release {bounds['good']} must be older than the bad one {bounds['bad']}; swap them.",
             code="wrong_order",
         )
-    return _asked(alert, InvestigationKind.SINCE_WHEN, symptom, bounds)
+    return _ask(alert, InvestigationKind.SINCE_WHEN, symptom, bounds)
 
 
 def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
@@ -169,7 +169,7 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
     names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
     if any(len(name) > 64 or not name.replace("_", "").isalnum() for name in names) or len(names) > 200:
         raise Invalid("An optimizer's name has at most 64 letters and digits, and at most 200 are tried.", code="name")
-    return _asked(alert, InvestigationKind.WORK_AROUND, symptom, {"given": names})
+    return _ask(alert, InvestigationKind.WORK_AROUND, symptom, {"given": names})
 
 
 def leading_symptom(alert: Alert) -> Symptom | None:
@@ -318,7 +318,7 @@ def _must_ask(alert: Alert, user: User) -> Symptom:
     return symptom
 
 
-def _asked(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: Mapping[str, object]) -> Investigation:
+def _ask(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: Mapping[str, object]) -> Investigation:
     opened = _open(alert, kind, symptom, asked_for=asked_for)
     if opened is None:
         raise Conflict(f"Alert {alert.pk} already has a search in progress; wait for its result.", code="being_asked")

@@ -93,7 +93,7 @@ def create_watch(
             **columns,
         )
         watch.watched.set(models)
-        watch.channels.set(_own(team, channels))
+        watch.channels.set(_check_channels(team, channels))
         record(verb="watch created", subject=name, actor=by, team=team)
     return watch
 
@@ -108,7 +108,7 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
             setattr(watch, field, value)
         watch.save(update_fields=[*columns])
         if channels is not None:
-            watch.channels.set(_own(watch.team, channels))
+            watch.channels.set(_check_channels(watch.team, channels))
         record(verb="watch changed", subject=watch.name, actor=by, team=watch.team, facts={"changed": [*changes]})
     return watch
 
@@ -266,7 +266,7 @@ def _schedule(text: str) -> str:
     return text
 
 
-def _own(team: Team, channels: Iterable[Channel]) -> list[Channel]:
+def _check_channels(team: Team, channels: Iterable[Channel]) -> list[Channel]:
     found = list(channels)
     if any(channel.team_id != team.pk for channel in found):
         raise Invalid(f"A channel is not of team “{team.name}”.", code="foreign_channel")

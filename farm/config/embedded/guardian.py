@@ -33,16 +33,16 @@ def read_open_groups(readline: Callable[[], str]) -> set[int]:
 
 def end_groups(groups: set[int]) -> None:
     """Send SIGTERM to every process group, and SIGKILL to those still there after GRACE_S seconds."""
-    alive = {group for group in groups if _signalled(group, signal.SIGTERM)}
+    alive = {group for group in groups if _signal(group, signal.SIGTERM)}
     deadline = time.monotonic() + GRACE_S
     while alive and time.monotonic() < deadline:
         time.sleep(TURN_S)
-        alive = {group for group in alive if _signalled(group, 0)}
+        alive = {group for group in alive if _signal(group, 0)}
     for group in alive:
-        _signalled(group, signal.SIGKILL)
+        _signal(group, signal.SIGKILL)
 
 
-def _signalled(group: int, number: int) -> bool:
+def _signal(group: int, number: int) -> bool:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

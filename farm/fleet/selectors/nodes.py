@@ -101,14 +101,14 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
         .order_by("pk")
     )
     offered = [(node, make_node_offer(node)) for node in nodes]
-    tried = _tried([node for node, _ in offered if node.understands_trials])
+    tried = _list_trials([node for node, _ in offered if node.understands_trials])
     return [
         offer.model_copy(update=_trials_of(node, tried)) if node.understands_trials else offer
         for node, offer in offered
     ]
 
 
-def _tried(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
+def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
     """The states of trials that are open or failed lately, by node and provider."""
     found: dict[int, dict[str, TrialState]] = {}
     lately = Q(state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)

@@ -175,7 +175,7 @@ def change_settings(
     node.trials_allowed = Trials(trials or trials_before)
     node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
-        node.owner_tags = _checked_tags(tags)
+        node.owner_tags = _normalise_tags(tags)
     with transaction.atomic():
         node.save(update_fields=["settings_json", "owner_tags", "trials_allowed"])
         changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in wanted if before[name] != is_now]
@@ -186,7 +186,7 @@ def change_settings(
     return node
 
 
-def _checked_tags(tags: list[str]) -> list[str]:
+def _normalise_tags(tags: list[str]) -> list[str]:
     for tag in tags:
         try:
             _TAG.validate_python(tag)

@@ -99,7 +99,7 @@ def _fetch(row: WebRuntime) -> None:
         storage.check_free_space(bytes_wanted=npm.MAX_PACKED_BYTES)
         npm.download_release(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.list_files(row.version), out_dir=out)
-        files = tuple(_stored(path) for path in unpacked)
+        files = tuple(_store_file(path) for path in unpacked)
         if (sentence := web.mismatch_sentence(row.version, _digests(files))) is not None:
             raise npm.NpmError(sentence)
         row.integrity = release.integrity[:200]
@@ -110,7 +110,7 @@ def _digests(files: Iterable[FileRef]) -> dict[str, str]:
     return {file.name: file.sha256 for file in files}
 
 
-def _stored(path: Path) -> FileRef:
+def _store_file(path: Path) -> FileRef:
     draft = storage.copy_to_draft(path)
     try:
         draft.keep(team_id=storage.OF_THE_FARM)

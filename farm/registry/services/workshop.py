@@ -313,7 +313,7 @@ def _prepare(preparation: Preparation, folders: ArtifactFolders) -> None:
             inputs=workload.inputs,
         )
         inputs = prepared.path
-        preparation.inputs = _stored(artifact, inputs)
+        preparation.inputs = _store_file(artifact, inputs)
     _make_reference(preparation, folders, inputs=inputs)
 
 
@@ -324,7 +324,7 @@ def _make_reference(preparation: Preparation, folders: ArtifactFolders, *, input
     except orders.WorkshopError as problem:
         preparation.reference_problem = problem.reason.text
         return
-    preparation.reference = _stored(folders.artifact, made.path)
+    preparation.reference = _store_file(folders.artifact, made.path)
     preparation.reference_of = made.made_by
     if made.skipped:
         preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
@@ -336,14 +336,14 @@ def _check_evaluation(evaluation: EvaluationData, folders: ArtifactFolders) -> N
     checked = orders.check_evaluation(
         folders.bundle, folders.artifact.main, data=given, recipe=evaluation.recipe, out_dir=folders.out
     )
-    evaluation.data = _stored(folders.artifact, checked.path)
+    evaluation.data = _store_file(folders.artifact, checked.path)
     evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
 def _make_outline(outline: Outline, folders: ArtifactFolders) -> None:
     made = orders.make_outline(folders.bundle, folders.artifact.main, out_dir=folders.out)
-    outline.blob = _stored(folders.artifact, made)
+    outline.blob = _store_file(folders.artifact, made)
 
 
-def _stored(artifact: Artifact, path: Path) -> Blob:
+def _store_file(artifact: Artifact, path: Path) -> Blob:
     return store_made_blob(team=artifact.team, draft=copy_to_draft(path))

@@ -217,7 +217,7 @@ def with_lost_accuracy(
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)
     rows = CellDocument.objects.filter(arm__is_evaluated=True, arm__twin_of=None, arm__cell__precision="fp32")
-    before = rows.filter(arm__cell__beside=None, arm__cell__run__in=_shown(user, model)).filter(
+    before = rows.filter(arm__cell__beside=None, arm__cell__run__in=_list_shown_runs(user, model)).filter(
         arm__cell__run__version__number__lt=number
     )
     places = before.order_by("-arm__cell__run__version__number", "-pk").values_list(
@@ -232,14 +232,14 @@ def with_lost_accuracy(
     return accuracies.compare_versions(cells, accuracies.drop_lossy(scores))
 
 
-def _shown(user: Anyone, model: Model) -> QuerySet[Run]:
+def _list_shown_runs(user: Anyone, model: Model) -> QuerySet[Run]:
     runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
     return runs.exclude(reason__in=FARM_MADE)
 
 
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
     """The newest version with a measured cell, and its newest runs with about MAX_MEASURED cells; None without one."""
-    visible = _shown(user, model)
+    visible = _list_shown_runs(user, model)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()
     if number is None:

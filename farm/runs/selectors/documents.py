@@ -123,9 +123,9 @@ def _cell_alone(run: Run, name: str) -> doc_cells.Cell:
     # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
     found = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:
-        return doc_cells.Cell.model_validate_json(_joined(found.body, found.operators))
+        return doc_cells.Cell.model_validate_json(_join_parts(found.body, found.operators))
     measured = (cell for block in _live_blocks(run) for cell in _live_document(block).cells)
-    live = {cell.id: cell for cell in (*measured, *_unsettled_cells(run), *_refused(run))}
+    live = {cell.id: cell for cell in (*measured, *_unsettled_cells(run), *_list_refused(run))}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
@@ -157,7 +157,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     is_over = run.state == RunState.FINISHED
     live = [] if is_over else [_live_document(block) for block in _live_blocks(run)]
     comparisons = [*_raw_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
-    cells = [*settled, *(cell for part in live for cell in part.cells), *_unsettled_cells(run), *_refused(run)]
+    cells = [*settled, *(cell for part in live for cell in part.cells), *_unsettled_cells(run), *_list_refused(run)]
     document = doc.Document(
         machine=_machine_of(run),
         seed=run.seed,
@@ -190,10 +190,10 @@ def _machine_of(run: Run) -> dict[str, object]:
 
 def _list_of(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
     columns = ("body", "operators") if with_operators else ("body",)
-    return f"[{','.join(_joined(*values) for values in rows.values_list(*columns))}]"
+    return f"[{','.join(_join_parts(*values) for values in rows.values_list(*columns))}]"
 
 
-def _joined(body: str, operators: str = "[]") -> str:
+def _join_parts(body: str, operators: str = "[]") -> str:
     return f'{body[:-1]},"operators":{operators}}}'
 
 
@@ -218,7 +218,7 @@ def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list
     arms = list(Arm.objects.filter(match_arms(run, name)).order_by().values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
-    bodies = (_joined(row.body, row.operators) if with_operators else _joined(row.body) for row in found)
+    bodies = (_join_parts(row.body, row.operators) if with_operators else _join_parts(row.body) for row in found)
     comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
     if any(change.p is not None for comparison in comparisons for change in metric_changes.list_changed(comparison)):
         # whether those hold depends on all comparisons of the run
@@ -287,10 +287,10 @@ def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:
     """The cells of blocks that failed or were cancelled without ever being settled."""
     blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
     ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
-    return [_as_ended(cell, run) for document in ended for cell in document.cells]
+    return [_mark_ended(cell, run) for document in ended for cell in document.cells]
 
 
-def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
+def _mark_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
     """Give the cell the status that its arm got when the block ended, which is what pages and counts show."""
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
@@ -298,17 +298,17 @@ def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
     return cell.model_copy(update={"status": CellStatus(arm.status), "reason": arm.reason})
 
 
-def _refused(run: Run) -> list[doc_cells.Cell]:
+def _list_refused(run: Run) -> list[doc_cells.Cell]:
     """The cells that the plan refused."""
     rows = list(run.cells.filter(arms=None).order_by("number"))
     if not rows:
         return []
     facts, *others = collect_model_facts(run.versions)
     record = RunRecord(model=facts, beside=others)
-    return [make_refused_cell(_as_planned(row, row.reason), record) for row in rows if row.reason is not None]
+    return [make_refused_cell(_make_refused_point(row, row.reason), record) for row in rows if row.reason is not None]
 
 
-def _as_planned(row: Cell, reason: Reason) -> RefusedPoint:
+def _make_refused_point(row: Cell, reason: Reason) -> RefusedPoint:
     return RefusedPoint(
         id=row.name,
         positions=row.positions,

@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 def find_leased_file(block: Block, sha256: str) -> Path:
     """Return the path of a stored file that the block needs. Raises Missing where it needs none with this sha256."""
     team = block.run.team_id
-    if Blob.objects.filter(team=team, sha256=sha256).filter(_needed(block)).exists():
+    if Blob.objects.filter(team=team, sha256=sha256).filter(_filter_needed(block)).exists():
         path = storage.fetch_blob(team_id=team, sha256=sha256)
         if path.is_file():
             return path
@@ -50,7 +50,7 @@ def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
     return None if first is None else first.block.run.team
 
 
-def _needed(block: Block) -> Q:
+def _filter_needed(block: Block) -> Q:
     """The filter for the blobs that a block needs: bundles of models, inputs, references, prompts, labelled data."""
     cells = Cell.objects.filter(arms__block=block)
     versions = block.run.versions

@@ -25,7 +25,7 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
     """
     found: list[Version] = []
     for name in matrix.models:
-        other = previous_version(version) if name == PREVIOUS else _named(version, name)
+        other = previous_version(version) if name == PREVIOUS else _find_version(version, name)
         if other is None:
             raise Invalid(
                 f"models names {name}, and {version} has no version before it that was accepted."
@@ -54,7 +54,7 @@ def previous_version(version: Version) -> Version | None:
     )
 
 
-def _named(version: Version, name: str) -> Version | None:
+def _find_version(version: Version, name: str) -> Version | None:
     match = _NAMED.fullmatch(name)
     rows = Version.objects.not_removed().filter(model__team=version.model.team_id, model__removed_at=None)
     known = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
@@ -82,20 +82,20 @@ def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]
-    known = _named_facts(versions)
+    known = _collect_named_facts(versions)
     alike, apart = align_models(known)
-    return alike if apart else [facts.model_copy(update=_given(known)) for facts in alike]
+    return alike if apart else [facts.model_copy(update=_choose_given(known)) for facts in alike]
 
 
 def explain_different_inputs(versions: Sequence[Version]) -> str:
-    return align_models(_named_facts(versions))[1]
+    return align_models(_collect_named_facts(versions))[1]
 
 
-def _named_facts(versions: Sequence[Version]) -> list[ModelFacts]:
+def _collect_named_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     return [model_facts(version).model_copy(update={"name": str(version)}) for version in versions]
 
 
-def _given(known: Sequence[ModelFacts]) -> dict[str, object]:
+def _choose_given(known: Sequence[ModelFacts]) -> dict[str, object]:
     last_first = known[::-1]
     fed = next((facts for facts in last_first if facts.inputs_sha256), last_first[0])
     generating = next((facts for facts in last_first if facts.prompts), last_first[0])

@@ -33,7 +33,7 @@ class Measured:
 
 def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     """List the newest measurement of each different cell on each node; those compared with the upload come first."""
-    against = _against_the_upload(user, variant)
+    against = _compare_with_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
     rows = rows.select_related("arm__cell__run", "arm__block").order_by("-pk")
@@ -55,7 +55,7 @@ def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
     return list(found.values())[:MAX_VARIANTS]
 
 
-def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
+def _compare_with_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
     """The comparisons of arms with the upload as it is, by arm id, each with the precision of the upload's cell."""
     known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
     rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")

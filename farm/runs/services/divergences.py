@@ -71,7 +71,7 @@ def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -
     if row is None:
         return
     variant = row.arm.cell.variant
-    document = _in_own_words(report.document, row, main=variant.artifact.main if variant else "")
+    document = _describe_divergence(report.document, row, main=variant.artifact.main if variant else "")
     # what this attempt sent for this arm, and no other file of the team by its digest
     sent = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
     part = sent.values_list("blob", flat=True).first()
@@ -85,7 +85,9 @@ def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -
     )
 
 
-def _in_own_words(document: DivergenceDocument | None, row: Divergence, *, main: str) -> DivergenceDocument | None:
+def _describe_divergence(
+    document: DivergenceDocument | None, row: Divergence, *, main: str
+) -> DivergenceDocument | None:
     """Replace the command and file names in the answer by the farm's own and safe ones: people use them."""
     if document is None or document.found is None:
         return document

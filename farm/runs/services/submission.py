@@ -331,7 +331,7 @@ def measure_more_rounds(
             raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
         for version in row.versions:
             check_has_files(version)
-        chosen = _chosen(row, blocks)
+        chosen = _choose_blocks(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")
         for block in chosen:
@@ -342,7 +342,7 @@ def measure_more_rounds(
     return chosen
 
 
-def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
+def _choose_blocks(run: Run, numbers: Collection[int] | None) -> list[Block]:
     done = run.blocks.select_for_update(of=("self",)).select_related("only_node", "node").filter(state=BlockState.DONE)
     if numbers is None:
         undecided = run.comparisons.filter(verdict="undecided").values("block_id")

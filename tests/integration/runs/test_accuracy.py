@@ -62,10 +62,10 @@ def test_a_nodes_order_names_the_labelled_data_and_it_may_fetch_them(
     assert orders == {labelled.order}
     assert labelled.order is not None
     # the file is one of the block's; its bytes are not stored in this test
-    from farm.runs.selectors.files import _needed
+    from farm.runs.selectors.files import _filter_needed
 
     block = first_block(run)
-    assert type(labelled.data).objects.filter(_needed(block), pk=labelled.data.pk).exists()
+    assert type(labelled.data).objects.filter(_filter_needed(block), pk=labelled.data.pk).exists()
 
 
 def test_a_block_waits_until_the_labelled_data_were_looked_at(

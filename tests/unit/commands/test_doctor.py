@@ -67,7 +67,7 @@ def test_what_is_asked_of_another_process_ends_in_a_sentence(
     code: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "CHECK_S", 2.0 if "sleep" in code else 60.0)
-    assert doctor._asked(code) == problem
+    assert doctor._run_code(code) == problem
 
 
 @pytest.mark.parametrize("part", ["browser", "", "nodes", "--node", "node server", "../tests"])

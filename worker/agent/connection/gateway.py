@@ -130,7 +130,7 @@ class Gateway:
 
     def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
         # not renewed: this is what renews
-        return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
+        return _parse_answer(_check_response(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         headers = {
@@ -141,11 +141,11 @@ class Gateway:
 
     def read_standing(self) -> messages.Welcome:
         """Ask what the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
-        return _parsed(self._send("GET", "standing"), messages.Welcome)
+        return _parse_answer(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:
         response = self._send("GET", "messages", params={"wait": f"{wait_s:g}"}, timeout=wait_s + ANSWER_S)
-        return None if response.status_code == 204 else _parsed(response, messages.Offer)
+        return None if response.status_code == 204 else _parse_answer(response, messages.Offer)
 
     def claim(self, block: str, *, attempt: int) -> Lease:
         headers = {messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
@@ -165,7 +165,7 @@ class Gateway:
         headers = {"Content-Type": media_type, messages.ATTEMPT_TOKEN_HEADER: token}
         params = {"attempt": str(attempt)}
         response = self._send("PUT", f"blocks/{place}", params=params, content=content, headers=headers)
-        return _parsed(response, messages.TraceStored).sha256
+        return _parse_answer(response, messages.TraceStored).sha256
 
     def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
         """Download a file of a block that is leased to this node, and yield its bytes in pieces of CHUNK_BYTES."""
@@ -182,14 +182,14 @@ class Gateway:
     def _post(
         self, address: str, body: BaseModel, answer: type[Answer], *, headers: dict[str, str] | None = None
     ) -> Answer:
-        return _parsed(self._send("POST", address, **_json(body, headers)), answer)
+        return _parse_answer(self._send("POST", address, **_json(body, headers)), answer)
 
     def _send(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
         shown = self._headers()
         response = self._once(method, address, **given)
         if response.status_code == 401 and self._is_renewed(shown):
             response = self._once(method, address, **given)
-        return _checked(response)
+        return _check_response(response)
 
     def _once(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
         asked: _Given = {**given, "headers": {**self._headers(), **given.get("headers", {})}}
@@ -237,7 +237,7 @@ def _words(problem: Exception) -> str:
     return str(problem) or type(problem).__name__
 
 
-def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
+def _parse_answer(response: httpx2.Response, answer: type[Answer]) -> Answer:
     try:
         return answer.model_validate_json(response.content)
     except ValidationError as problem:
@@ -248,7 +248,7 @@ def _parsed(response: httpx2.Response, answer: type[Answer]) -> Answer:
         ) from problem
 
 
-def _checked(response: httpx2.Response) -> httpx2.Response:
+def _check_response(response: httpx2.Response) -> httpx2.Response:
     """The response unless it is a refusal. Raises GatewayError."""
     if response.status_code >= 300:
         _raise(response)

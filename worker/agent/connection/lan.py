@@ -53,7 +53,7 @@ class BrokerConnection:
         if not self._named.wait(UNNAMED_S) or not self._queues:
             return None
         try:
-            heard = self._connected(wait_s).brpop(list(self._queues), timeout=int(max(1, wait_s)))
+            heard = self._connect(wait_s).brpop(list(self._queues), timeout=int(max(1, wait_s)))
             found = cast("tuple[bytes, bytes] | None", heard)
         except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as problem:
             raise gateway.GatewayError(
@@ -72,7 +72,7 @@ class BrokerConnection:
         if self._client is not None:
             self._client.close()
 
-    def _connected(self, wait_s: float) -> "redis.Redis":
+    def _connect(self, wait_s: float) -> "redis.Redis":
         import redis
 
         if self._client is None:

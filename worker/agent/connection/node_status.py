@@ -71,7 +71,7 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     Raises NotEnrolledError where the folder holds no node.
     """
     identity = home.load_identity()
-    answer, is_known, problem = _asked(home, url or identity.url)
+    answer, is_known, problem = _ask_farm(home, url or identity.url)
     process = home.find_running_agent()
     if home.load_secret() is None and process is not None:
         answer = "waits for approval by its fingerprint"
@@ -89,7 +89,7 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     )
 
 
-def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
+def _ask_farm(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
     """Ask the farm. Return what it says, whether it knows this node, and the problem where it could not be asked."""
     grant = home.load_secret()
     if grant is None:

@@ -126,7 +126,7 @@ def make_environment(
     if _interpreter_facts(folder) != before:
         raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")
     _compile(folder, python=python)
-    return _probed(interpreter, module).model_dump()
+    return _probe(interpreter, module).model_dump()
 
 
 def _interpreter_facts(folder: Path) -> dict[str, str]:
@@ -144,10 +144,10 @@ def _compile(folder: Path, *, python: Path) -> None:
     _run([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 
 
-def _probed(interpreter: Path, module: str) -> Probed:
+def _probe(interpreter: Path, module: str) -> Probed:
     """Import the runtime where it can reach nothing. Raises InstallError."""
     try:
-        ending = _confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
+        ending = _run_confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
     except SandboxError as error:
         raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:
@@ -161,7 +161,7 @@ def _probed(interpreter: Path, module: str) -> Probed:
 def probe_loadable_versions(folder: Path) -> Loads | None:
     """Try in the sandbox which versions of models an environment's runtime loads; None where that cannot be told."""
     try:
-        ending = _confined(
+        ending = _run_confined(
             folder / "bin" / "python", LOADABLE_VERSIONS.read_text(encoding="utf-8"), timeout_s=LOADABLE_VERSIONS_S
         )
         return Loads.model_validate_json(ending.reply) if ending.is_done else None
@@ -169,7 +169,7 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
         return None
 
 
-def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
+def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
     """Run a program's text in the sandbox. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
         reads = interpreters.list_interpreter_paths(interpreter)

@@ -93,7 +93,7 @@ class RuntimeStore:
         # what is done with a framework does not change what is installed
         runtime, *keep = (engines.engine_of(asked).installed_as(asked) for asked in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(runtime):
+        with self._lock(runtime):
             found = self._read(self._place(runtime))
             if found is None:
                 self._raise_if_failed_lately(runtime)
@@ -145,9 +145,9 @@ class RuntimeStore:
 
     def _install(self, runtime: Runtime, files: Sequence[WheelFile]) -> Installed:
         with tempfile.TemporaryDirectory(prefix=".wheel-", dir=self.folder) as scratch:
-            return self._installed(runtime, files, Path(scratch))
+            return self._install_into_place(runtime, files, Path(scratch))
 
-    def _installed(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
+    def _install_into_place(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
         place, wheel = self._place(runtime), self._wheels and wheels.find_wheel(runtime, self._wheels)
         try:
             wheel = wheel or (wheels.download_best_wheel(files, scratch) if files else None)
@@ -222,7 +222,7 @@ class RuntimeStore:
                 total -= found.bytes
 
     @contextlib.contextmanager
-    def _locked(self, runtime: Runtime) -> Iterator[None]:
+    def _lock(self, runtime: Runtime) -> Iterator[None]:
         path = self._place(runtime)
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -21,12 +21,12 @@ def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
     if len(allowed) < 2:
         return None
     busy = psutil.cpu_percent(interval=look_s, percpu=True)
-    best = max(_speed(cpus, core) for core in allowed)
-    fastest = [core for core in allowed if _speed(cpus, core) == best]
+    best = max(_read_speed(cpus, core) for core in allowed)
+    fastest = [core for core in allowed if _read_speed(cpus, core) == best]
     return min(fastest, key=lambda core: busy[core] if core < len(busy) else 0.0)
 
 
-def _speed(cpus: Path, core: int) -> int:
+def _read_speed(cpus: Path, core: int) -> int:
     """The core's capacity or highest clock as the kernel tells; 0 where it does not, as in virtual machines."""
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
         try:

@@ -56,10 +56,10 @@ class Readings:
 
     def compute_joules_between(self, began_ns: int, ended_ns: int) -> float | None:
         """Compute the joules spent between two moments, linear between readings; None outside of them."""
-        first, last = self._at(began_ns), self._at(ended_ns)
+        first, last = self._interpolate_joules(began_ns), self._interpolate_joules(ended_ns)
         return None if first is None or last is None else last - first
 
-    def _at(self, moment: int) -> float | None:
+    def _interpolate_joules(self, moment: int) -> float | None:
         if not self.at_ns or not self.at_ns[0] <= moment <= self.at_ns[-1]:
             return None
         place = bisect_left(self.at_ns, moment)

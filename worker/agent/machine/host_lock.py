@@ -88,7 +88,7 @@ class Ticket:
             self._name = ""
 
     def _show(self) -> None:
-        with _opened_tickets() as folder:
+        with _open_tickets() as folder:
             os.close(os.open(self._name, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
             os.utime(self._name, dir_fd=folder, follow_symlinks=False)
 
@@ -98,7 +98,7 @@ def _tickets() -> Path:
 
 
 @contextlib.contextmanager
-def _opened_tickets() -> Iterator[int]:
+def _open_tickets() -> Iterator[int]:
     with contextlib.suppress(FileExistsError):
         _tickets().mkdir(parents=True)
         # everybody who measures here waits in it, and removes what is their own
@@ -112,13 +112,13 @@ def _opened_tickets() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _announced(doing: Activity) -> Iterator[None]:
+def _announce(doing: Activity) -> Iterator[None]:
     """Write a file that says who has the machine, and for what, and remove it after the `with`."""
     if not _Own.name:
         yield
         return
     name = f"{os.getpid()}.holder"
-    with contextlib.suppress(OSError), _opened_tickets() as folder:
+    with contextlib.suppress(OSError), _open_tickets() as folder:
         with contextlib.suppress(FileNotFoundError):
             # what another process of this number left, or somebody planted
             os.unlink(name, dir_fd=folder)
@@ -135,7 +135,7 @@ def _announced(doing: Activity) -> Iterator[None]:
 def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
     """Read the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
     try:
-        with _opened_tickets() as folder:
+        with _open_tickets() as folder:
             # a pipe that was planted keeps nobody waiting
             file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
         with os.fdopen(file, "rb") as stream:
@@ -218,7 +218,7 @@ def compute_host_id() -> str:
     It is empty where it cannot be told. The lock file is made where there is none.
     """
     try:
-        os.close(_opened(find_lock_path()))
+        os.close(_open_lock_file(find_lock_path()))
         # another kernel has another boot, and an inode is the same through every container's mount of it
         named = f"{BOOT.read_text().strip()} {find_lock_path().stat().st_ino}"
     except OSError:
@@ -241,7 +241,7 @@ def hold_machine(
     place of a caller that comes again soon after a BusyError. Raises BusyError when the machine is still taken after
     `patience_s` seconds, or once `is_cancelled`.
     """
-    descriptor = _opened(find_lock_path())
+    descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()
     try:
         try:
@@ -253,7 +253,7 @@ def hold_machine(
         place.leave()
         with contextlib.suppress(OSError):  # another user's file: then nobody knows since when it is held
             os.utime(descriptor)
-        with _announced(doing):
+        with _announce(doing):
             yield
     finally:
         os.close(descriptor)
@@ -282,7 +282,7 @@ def _wait_for(
     on_wait: Callable[[str], None],
 ) -> None:
     deadline, report_at = time.monotonic() + patience_s, time.monotonic()
-    while not (place.is_next() and _taken(descriptor)):
+    while not (place.is_next() and _try_lock(descriptor)):
         now = time.monotonic()
         if is_cancelled() or now >= deadline:
             raise BusyError(f"{describe_holder(descriptor)} ({find_lock_path()} is locked.)")
@@ -293,7 +293,7 @@ def _wait_for(
         time.sleep(TURN_S)
 
 
-def _opened(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     # reading is enough for a lock, so that a file made by another user serves too
     try:
         return os.open(path, os.O_RDONLY | FLAGS)
@@ -306,7 +306,7 @@ def _opened(path: Path) -> int:
         return descriptor
 
 
-def _taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

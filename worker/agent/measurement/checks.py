@@ -48,7 +48,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "provider": cell.provider,
         "provider_options": cell.provider_options,
         "plugin": plugins.library_for(cell.runtime, cell.provider),
-        **_of_provider(arm),
+        **_make_provider_part(arm),
         "engine": engine.name,
         "module": engine.module,
         "program": engine.program(cell.runtime),
@@ -58,7 +58,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
     }
 
 
-def _of_provider(arm: PreparedArm) -> RunnerOrder:
+def _make_provider_part(arm: PreparedArm) -> RunnerOrder:
     """Make the part of an order that the table of providers decides; empty for a provider that has no entry."""
     cell = arm.order.cell
     entry = providers.find(cell.provider)

@@ -62,16 +62,16 @@ def find_divergence(question: Question) -> doc.DivergenceDocument:
     Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side could not be run.
     """
     try:
-        return _answered(question)
+        return _search(question)
     except CandidateError as problem:
         cause = problem.__cause__
         reason = cause.reason if isinstance(cause, TensorComparisonError) else make_garbled_reason(str(problem))
         raise TensorComparisonError(reason) from problem
 
 
-def _answered(asked: Question) -> doc.DivergenceDocument:
+def _search(asked: Question) -> doc.DivergenceDocument:
     def compare(look: Look) -> list[doc.TensorLook]:
-        with _as_candidate():
+        with _mark_candidate_errors():
             return asked.candidate.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
     found = asked.search(
@@ -99,16 +99,16 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
     if found is None:
         text = f"{side} agrees with {asked.reference} on every output of {asked.main}: nothing to look for."
         return doc.DivergenceDocument(**known, sentence=text)
-    part = _written(asked, found)
+    part = _write_part(asked, found)
     return doc.DivergenceDocument(
         **known,
         sentence=found.sentence() + (REPEATED_OTHERWISE if found.part_parity is not None and not part.shows_it else ""),
-        output=_as_look(found.parity),
+        output=_make_look(found.parity),
         found=doc.FirstDivergence(
             tensor=found.tensor,
             node=found.node.name or found.tensor,
             op_type=found.node.op_type,
-            look=_as_look(found.tensor_parity),
+            look=_make_look(found.tensor_parity),
             part=part,
         ),
         seen=tuple(doc.Seen(tensor=tensor, agrees=agrees) for tensor, agrees in found.looks),
@@ -122,7 +122,7 @@ def describe_side(looker: TensorComparer) -> doc.Side:
 
 def _refer(looker: TensorComparer) -> Refer:
     def refer(look: Look) -> None:
-        with _as_candidate():
+        with _mark_candidate_errors():
             looker.store_outputs(look.folder / look.main, inputs=look.inputs, out=look.reference)
 
     return refer
@@ -135,7 +135,7 @@ def _stop_if_late(asked: Question) -> None:
 
 
 @contextmanager
-def _as_candidate() -> Iterator[None]:
+def _mark_candidate_errors() -> Iterator[None]:
     """Raises CandidateError where a side cannot run a part, which stops no search, unless it was cancelled."""
     try:
         yield
@@ -145,7 +145,7 @@ def _as_candidate() -> Iterator[None]:
         raise CandidateError(problem.reason.text) from problem
 
 
-def _written(asked: Question, found: Divergence) -> doc.Part:
+def _write_part(asked: Question, found: Divergence) -> doc.Part:
     """Write the part to `out` and run it once more from there, as only what that run shows is told."""
     # the folder may hold the looks' other files; external data stands beside the model
     names = [path.name for path in sorted(found.folder.iterdir()) if path.name.startswith(asked.main)]
@@ -171,7 +171,7 @@ def _written(asked: Question, found: Divergence) -> doc.Part:
     )
 
 
-def _as_look(parity: OutputParity) -> doc.TensorLook:
+def _make_look(parity: OutputParity) -> doc.TensorLook:
     return parity if isinstance(parity, doc.TensorLook) else doc.TensorLook(**parity.model_dump())
 
 
@@ -212,7 +212,7 @@ def _answer(question: DivergenceOrder, asked: BlockQuestions, folder: Path) -> d
     out = folder / "part"
     out.mkdir(parents=True)
     document = find_divergence(_question(question, ready, asked=asked, folder=folder))
-    digest = asked.store(question.arm, _packed(document, out)) if document.found is not None else None
+    digest = asked.store(question.arm, _pack(document, out)) if document.found is not None else None
     return {"document": document, "part_sha256": digest}
 
 
@@ -246,7 +246,7 @@ def describe_unoptimised() -> str:
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 
-def _packed(document: DivergenceDocument, part: Path) -> Path:
+def _pack(document: DivergenceDocument, part: Path) -> Path:
     """Write the answer into the part, and the part's files into one zip beside it, whose path it returns."""
     (part / ANSWER).write_text(document.to_json())
     packed = part.with_suffix(".zip")

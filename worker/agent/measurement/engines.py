@@ -27,7 +27,7 @@ COMPILED = "compiled.onnx"
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
     """Compare the check's outputs of every two arms that were given the same inputs; None where there are no two."""
-    stored = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
+    stored = {arm.arm: place for arm in arms if (place := _share_outputs(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
     pairs = [
         _pair(by_number[first], by_number[other], stored)
@@ -47,7 +47,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
         return EnginesReport(reason=make_garbled_reason(f"{error.error_count()} fields of its comparison are wrong"))
 
 
-def _shared(arm: PreparedArm) -> Path | None:
+def _share_outputs(arm: PreparedArm) -> Path | None:
     """Move the arm's outputs to where every runner of the block may read them; None when its check kept none."""
     own = arm.scratch / OUTPUTS_FILE
     if not left_files.is_plain(own):

@@ -55,10 +55,12 @@ def evaluate_arms(
         key = _key(arm)
         if not arm.is_session:
             text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
-            known[key] = _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
+            known[key] = _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         if key not in known:
             say(arm, "evaluating")
-            known[key] = _evaluated(launcher, arm, judge) if time.monotonic() < ends_at else _without(arm, TOO_LATE)
+            known[key] = (
+                _evaluate(launcher, arm, judge) if time.monotonic() < ends_at else _make_unjudged_report(arm, TOO_LATE)
+            )
         yield known[key].model_copy(update={"arm": arm.arm})
 
 
@@ -104,7 +106,7 @@ def _key(arm: PreparedArm) -> str:
     return digest_json(parts)
 
 
-def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
+def _evaluate(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
     known = AccuracyReport(arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256)
@@ -117,7 +119,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
         part |= {"metric": recipe.metric, "output": recipe.output, "apply": recipe.apply, "threshold": recipe.threshold}
     else:
         text = f"This node knows no accuracy metric {recipe.metric!r}: install the package that brings it on the node."
-        return _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
+        return _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
     order: RunnerOrder = {**make_runner_order(arm, "evaluation"), "evaluation": part}
     answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=EVALUATION_S + _START_S)
     known = known.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
@@ -152,6 +154,6 @@ def _laid(judge: JudgeFile, arm: PreparedArm) -> Path:
     return place
 
 
-def _without(arm: PreparedArm, reason: Reason) -> AccuracyReport:
+def _make_unjudged_report(arm: PreparedArm, reason: Reason) -> AccuracyReport:
     assert arm.order.evaluation is not None
     return AccuracyReport(arm=arm.arm, recipe=arm.order.evaluation.recipe, reason=reason)

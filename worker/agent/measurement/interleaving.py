@@ -44,7 +44,7 @@ class InterleavedProcess:
         left_files.remove_path(self._folder)
         self._folder.mkdir()
         self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
-        self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
+        self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._note_started)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +53,7 @@ class InterleavedProcess:
         os.close(self._go)
         os.close(self._outcomes)
 
-    def _started(self, running: Running) -> None:
+    def _note_started(self, running: Running) -> None:
         self._running = running
 
     def listen(self) -> bytes:

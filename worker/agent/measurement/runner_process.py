@@ -115,7 +115,7 @@ class Launcher:
         kills = count_oom_kills()
         launched_ns = time.monotonic_ns()
         try:
-            with self._watching(on_started) as started:
+            with self._watch_started(on_started) as started:
                 ending = child.run_command(
                     [str(arm.installed.python), "-I", str(self._stage)],
                     policy=policy,
@@ -151,7 +151,7 @@ class Launcher:
         )
 
     @contextlib.contextmanager
-    def _watching(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
+    def _watch_started(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
         """Yield what is called with the process as it starts; inside the `with` a cancelled block kills it."""
         alive: list[Running] = []
 
@@ -207,7 +207,7 @@ def parse_ending(ending: Ending) -> Answer:
     stated = reply.pop("reason", None)
     answer.reply = reply
     if stated is not None:
-        answer.reason = _stated(stated)
+        answer.reason = _parse_reason(stated)
     return answer
 
 
@@ -221,7 +221,7 @@ def make_garbled_reason(detail: str) -> Reason:
     )
 
 
-def _stated(stated: object) -> Reason:
+def _parse_reason(stated: object) -> Reason:
     try:
         if not isinstance(stated, dict):
             raise TypeError("a reason is an object")

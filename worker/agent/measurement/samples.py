@@ -49,7 +49,7 @@ class LoadRates:
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
         """Search the rates of an arm's cell by a launch that is no sample, unless they are known or not asked for."""
-        key = _without_runtime(arm)
+        key = _digest_without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
             return
         answer = launch()
@@ -59,14 +59,14 @@ class LoadRates:
             self._reasons[key] = answer.reason or make_garbled_reason("a search without rates")
 
     def find(self, arm: PreparedArm) -> list[float]:
-        return self._found.get(_without_runtime(arm), [])
+        return self._found.get(_digest_without_runtime(arm), [])
 
     def find_reason(self, arm: PreparedArm) -> Reason | None:
-        key = _without_runtime(arm)
+        key = _digest_without_runtime(arm)
         return None if key in self._found else self._reasons.get(key)
 
 
-def _without_runtime(arm: PreparedArm) -> str:
+def _digest_without_runtime(arm: PreparedArm) -> str:
     return digest_json(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
 
 
@@ -103,7 +103,7 @@ class Sampler:
                 yield self._alone(arm, position=position)
             return
         dice = random.Random(f"{self.seed}/{round_number}/turns")
-        taken = self._by_turns(list(enumerate(arms)), remeasured=0, dice=dice)
+        taken = self._measure_in_turns(list(enumerate(arms)), remeasured=0, dice=dice)
         for again in range(1, MAX_REMEASURES + 1):
             disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_disturbed(taken[p])]
             # where most arms are disturbed it is no blip: the rounds count by processor time then
@@ -111,39 +111,39 @@ class Sampler:
             if not disturbed or is_busy or not self.pace.may_repeat:
                 break
             with self.pace.time_repeats():
-                taken |= self._by_turns(disturbed, remeasured=again, dice=dice)
+                taken |= self._measure_in_turns(disturbed, remeasured=again, dice=dice)
         yield from (taken[position] for position in range(len(arms)))
 
-    def _by_turns(
+    def _measure_in_turns(
         self, places: Sequence[tuple[int, PreparedArm]], *, remeasured: int, dice: random.Random
     ) -> dict[int, ArmSample]:
         answers = interleaving.measure_in_turns(
             self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice
         )
         return {
-            position: self._with_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+            position: self._add_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
             for (position, arm), answer in zip(places, answers, strict=True)
         }
 
     def _alone(self, arm: PreparedArm, *, position: int) -> ArmSample:
-        taken = self._launched(arm, position=position, remeasured=0)
+        taken = self._launch_alone(arm, position=position, remeasured=0)
         for again in range(1, MAX_REMEASURES + 1):
             if not _is_disturbed(taken) or not self.pace.may_repeat:
                 break
             with self.pace.time_repeats():
-                taken = self._launched(arm, position=position, remeasured=again)
+                taken = self._launch_alone(arm, position=position, remeasured=again)
         return taken
 
-    def _launched(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
+    def _launch_alone(self, arm: PreparedArm, *, position: int, remeasured: int) -> ArmSample:
         if (reason := self.rates.find_reason(arm)) is not None:
             return ArmSample(arm=arm.arm, position=position, reason=reason)
         answer = self._launch(arm)
-        return self._with_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
+        return self._add_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
 
     def _launch(self, arm: PreparedArm) -> Answer:
         return self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
 
-    def _with_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
+    def _add_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
         """The sample with the times of own nodes, where the launch traced some."""
         times = self.traces.parse_times(taken.arm, answer.reply) if self.traces is not None else ()
         if taken.sample is None or not times:

@@ -100,13 +100,13 @@ class Profiled:
 
     @property
     def optimized(self) -> Path | None:
-        return self._left(self.reply.optimized) if self.reply is not None else None
+        return self._find_left_file(self.reply.optimized) if self.reply is not None else None
 
     @property
     def raw(self) -> Path | None:
-        return self._left(self.reply.raw) if self.reply is not None else None
+        return self._find_left_file(self.reply.raw) if self.reply is not None else None
 
-    def _left(self, name: str | None) -> Path | None:
+    def _find_left_file(self, name: str | None) -> Path | None:
         """Find the plain file of this name in the folder; it is looked for, because a reply names what it likes."""
         if self.folder is None or name is None:
             return None

@@ -264,7 +264,7 @@ def _has_open_shapes(engine: Engine) -> bool:
 
 def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
     if value.data_type() == "tensor(bfloat16)":
-        return _from_bfloat16(value)
+        return _convert_bfloat16(value)
     try:
         found = value.numpy()
     except Exception:  # sequences, maps and the small float types: ONNX Runtime raises its own classes
@@ -273,7 +273,7 @@ def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
     return np.array(found, copy=True)
 
 
-def _from_bfloat16(value: onnxruntime.OrtValue) -> Array:
+def _convert_bfloat16(value: onnxruntime.OrtValue) -> Array:
     """Copy a bfloat16 value as float32, of which it is the upper half, as numpy has no bfloat16."""
     shape = value.shape()
     count = int(np.prod(shape))

@@ -114,12 +114,12 @@ def serve(
             calls[number % len(calls)]()
             ended[number] = clock.now()
 
-    _at_once(streams, work)
+    _run_at_once(streams, work)
     dues, begins, ends = (np.array(moments, dtype=np.uint64) for moments in (due, began, ended))
     return Served(dues, begins, ends, (begins - dues)[np.array(waited, dtype=bool)])
 
 
-def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
+def _run_at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]], None]) -> None:
     """Run one stream in this thread, several in threads of their own. Raises what the first failed one raised."""
     if len(streams) == 1:
         work(streams[0])

@@ -94,12 +94,12 @@ class Fresh:
             "cpu_p50_ms": None if gate is None or cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "throughput": durations.size / (course.wall_ns / 1e9),
-            "phases": [*self._by_shape(durations), *course.list_memory_points()],
+            "phases": [*self._group_by_shape(durations), *course.list_memory_points()],
             **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, **self._facts}
 
-    def _by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
+    def _group_by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
         """Make a phase with the p50 of each shape, in the order of the sets."""
         labels = [input_set.label for input_set in self._sets]
         found: list[summaries.Phase] = []

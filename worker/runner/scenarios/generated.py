@@ -74,11 +74,11 @@ class GenerationTimes:
             "cpu_share": cpu_share,
             "cpu_p50_ms": self.compute_cpu_p50_ms() if gate is not None else None,
             "is_disturbed": gate is not None and cpu_share < gate,
-            "phases": [{"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}}, *_by_place(steps, length)],
+            "phases": [{"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}}, *_group_by_place(steps, length)],
         }
 
 
-def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
+def _group_by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
     """Make a phase with the time per token for each of a few stretches along the sequence."""
     found: list[summaries.Phase] = []
     for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):

@@ -47,14 +47,14 @@ class Command(BaseCommand):
             "user": owner.username,
             # whoever starts a farm on its own machine may always look at it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
-            "token": _chosen_token(owner) or _stored_token(owner),
+            "token": _accept_chosen_token(owner) or _ensure_stored_token(owner),
             "code": code,
             "has_runs": Run.objects.exists(),
         }
         self.stdout.write(json.dumps(opened))
 
 
-def _chosen_token(owner: User) -> str | None:
+def _accept_chosen_token(owner: User) -> str | None:
     """Make the token in ONNXFARM_TOKEN valid for the owner and return it; None where the variable is not set."""
     secret = os.environ.get(TOKEN_VARIABLE)
     if not secret:
@@ -70,7 +70,7 @@ def _chosen_token(owner: User) -> str | None:
     return secret
 
 
-def _stored_token(owner: User) -> str:
+def _ensure_stored_token(owner: User) -> str:
     """Return the token in the home folder; make and store a new one where there is none or it is no longer valid."""
     path = Path(settings.HOME) / TOKEN
     if path.exists():
