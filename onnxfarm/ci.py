@@ -58,10 +58,10 @@ def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
     if UNCHANGED in words:
-        told = _explain_unmeasured(model, _commit(forge, environment))
-        if not told:
+        why = _explain_unmeasured(model, _commit(forge, environment))
+        if not why:
             return FAILED
-        answer = _make_broken_answer(PASSED, told, environment)
+        answer = _make_broken_answer(PASSED, why, environment)
         _publish_answer(forge, answer, environment)
         return answer.code
     try:

@@ -180,9 +180,9 @@ class GitLab:
         return "", ""
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
-        own = self._api.ask("GET", "/user")["id"]
+        account_id = self._api.ask("GET", "/user")["id"]
         for note in self._api.list_entries(self._notes):
-            if note["author"]["id"] == own:
+            if note["author"]["id"] == account_id:
                 yield f"{self._notes}/{note['id']}", note["body"]
 
     def write_comment(self, body: str, path: str) -> None:

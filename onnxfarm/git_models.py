@@ -104,9 +104,9 @@ def _run_git(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> 
     except OSError as problem:
         raise Usage(f"{text} needs git, which cannot be started ({problem.strerror}).") from problem
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        if any("git-lfs" in line for line in said):
-            raise Usage(_explain_unfetched(text, said))
-        why = said[-1] if said else "there is no such commit"
+        complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        if any("git-lfs" in line for line in complaint):
+            raise Usage(_explain_unfetched(text, complaint))
+        why = complaint[-1] if complaint else "there is no such commit"
         raise Usage(f"{text} cannot be read: {why.removeprefix('fatal: ')}")
     return done.stdout or b""

@@ -129,9 +129,9 @@ def _link() -> str:
         noted = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:
         return ""
-    said = json.loads(noted or "{}")
-    url, digest = str(said.get("url", "")), (said.get("archive_info") or {}).get("hashes", {}).get("sha256", "")
-    if url.startswith("file://") and "dir_info" in said and Path(url2pathname(urlsplit(url).path)).is_dir():
+    link = json.loads(noted or "{}")
+    url, digest = str(link.get("url", "")), (link.get("archive_info") or {}).get("hashes", {}).get("sha256", "")
+    if url.startswith("file://") and "dir_info" in link and Path(url2pathname(urlsplit(url).path)).is_dir():
         return url
     if not url.startswith(("https://", "http://")):
         return ""

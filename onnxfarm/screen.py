@@ -83,8 +83,8 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
     if document.cells:
         shown = [cell for cell in document.cells if cell.status != "refused"] or document.cells
         varying = _find_varying(shown)
-        said, table = lift_constant_columns(_cells(document, shown, varying, width=console.width), *LIFTED)
-        console.print(Text(", ".join(filter(None, (_describe_common(shown[0], varying), said))), style="dim"))
+        constant, table = lift_constant_columns(_cells(document, shown, varying, width=console.width), *LIFTED)
+        console.print(Text(", ".join(filter(None, (_describe_common(shown[0], varying), constant))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
         if find_at_risk(document.cells, document.comparisons):
@@ -92,10 +92,10 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            said, table = lift_constant_columns(
+            constant, table = lift_constant_columns(
                 _comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED
             )
-            console.print(Text(f"\n{said}" if said else "", style="dim"))
+            console.print(Text(f"\n{constant}" if constant else "", style="dim"))
             _show_table(table, console=console)
     _show_operators(document, console=console)
     _show_called_operators(document, console=console)
@@ -116,17 +116,17 @@ def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
 
 def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
     """What all cells have in common and does not go without saying."""
-    own = [axis for axis in COLUMNS if axis not in varying]
-    model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
+    shared = [axis for axis in COLUMNS if axis not in varying]
+    model, runtime, node = (axis in shared for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [
         (cell.model or "model") if model else "",
         titles.runtime_in_words(cell.runtime) if runtime else "",
         *(
             _text(axis, cell, is_alone=True)
-            for axis in own
+            for axis in shared
             if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)
         ),
-        f"timed by {CALL.label(cell)}" if CALL in own and engines.engine_of(cell.runtime).has_calls else "",
+        f"timed by {CALL.label(cell)}" if CALL in shared and engines.engine_of(cell.runtime).has_calls else "",
         f"on {cell.node}" if node and cell.node else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -142,8 +142,8 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
     named = [axis.heading.lower() for axis in varying] if is_apart else ["measured"] if varying else []
     table = _table("cell", *named)
-    own, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
-    columns = [own, *((titles.CALLS[call], metric) for call, metric in others.items())]
+    first, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
+    columns = [first, *((titles.CALLS[call], metric) for call, metric in others.items())]
     columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *rest]
     for head, metric in columns:
         text = head if head == BY_CLOCK else times.heading(head, metric.name, cells).replace("the clock", "clock")
@@ -198,8 +198,8 @@ def _parity(found: Parity) -> str:
         return word if cosine is None else f"{word} cosine {numbers.format_cosine(cosine)}"
     nan = sum(output.nan_count for output in beyond)
     largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
-    said = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
-    return " ".join([word, *filter(None, said)])
+    parts = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
+    return " ".join([word, *filter(None, parts)])
 
 
 def _accuracy(cell: Cell) -> Text:
@@ -224,13 +224,13 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
     """What the cells were fed, each way once: by batch and by the sizes that differ."""
     ways: dict[str, list[str]] = {}
     for cell in cells:
-        said = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
+        inputs = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
         more = len(cell.inputs) - NAMED_INPUTS
-        if said:
-            ways.setdefault(said + (f", {more} more" if more > 0 else ""), []).append(cell.id)
-    for said, ids in list(ways.items())[:MAX_WAYS]:
+        if inputs:
+            ways.setdefault(inputs + (f", {more} more" if more > 0 else ""), []).append(cell.id)
+    for inputs, ids in list(ways.items())[:MAX_WAYS]:
         who = f" of {', '.join(ids)}" if len(ways) > 1 else ""
-        console.print(Text(f"inputs{who}: {said}", style="dim"), soft_wrap=True)
+        console.print(Text(f"inputs{who}: {inputs}", style="dim"), soft_wrap=True)
     if len(ways) > MAX_WAYS:
         console.print(Text(f"{len(ways) - MAX_WAYS} more sizes: onnxfarm results --json", style="dim"))
 
@@ -239,16 +239,16 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
     """Why cells were not measured, but for what the opening told, and ways out."""
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is no cell of its own, unless it alone did not end well
-    own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
-    for reason, alike in refusals.group_by_reason(own).items():
+    without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
+    for reason, alike in refusals.group_by_reason(without_twins).items():
         shared = [axis for axis in _find_varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
         what = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
-        told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
-        said = "the reason is above." if reason.text in opening else reason.text
-        told = f"{signed(alike[0].status)} {told}{what}: {said}"
-        print_lines(told, *(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
+        heading = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
+        why = "the reason is above." if reason.text in opening else reason.text
+        heading = f"{signed(alike[0].status)} {heading}{what}: {why}"
+        print_lines(heading, *(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
             print_lines(f"{cell.id}, {scenarios.describe(cell.scenario)}: {cell.scenario_text}", console=console)
@@ -293,18 +293,18 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
         titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
     }
-    told = {head: of for head, of in beside.items() if any(map(of, ordered))}
-    table = _table("compared", "decoding" if "prefill" in told else "verdict")
+    shown_beside = {head: of for head, of in beside.items() if any(map(of, ordered))}
+    table = _table("compared", "decoding" if "prefill" in shown_beside else "verdict")
     lines = [line_of(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
     for head in ("interval", *values, "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=is_wide or head != "interval", overflow="fold")
-    for head in told:
+    for head in shown_beside:
         table.add_column(head, no_wrap=True)
     for comparison, line in zip(ordered, lines, strict=False):
-        least, changes = comparison.smallest_detectable, [of(comparison) for of in told.values()]
+        least, changes = comparison.smallest_detectable, [of(comparison) for of in shown_beside.values()]
         table.add_row(
             _sides(comparison, cells, varying),
             colour_text(line.words, line.change.word),
@@ -318,7 +318,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] * bool(by_processor)
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
-    notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.explain_undecided(comparison))
+    notes += dict.fromkeys(note for comparison in ordered for note in metric_changes.explain_undecided(comparison))
     if len(ordered) > MAX_COMPARISONS:
         notes.append(f"{len(ordered) - MAX_COMPARISONS} more: onnxfarm results --json")
     table.caption = "; ".join(notes) or None
@@ -347,8 +347,8 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
 
 def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
     """Slower first, the larger change before the smaller."""
-    told = change_of(comparison, cells)
-    return rank(told.word), -told.size
+    change = change_of(comparison, cells)
+    return rank(change.word), -change.size
 
 
 def _show_operators(document: Document, *, console: Console) -> None:

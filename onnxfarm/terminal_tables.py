@@ -23,12 +23,12 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
     texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
     # wrong outputs are marked in every row
     same = {
-        head: said.pop()
-        for head, said in texts.items()
-        if table.row_count > 1 and len(said) == 1 and not min(said).startswith(("fail", signed(WRONG)))
+        head: values.pop()
+        for head, values in texts.items()
+        if table.row_count > 1 and len(values) == 1 and not min(values).startswith(("fail", signed(WRONG)))
     }
     narrower = _select_columns(table, [column for column in table.columns if column.header not in same])
-    return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
+    return ", ".join(f"{head} {value}" for head, value in same.items() if value), narrower
 
 
 def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:

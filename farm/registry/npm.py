@@ -169,11 +169,11 @@ def _check_address(address: str, *, registry: str) -> str:
 
     A mirror may repeat npm's own address; like npm itself, the farm then asks the mirror.
     """
-    wanted, own = urlsplit(address), urlsplit(registry)
-    if wanted.hostname == PUBLIC and own.hostname != PUBLIC:
-        path = own.path.rstrip("/") + wanted.path
-        return urlunsplit((own.scheme, own.netloc, path, wanted.query, ""))
-    if wanted.hostname != own.hostname or wanted.scheme not in ("http", "https"):
+    wanted, allowed = urlsplit(address), urlsplit(registry)
+    if wanted.hostname == PUBLIC and allowed.hostname != PUBLIC:
+        path = allowed.path.rstrip("/") + wanted.path
+        return urlunsplit((allowed.scheme, allowed.netloc, path, wanted.query, ""))
+    if wanted.hostname != allowed.hostname or wanted.scheme not in ("http", "https"):
         raise NpmError(f"{_host(registry)} sends on to {wanted.hostname or address[:80]!r}, which is not asked.")
     return address
 

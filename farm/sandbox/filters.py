@@ -110,11 +110,13 @@ def build_seccomp_program(*, processes: bool, devices: bool = False) -> bytes:
         shared = _MAP_SHARED | _MAP_ANONYMOUS
         rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, shared, shared))
     architecture = pyseccomp.system_arch()
-    own = process_calls.build_instructions(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
+    instructions = process_calls.build_instructions(
+        lambda name: pyseccomp.resolve_syscall(architecture, name), architecture
+    )
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)
-        return own + out.read()
+        return instructions + out.read()
 
 
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:

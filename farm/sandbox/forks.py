@@ -150,9 +150,9 @@ class Servers:
     def close(self) -> None:
         """End every server that this process started."""
         with self._lock:
-            own = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
+            servers = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
             self._known = {}
-        for server in own:
+        for server in servers:
             server.close()
 
 

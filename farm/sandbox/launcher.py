@@ -168,8 +168,8 @@ def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
     for kind, path in paths:
         _allow(ruleset, path, _ACCESS[kind] & handled)
     # held open over exec: the rule is bound to this very directory entry, which the kernel may otherwise forget
-    own = os.open(f"/proc/{os.getpid()}", os.O_PATH)
-    os.set_inheritable(own, True)
+    process_folder = os.open(f"/proc/{os.getpid()}", os.O_PATH)
+    os.set_inheritable(process_folder, True)
     _allow(ruleset, f"/proc/{os.getpid()}", (_READ_FILE | _READ_DIR) & handled)
     _syscall(_LANDLOCK_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
@@ -177,10 +177,10 @@ def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
 
 def _filter(code: bytes, own_word: int) -> None:
     """Install the program without switching on speculation barriers, which would slow what is measured."""
-    own = os.getpid().to_bytes(4, sys.byteorder)
+    process_id = os.getpid().to_bytes(4, sys.byteorder)
     word = own_word.to_bytes(4, sys.byteorder)
     code = b"".join(
-        code[at : at + 4] + (own if code[at + 4 : at + 8] == word else code[at + 4 : at + 8])
+        code[at : at + 4] + (process_id if code[at + 4 : at + 8] == word else code[at + 4 : at + 8])
         for at in range(0, len(code), 8)
     )
     program = _Program(len(code) // 8, code)

@@ -24,14 +24,14 @@ PLACE = "axes"
 
 def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
-    own = [axis for axis in OWN_AXES if axis.help]
+    optional_axes = [axis for axis in OWN_AXES if axis.help]
 
     @functools.wraps(command)
     def called(**given: object) -> None:
-        texts = {axis.name: given.pop(axis.field) for axis in own}
+        texts = {axis.name: given.pop(axis.field) for axis in optional_axes}
         command(**given, **{PLACE: texts})
 
-    called.__signature__ = _signature(command, own)  # type: ignore[attr-defined]
+    called.__signature__ = _signature(command, optional_axes)  # type: ignore[attr-defined]
     return called
 
 

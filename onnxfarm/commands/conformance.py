@@ -83,10 +83,10 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Cons
     except RuntimeUnavailableError as error:
         raise Usage(refusals.describe(error.reason)) from error
     stage = stages.stage_runner(home)
-    own = work / str(runtime)
-    own.mkdir()
+    folder = work / str(runtime)
+    folder.mkdir()
     began = time.monotonic()
-    outcomes = suites.run_suite(suite, runtime=installed, stage=stage, work=own)
+    outcomes = suites.run_suite(suite, runtime=installed, stage=stage, work=folder)
     return {
         "runtime": str(runtime),
         "seconds": round(time.monotonic() - began, 1),

@@ -17,12 +17,12 @@ def docs(
     ] = "",
 ) -> None:
     """Explain why a cell was refused or did not finish, by its code."""
-    known = {str(name): told for name, told in REASONS.items()}
+    known = {str(name): entry for name, entry in REASONS.items()}
     if code and code not in known:
         raise Usage(choice_sentence("code", code, known))
     console = make_console()
-    for name, told in known.items() if not code else ():
-        print_lines(f"{name}: {told.meaning}", console=console)
+    for name, entry in known.items() if not code else ():
+        print_lines(f"{name}: {entry.meaning}", console=console)
     if code:
-        told = known[code]
-        print_lines(told.meaning, f"Example: {told.example}", f"Way out: {told.way_out}", console=console)
+        entry = known[code]
+        print_lines(entry.meaning, f"Example: {entry.example}", f"Way out: {entry.way_out}", console=console)

@@ -148,8 +148,8 @@ def _run_code(code: str) -> str:
         return f"it gave no answer within {CHECK_S:.0f} s"
     if done.returncode == 0:
         return ""
-    said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-    if "No module named" in said:
+    last_line = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+    if "No module named" in last_line:
         return "this is known once the packages are there"
-    kind, _, rest = said.partition(": ")
-    return rest if rest and kind.endswith("Error") else said
+    kind, _, rest = last_line.partition(": ")
+    return rest if rest and kind.endswith("Error") else last_line

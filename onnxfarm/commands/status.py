@@ -40,8 +40,8 @@ def status(
             asked = client.ask(operations.RUN, run=run)
             answer, found = asked.plain, asked.shape
             # where the sentence is not the same count
-            said = dict.fromkeys((f"{make_progress(found).words}.", found.sentence))
-            show = f"Run {found.id}: {format_status(found)}, {' '.join(filter(None, said))}\n{found.url}"
+            sentences = dict.fromkeys((f"{make_progress(found).words}.", found.sentence))
+            show = f"Run {found.id}: {format_status(found)}, {' '.join(filter(None, sentences))}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)

@@ -215,8 +215,8 @@ def _case(
         if mine:
             old, new = (cells[name] for name in sides)
             found = find_comparison(document, *sides)
-            said = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
-            sentence = said or sentences.cell_sentence(new)
+            sentence = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
+            sentence = sentence or sentences.cell_sentence(new)
             case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)
             return case, mine[0]
     raise Infrastructure(f"Neither {sides[0]} nor {sides[1]} was measured, so that there is nothing to report.")

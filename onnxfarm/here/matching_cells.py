@@ -54,8 +54,8 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:
-        kept = [axis for axis in AXES if axis not in differing]
-        before, after = _group(old, kept), _group(new, kept)
+        fixed = [axis for axis in AXES if axis not in differing]
+        before, after = _group(old, fixed), _group(new, fixed)
         for key in (key for key in before if key in after):
             if not differing or (_agree(before[key], differing) and _agree(after[key], differing)):
                 for a, b in zip(before[key], after[key], strict=False):
@@ -86,8 +86,8 @@ def make_repeat_command(match: Match) -> Repeat | None:
 def label_cell(cell: Cell) -> str:
     """Describe a cell in a few words, without its runtime."""
     known = _readable(cell)
-    said = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
-    return ", ".join(filter(None, (axis.label(known) for axis in said)))
+    shown = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
+    return ", ".join(filter(None, (axis.label(known) for axis in shown)))
 
 
 def explain_wrong_outputs(cell: Cell) -> str:

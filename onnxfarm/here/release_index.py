@@ -102,13 +102,13 @@ def read_own_indexes() -> dict[str, str]:
 
 def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
     """Download the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
-    own, name = indexes.split_index(runtime.version)
+    version, name = indexes.split_index(runtime.version)
     if name not in read_own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
     page = _page(name, runtime.distribution)
     if runtime.version not in page:
-        there = ", ".join(indexes.split_index(version)[0] for version in sorted(page, key=release_order)[-3:])
-        raise Usage(f"The index {name} has no {runtime.distribution} {own}; its newest are {there or 'none'}.")
+        there = ", ".join(indexes.split_index(other)[0] for other in sorted(page, key=release_order)[-3:])
+        raise Usage(f"The index {name} has no {runtime.distribution} {version}; its newest are {there or 'none'}.")
     try:
         wheels.store_wheel(runtime, page[runtime.version], home / WHEELS)
     except wheels.WheelError as problem:
@@ -176,10 +176,10 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
     """
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        said = json.loads(place.read_text(encoding="utf-8"))
-        kept = Listing(tuple(map(str, said["offered"])), dict(said["yanked"]))
-        if time.time() - place.stat().st_mtime < (KEPT_S if kept.offered or kept.yanked else SILENCE_KEPT_S):
-            return kept
+        plain = json.loads(place.read_text(encoding="utf-8"))
+        listing = Listing(tuple(map(str, plain["offered"])), dict(plain["yanked"]))
+        if time.time() - place.stat().st_mtime < (KEPT_S if listing.offered or listing.yanked else SILENCE_KEPT_S):
+            return listing
     found = fetch_listing(distribution)
     with contextlib.suppress(OSError):
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

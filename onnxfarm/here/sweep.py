@@ -72,12 +72,12 @@ def render_page(sweep: Plain) -> str:
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
     style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
-    said = escape(sweep["sentence"], quote=True)
+    headline = escape(sweep["sentence"], quote=True)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body>'
         f"<h1>{escape(title)}</h1>{sentences}"
-        f'<div id="chart" role="img" aria-label="{said}"></div>'
+        f'<div id="chart" role="img" aria-label="{headline}"></div>'
         f"{''.join(map(_table, sweep['lines']))}"
         f'<script type="application/json" id="figure">{figure}</script>'
         f"<script>{get_plotlyjs()}</script><script>{SCRIPT}</script></body></html>\n"
@@ -166,10 +166,10 @@ def _row(point: Plain, turn: Plain | None) -> str:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
     p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
-    said = "" if turn is None else f"{_change(turn)} than {turn['before']}"
+    compared = "" if turn is None else f"{_change(turn)} than {turn['before']}"
     why = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
     cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(said + why)}</td></tr>"
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(compared + why)}</td></tr>"
 
 
 def measure_sweep(

@@ -165,8 +165,8 @@ def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except orders.WorkshopError as problem:
-        told = refusals.describe(problem.reason)
-        raise Usage(f"{path}: {told}" if path else told) from problem
+        sentence = refusals.describe(problem.reason)
+        raise Usage(f"{path}: {sentence}" if path else sentence) from problem
 
 
 def _make_folder(folder: Path) -> Path:

@@ -247,8 +247,8 @@ def measure_for_search(
     `is_announced`: what it will take is printed before. Raises Usage, Infrastructure and Stopped.
     """
     plan = reshape_plan(bench.plan(matrix), reshape)
-    if is_announced and (told := planner.describe_plan(plan)):
-        print_lines(told, console=bench.console)
+    if is_announced and (announcement := planner.describe_plan(plan)):
+        print_lines(announcement, console=bench.console)
     document = bench.measure(plan)
     return Measured(matrix, document, positions_by_id(plan.blocks, plan.refused).__getitem__), plan
 

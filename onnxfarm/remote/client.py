@@ -215,13 +215,13 @@ class Client:
     ) -> VersionOut:
         server, pieces = self.account.server, self._piece_bytes
         sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)
-        own = dict(fields)
-        team = own.pop("team", "")
+        whole_fields = dict(fields)
+        team = whole_fields.pop("team", "")
         parts = []
         for field, name, path in named:
             part = {"upload": sender.send(path, name=name, team=team)}
             parts.append(part if field == "files" else {**part, "role": field})
-        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **own})
+        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **whole_fields})
         sender.forget()
         return version
 

@@ -33,12 +33,12 @@ def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | 
 
 
 def _follow(client: Client, asked: FindOut, *, console: Console) -> FindOut:
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     while asked.is_open:
         for race in asked.races:
             words = ": ".join(filter(None, (race.hardware, race.doing, race.sentence)))
-            if race.doing and told.get(race.hardware) != words:
-                told[race.hardware] = words
+            if race.doing and shown.get(race.hardware) != words:
+                shown[race.hardware] = words
                 print_lines(words, console=console)
         time.sleep(POLL_S)
         asked = client.call(operations.FOUND, find=asked.id)

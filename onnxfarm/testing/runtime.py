@@ -63,13 +63,13 @@ class FakeRuntime:
         shutil.copy(_STAND_IN, module / "__init__.py")
         (module / "behaviour.json").write_text(json.dumps(self._behaviour()))
         _describe(packages, name=self.distribution, version=self.version)
-        said = {"onnxruntime": self.version, "numpy": np.__version__, **self.packages}
+        versions = {"onnxruntime": self.version, "numpy": np.__version__, **self.packages}
         marker = {
             "runtime": self.runtime.model_dump(),
             "python": platform.python_version(),
             "bytes": measure_disk_bytes(place),
             "providers": list(self.providers),
-            "packages": said,
+            "packages": versions,
         }
         (place / MARKER).write_text(json.dumps(marker))
         return Installed(
@@ -78,7 +78,7 @@ class FakeRuntime:
             python_version=platform.python_version(),
             bytes=measure_disk_bytes(place),
             providers=tuple(self.providers),
-            packages=said,
+            packages=versions,
         )
 
     def _behaviour(self) -> dict[str, object]:
@@ -106,9 +106,9 @@ def _make_environment(place: Path) -> Path:
     (place / "bin" / "python").symlink_to(python)
     version = platform.python_version()
     (place / "pyvenv.cfg").write_text(f"home = {python.parent}\nversion = {version}\n")
-    own = Path(np.__file__).parent
+    numpy_folder = Path(np.__file__).parent
     # linked rather than copied: numpy has tens of megabytes
-    for source in (own, own.with_name("numpy.libs")):
+    for source in (numpy_folder, numpy_folder.with_name("numpy.libs")):
         if source.is_dir():
             shutil.copytree(
                 source,

@@ -161,9 +161,9 @@ class InferenceSession:
         if not self._options.enable_profiling:
             return
         provider = step["provider"] if step["provider"] in self._providers else "CPUExecutionProvider"
-        told = {"op_name": step["op_type"], "provider": provider, "node_index": str(place)}
+        facts = {"op_name": step["op_type"], "provider": provider, "node_index": str(place)}
         spent = {"cat": "Node", "name": f"{step['name']}_kernel_time", "ts": began_us, "dur": self._now_us() - began_us}
-        self._events.append({**spent, "tid": 1, "args": told})
+        self._events.append({**spent, "tid": 1, "args": facts})
 
     def _now_us(self) -> int:
         return (time.perf_counter_ns() - self._began_ns) // 1000

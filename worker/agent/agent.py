@@ -241,9 +241,9 @@ class Agent:
             self._tried.add(welcome.trial.id)
             self._start_thread("trial", partial(self._try, welcome.trial))
         consumer = getattr(self._worker, "consumer", None)
-        own = name_node_queue(self._identity.node_id)
+        node_queue = name_node_queue(self._identity.node_id)
         if consumer is not None:
-            consumer.call_soon(_subscribe, consumer, {own, *welcome.queues})
+            consumer.call_soon(_subscribe, consumer, {node_queue, *welcome.queues})
         if self._line is not None:
             self._line.listen_to(welcome.queues)
         if welcome.health != "pending" and self._presence.abilities.tags:

@@ -185,8 +185,8 @@ class NodeEquipment:
     def _probe_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         folder = Path(tempfile.mkdtemp(prefix=f"probe-{short}-", dir=self._work))
         try:
-            own = None if short in probes.BUILDS else probes.find_agent_runtime()
-            installed = own or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
+            agent_runtime = None if short in probes.BUILDS else probes.find_agent_runtime()
+            installed = agent_runtime or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
             found = probes.probe(
                 short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
             )

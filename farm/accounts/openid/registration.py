@@ -50,10 +50,10 @@ class Registration:
         if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
             return False
         try:
-            wanted, own = urlsplit(url), urlsplit(self.issuer)
+            wanted, issuer = urlsplit(url), urlsplit(self.issuer)
             if wanted.username is not None or wanted.password is not None or "\\" in url:
                 return False
-            origins = [(part.scheme, part.hostname, part.port) for part in (wanted, own)]
+            origins = [(part.scheme, part.hostname, part.port) for part in (wanted, issuer)]
         except ValueError:
             return False
         return origins[0] == origins[1] or (wanted.scheme == "https" and wanted.netloc.lower() in self.hosts)

@@ -194,8 +194,8 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
     """Return the last value of every long series of these watches on each release. One query."""
-    own = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
-    last = own.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
+    points_of_watches = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
+    last = points_of_watches.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
     columns = ("watch", "watch__reference", "series", "node", "label", "ratio", "low", "high", "round__outcome")
     rows = (
         Point.objects.filter(pk__in=last)

@@ -185,8 +185,8 @@ def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[
     )
     for number, verdict, body in both.order_by("-run").values_list("run", "verdict", "body")[:MAX_CELLS]:
         # as it holds across its run
-        own = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
-        comparisons[number].append(own)
+        comparison = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
+        comparisons[number].append(comparison)
     found: dict[At, list[Measured]] = defaultdict(list)
     for number, shown in cells.items():
         document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
@@ -206,14 +206,14 @@ def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[R
     names = ("good", "last_good", "bad", "earliest_bad", "first_bad")
     between = [f"alert__{name}" for name in names]
     columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
-    found: dict[At, list[Raised]] = defaultdict(list)
-    for model, node, first, good, last_good, bad, earliest_bad, first_bad, *told in rows.values_list(*columns)[
+    raised: dict[At, list[Raised]] = defaultdict(list)
+    for model, node, first, good, last_good, bad, earliest_bad, first_bad, *details in rows.values_list(*columns)[
         :MAX_SYMPTOMS
     ]:
-        known = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
-        if is_within(**known, old=old.version, new=new.version):
-            found[model, node or first or NO_NODE].append(Raised(*told))
-    return found
+        range_of_alert = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
+        if is_within(**range_of_alert, old=old.version, new=new.version):
+            raised[model, node or first or NO_NODE].append(Raised(*details))
+    return raised
 
 
 def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:

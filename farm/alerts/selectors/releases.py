@@ -58,11 +58,11 @@ def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
 def list_choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
     """List the versions that a watch may name, the newest first. Where its reference names two packages, each version
     names both."""
-    found = list_published(distribution, with_prereleases=with_prereleases)
+    versions = list_published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
         cores = _cores(distribution, with_prereleases=with_prereleases)
-        found = [plugins.join_pair(own, core) for own in found for core in cores]
-    return found[::-1]
+        versions = [plugins.join_pair(version, core) for version in versions for core in cores]
+    return versions[::-1]
 
 
 def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
@@ -100,14 +100,14 @@ def list_ever_offered(distribution: str) -> list[Runtime]:
 
 def watched_models(watch: Watch) -> list[Model]:
     """Return the models that the watch names and those with its label, by name, without deleted ones."""
-    own = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
+    models = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
         labelled = [
             model for model in Model.objects.not_removed().filter(team=watch.team_id) if watch.label in model.labels
         ]
-        own |= {model.pk: model for model in labelled}
-    return sorted(own.values(), key=lambda model: model.name)
+        models |= {model.pk: model for model in labelled}
+    return sorted(models.values(), key=lambda model: model.name)
 
 
 def newest_version(model: Model) -> Version | None:

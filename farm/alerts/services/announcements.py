@@ -45,8 +45,8 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
 
 
 def list_channels(alert: Alert) -> Iterable[Channel]:
-    own = alert.watch.channels.filter(is_active=True)
-    return own if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
+    chosen = alert.watch.channels.filter(is_active=True)
+    return chosen if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
 
 
 def queue_message(

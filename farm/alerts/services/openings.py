@@ -186,10 +186,10 @@ def _find_alert(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -
         watch=watch_round.watch, model=watch_round.version.model, distribution=distribution, bad=watch_round.new
     )
     measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
-    own = next((alert for alert in measured if node in alert.nodes), None)
+    of_node = next((alert for alert in measured if node in alert.nodes), None)
     causes = {(shown.finding.kind, _operator(shown.comparison)) for shown in found}
     open_alerts = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == watch_round.old]
-    return own or next((alert for alert in open_alerts if _share_cause(causes, _causes(alert))), None)
+    return of_node or next((alert for alert in open_alerts if _share_cause(causes, _causes(alert))), None)
 
 
 def _causes(alert: Alert) -> set[tuple[str, str]]:

@@ -67,7 +67,7 @@ class Plan:
     @property
     def environment(self) -> dict[str, str]:
         """The environment variables of every process of the farm, those of this process included."""
-        own = {
+        variables = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,
             "ONNXFARM_GATEWAY_URL": self.nodes_url,
@@ -78,7 +78,7 @@ class Plan:
         # the farm listens on the loopback interface: without its own TLS, a proxy on this machine serves https://
         has_proxy = self.tls is None and self.pages_url.startswith("https://")
         is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
-        return is_behind_proxy | dict(os.environ) | own
+        return is_behind_proxy | dict(os.environ) | variables
 
 
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:

@@ -101,13 +101,13 @@ class Supervisor:
             ended_well = started.ends_by_itself and started.handle.poll() == 0
             if started is not except_for and not started.is_running and not ended_well:
                 has_log = started.log.exists()
-                said = (
+                sentence = (
                     f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
                     if has_log
                     else SPOKE
                 )
                 raise ProcessEndedError(
-                    f"The {started.name} process ended with status {started.handle.returncode}{said}"
+                    f"The {started.name} process ended with status {started.handle.returncode}{sentence}"
                 )
 
     def start_in_foreground(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:

@@ -223,9 +223,9 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
 def _check_open_codes(by: User, *, limit: int) -> None:
     """Delete this person's expired codes. Raises TooMany where as many unused ones are still valid."""
     now = timezone.now()
-    own = EnrolmentCode.objects.filter(created_by=by, used_at=None)
-    own.filter(expires_at__lt=now - KEPT).delete()
-    waiting = own.filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True)
+    open_codes = EnrolmentCode.objects.filter(created_by=by, used_at=None)
+    open_codes.filter(expires_at__lt=now - KEPT).delete()
+    waiting = open_codes.filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True)
     if waiting.count() >= limit:
         raise TooMany(
             f"{limit} enrolment codes of yours wait for a machine; use them, or make more once the oldest has expired.",

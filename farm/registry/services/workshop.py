@@ -91,9 +91,9 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
 
 def _record_inspection(version: Version, *, inspection: dict[str, object] | None, problem: str) -> None:
     state = VersionState.REJECTED if problem else VersionState.READY
-    own = Version.objects.filter(pk=version.pk, state=VersionState.INSPECTING, tries=version.tries)
+    current = Version.objects.filter(pk=version.pk, state=VersionState.INSPECTING, tries=version.tries)
     with transaction.atomic():
-        if own.update(state=state, inspection=inspection, problem=problem[:4000]):
+        if current.update(state=state, inspection=inspection, problem=problem[:4000]):
             facts = {"problem": problem[:500]} if problem else {}
             if state == VersionState.READY:
                 ensure_outline(version.artifact)

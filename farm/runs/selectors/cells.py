@@ -95,10 +95,10 @@ def _measured() -> QuerySet[Arm]:
 
 
 def _list_measured(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
-    own = ("runtime", "provider", "batch", "threads", "precision")
+    columns = ("runtime", "provider", "batch", "threads", "precision")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
-        "block__node__name", *(f"cell__{field}" for field in own),
+        "block__node__name", *(f"cell__{field}" for field in columns),
         *(f"block__run__version__inspection__{fact}" for fact in recipes.UPLOADED),
     )  # fmt: skip
     return [
@@ -187,8 +187,8 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
             body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})
             at = row.arm.block.ended_at
             found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
-    own = accuracies.compare_across_runs([measured.cell for measured in found.values()])
-    held = with_lost_accuracy(user, model, number, own)
+    compared = accuracies.compare_across_runs([measured.cell for measured in found.values()])
+    held = with_lost_accuracy(user, model, number, compared)
     settings = [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
     return number, with_compared_figures(settings)
 

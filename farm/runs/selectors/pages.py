@@ -52,9 +52,9 @@ def revision_of(user: Anyone, run_id: int) -> Revision:
     """Read a run's revision and state in one small query. Raises Missing where the user may not see the run."""
     rows = Run.objects.filter(pk=run_id).order_by()
     # one join in place of two subqueries: this is asked every few seconds by everybody who looks
-    own = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
+    visible = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
     role = Value(Role.ADMIN.value) if user.is_superuser else F("team__memberships__role")
-    row = own.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()
+    row = visible.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()
     if row is None:
         raise make_missing_run_error(run_id)
     team_id, revision, state, created_at, held = row
@@ -137,9 +137,9 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     """Find the newest runs of each of these models that a person or a watch asked for, by the model's id."""
     # the end of an index for each version: a model may have tens of thousands of runs
     asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
-    own = Version.objects.on_main_line().filter(model__in=list(models))
+    main_line = Version.objects.on_main_line().filter(model__in=list(models))
     ended = asked.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
-    versions = own.annotate(last=Subquery(asked[:1]), ended=Subquery(ended[:1]))
+    versions = main_line.annotate(last=Subquery(asked[:1]), ended=Subquery(ended[:1]))
     newest: dict[int, int] = {}
     finished: dict[int, int] = {}
     for model, last, ended in versions.exclude(last=None).order_by("last").values_list("model", "last", "ended"):
@@ -152,8 +152,8 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """Annotate models with the ids of their newest run, `last_run`, and newest finished run, `ended_run`, and with the
     figures of the latter's headline, `last_lead`."""
-    own = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
-    newest = own.exclude(reason__in=FARM_MADE).order_by("-pk")
+    runs_of_model = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
+    newest = runs_of_model.exclude(reason__in=FARM_MADE).order_by("-pk")
     ended = newest.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
     known = {
         "last_run": Subquery(newest.values("pk")[:1]),

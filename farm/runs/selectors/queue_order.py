@@ -61,9 +61,9 @@ def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = 
     None while a block of another node on its machine comes first. `passed_over` maps blocks that other nodes were just
     told of to their machines; on other machines they do not count.
     """
-    told = [pk for pk, device in passed_over.items() if device != node.device]
+    passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
-    rows = queued_for([node, *neighbours]).exclude(pk__in=told).select_related(*RELATED)
+    rows = queued_for([node, *neighbours]).exclude(pk__in=passed_elsewhere).select_related(*RELATED)
     for ahead in order_by_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
         if ahead.pk == block.pk:
             break

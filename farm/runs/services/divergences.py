@@ -95,12 +95,12 @@ def _describe_divergence(
     command = diverge_command(
         row.arm.cell.spec, main, against=against.cell.spec.runtime if against else None, has_inputs=True
     )
-    own = {
+    replaced = {
         "main": main,
         "files": tuple(name for name in part.files if _FILE.fullmatch(name)),
         "command": command if part.shows_it and row.arm.cell.spec.recipe.is_identity else "",
     }
-    found = document.found.model_copy(update={"part": part.model_copy(update=own)})
+    found = document.found.model_copy(update={"part": part.model_copy(update=replaced)})
     return document.model_copy(update={"model": main, "found": found})
 
 

@@ -290,8 +290,12 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
 
 def _explain_missing_wheel(arm: ArmOrder) -> str:
     runtime = arm.cell.runtime
-    own, index = indexes.split_index(runtime.version)
-    return f"{runtime.distribution} {own} is not on the index {index} of this farm." if index and not arm.wheels else ""
+    version, index = indexes.split_index(runtime.version)
+    return (
+        f"{runtime.distribution} {version} is not on the index {index} of this farm."
+        if index and not arm.wheels
+        else ""
+    )
 
 
 def _held_s(attempt: Attempt) -> float:

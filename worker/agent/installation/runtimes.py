@@ -182,9 +182,9 @@ class RuntimeStore:
 
         `allowed`: the lowest and highest minor version of Python 3. Raises InstallError where none fits.
         """
-        own = Path(getattr(sys, "_base_executable", sys.executable))
+        interpreter = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
-            return own
+            return interpreter
         present = installer.find_pythons()
         fitting = [python for python in present if allowed[0] <= python.minor <= allowed[1]]
         if fitting:

@@ -74,9 +74,9 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 
     Raises WheelError where none fits, or where it cannot be had.
     """
-    own = list(sys_tags())
-    ranks = {tag: rank for rank, tag in enumerate(own)}
-    platforms = {tag.platform for tag in own}
+    supported = list(sys_tags())
+    ranks = {tag: rank for rank, tag in enumerate(supported)}
+    platforms = {tag.platform for tag in supported}
     # one for this Python before those for others, which may be on this machine too
     try:
         tags = {file.name: parse_wheel_filename(file.name)[3] for file in files}
@@ -85,7 +85,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     fitting = [file for file in files if not platforms.isdisjoint(tag.platform for tag in tags[file.name])]
     if not fitting:
         raise WheelError(f"none of its {len(files)} wheels is for this machine.")
-    wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(own)) for tag in tags[file.name]), file.name))
+    wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(supported)) for tag in tags[file.name]), file.name))
     target = folder / wanted.name
     try:
         downloads.download_file(

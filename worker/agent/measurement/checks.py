@@ -44,7 +44,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "prompts": str(arm.prompts) if arm.prompts else None,
         "atol": arm.order.tolerance.atol,
         "rtol": arm.order.tolerance.rtol,
-        "tolerances": {name: [own.atol, own.rtol] for name, own in arm.order.tolerances.items()},
+        "tolerances": {name: [tolerance.atol, tolerance.rtol] for name, tolerance in arm.order.tolerances.items()},
         "provider": cell.provider,
         "provider_options": cell.provider_options,
         "plugin": plugins.library_for(cell.runtime, cell.provider),

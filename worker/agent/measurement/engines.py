@@ -49,11 +49,11 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 
 def _share_outputs(arm: PreparedArm) -> Path | None:
     """Move the arm's outputs to where every runner of the block may read them; None when its check kept none."""
-    own = arm.scratch / OUTPUTS_FILE
-    if not left_files.is_plain(own):
+    outputs = arm.scratch / OUTPUTS_FILE
+    if not left_files.is_plain(outputs):
         return None
     place = arm.inputs.parent / f"outputs-{arm.arm}.npz"
-    os.replace(own, place)
+    os.replace(outputs, place)
     return place
 
 
@@ -64,7 +64,7 @@ def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair
     # of a model of 16 bits the orders say more than its recipe
     orders = () if are_models else (arm.order, other.order)
     widest = max([preset.tolerance, *(order.tolerance for order in orders)], key=lambda tolerance: tolerance.atol)
-    own = other.order.tolerances if are_models else {}
+    tolerances = other.order.tolerances if are_models else {}
     return {
         "one": arm.arm,
         "other": other.arm,
@@ -72,7 +72,7 @@ def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair
         "other_path": str(stored[other.arm]),
         "atol": widest.atol,
         "rtol": widest.rtol,
-        "own": {name: (tolerance.atol, tolerance.rtol) for name, tolerance in own.items()},
+        "own": {name: (tolerance.atol, tolerance.rtol) for name, tolerance in tolerances.items()},
         "is_by_order": are_models,
     }
 

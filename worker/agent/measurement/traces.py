@@ -231,10 +231,10 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     names = dict.fromkeys(row.provider for row in rows)
     shares = []
     for name in names:
-        own = [row for row in rows if row.provider == name]
+        of_provider = [row for row in rows if row.provider == name]
         # durations are whole µs: a model whose every node takes less has no measurable time, and counts stand in
-        share = sum(row.time_us for row in own) / total if total else len(own) / len(rows)
-        shares.append(ProviderShare(name=name, nodes=len(own), time_share=share))
+        share = sum(row.time_us for row in of_provider) / total if total else len(of_provider) / len(rows)
+        shares.append(ProviderShare(name=name, nodes=len(of_provider), time_share=share))
     return tuple(sorted(shares, key=lambda row: -row.time_share))
 
 
@@ -242,9 +242,9 @@ def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tu
     """List own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
     found = []
     for row, origin in zip(reply.executed, origins, strict=True):
-        own = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
-        if own is not None and any(name.startswith("present") for name in own.outputs):
-            found.append(own.label)
+        node = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
+        if node is not None and any(name.startswith("present") for name in node.outputs):
+            found.append(node.label)
     return tuple(found[:MAX_CACHE_COPIES])
 
 
@@ -270,10 +270,10 @@ def _operators(
 
 def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
     """List own nodes that make what the nodes of an executed one read."""
-    own = [label for label in (origin.node, *origin.covers) if label is not None]
-    read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
+    labels = [label for label in (origin.node, *origin.covers) if label is not None]
+    read = [name for label in labels if label in source.by_label for name in source.by_label[label].inputs]
     makers = dict.fromkeys(maker.label for name in read if (maker := source.find_maker(name)) is not None)
-    return tuple(label for label in makers if label not in own)[:MAX_EDGES]
+    return tuple(label for label in makers if label not in labels)[:MAX_EDGES]
 
 
 def _sum_of(rest: Sequence[Operator]) -> list[Operator]:

@@ -42,10 +42,10 @@ def _match(found: Array, there: Array) -> Iterator[Matched]:
     there = there[there[:, 4] >= 0]
     kinds, known = np.rint(found[:, 5]), np.rint(there[:, 4])
     for kind in np.unique(np.concatenate([kinds, known])):
-        own = found[kinds == kind]
-        own = own[np.argsort(-own[:, 4], kind="mergesort")][:MAX_BOXES]
+        detections = found[kinds == kind]
+        detections = detections[np.argsort(-detections[:, 4], kind="mergesort")][:MAX_BOXES]
         wanted = there[known == kind]
-        yield Matched(int(kind), own[:, 4], _mark_right(own[:, :4], wanted[:, :4]), len(wanted))
+        yield Matched(int(kind), detections[:, 4], _mark_right(detections[:, :4], wanted[:, :4]), len(wanted))
 
 
 def _mark_right(found: Array, there: Array) -> Array:
@@ -65,8 +65,8 @@ def _compute_overlaps(found: Array, there: Array) -> Array:
     low = np.maximum(found[:, None, :2], there[None, :, :2])
     high = np.minimum(found[:, None, 2:], there[None, :, 2:])
     shared = np.clip(high - low, 0.0, None).prod(axis=2)
-    own, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (found, there))
-    union = own[:, None] + other[None, :] - shared
+    areas, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (found, there))
+    union = areas[:, None] + other[None, :] - shared
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 

@@ -39,11 +39,11 @@ def compute_recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Arr
 
 
 def _find_neighbours(rows: Array, labels: Array, at: int, count: int) -> Array:
-    own = np.arange(at, min(at + AT_ONCE, len(rows)))
-    near = rows[own] @ rows.T
-    near[own - at, own] = -np.inf
+    places = np.arange(at, min(at + AT_ONCE, len(rows)))
+    near = rows[places] @ rows.T
+    near[places - at, places] = -np.inf
     nearest = np.argpartition(-near, count - 1, axis=1)[:, :count]
-    return np.asarray((labels[nearest] == labels[own][:, None]).any(axis=1))
+    return np.asarray((labels[nearest] == labels[places][:, None]).any(axis=1))
 
 
 def _scale_to_length_1(rows: Array) -> Array:

@@ -36,8 +36,8 @@ def read_free_bytes() -> int | None:
     """Read how many bytes this process may still take, by the machine's memory and its own limit; None: not known."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     taken = memory.read_address_space_bytes()
-    own = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None
-    known = [size for size in (own, _read_available_bytes()) if size is not None]
+    below_limit = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None
+    known = [size for size in (below_limit, _read_available_bytes()) if size is not None]
     return min(known, default=None)
 
 
