@@ -13,13 +13,14 @@ from rich.console import Console
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
+from farm.rules.cells.commands import file_argument
 from farm.rules.generation import decoders
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import BLOCK_TIMEOUT_CEILING_S, ROUNDS
-from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_by_id
+from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, RefusedPoint, positions_by_id
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
@@ -67,6 +68,8 @@ class Workbench:
     """A model on this machine, as `Bench` says. `releases`: runtimes that exist beyond those known here."""
 
     template: bench.Run
+    # as it was given on the command line
+    path: Path
     releases: tuple[Runtime, ...] = ()
     given: UserInputs = field(default_factory=UserInputs)
     # whether what is measured next carries an A/A pair
@@ -122,7 +125,15 @@ class Workbench:
         )
         if found.problem is not None:
             raise Usage(found.problem)
-        return found
+        return found.model_copy(update={"refused": tuple(map(self._name_path, found.refused))})
+
+    def _name_path(self, point: RefusedPoint) -> RefusedPoint:
+        """Name the model in the command of a way out by its path; planning knows only the file's name."""
+        way, name = point.way_out, file_argument(self.template.model.main)
+        if way is None or name not in (words := shlex.split(way.command)) or self.template.beside:
+            return point
+        words[words.index(name)] = file_argument(str(self.path))
+        return point.model_copy(update={"way_out": way.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
         """Add to a matrix the sizes that a decoder is measured with where nobody says, and print a hint for it."""
@@ -310,7 +321,7 @@ def open_workbench(
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=lambda: is_stopped() or is_late(),
         )
-        yield Workbench(template, releases=tuple(releases), given=preparation.given)
+        yield Workbench(template, subject.model, releases=tuple(releases), given=preparation.given)
 
 
 def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
