@@ -170,8 +170,8 @@ def _make_broken_answer(code: int, line: str, environment: Mapping[str, str]) ->
 
 
 def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
-    """The options of the gate: against another model, or two runtimes on a farm where those alone are named. Raises
-    ValueError where those that were given freely end within quotes."""
+    """Return the options of the gate: against another model, or two runtimes on a farm where those alone are named.
+    Raises ValueError where those that were given freely end within quotes."""
     runtimes = environment.get("GATE_RUNTIMES", "").split()
     words = [f"./{model}" if model.startswith("-") else model]
     words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
@@ -223,15 +223,15 @@ def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
 
 
 def _base(forge: Forge) -> str:
-    """The commit that the pull request would be merged into. What an event names is as old as its last push; the merge
-    that a forge checks out has the newer one, and says so in a shallow checkout too."""
+    """Return the commit that the pull request would be merged into. What an event names is as old as its last push; the
+    merge that a forge checks out has the newer one, and says so in a shallow checkout too."""
     header = _ask_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
     return parents[0] if forge.tip and parents[1:] == [forge.tip] else forge.base
 
 
 def _locate_base(model: str, commit: str) -> str:
-    """The model as the commit has it, under the name that it had there."""
+    """Return the model as the commit has it, under the name that it had there."""
     if not commit:
         return ""
     renamed = "" if _fetch(commit) or _has(commit, model) else _name_before(model, commit)
@@ -239,7 +239,8 @@ def _locate_base(model: str, commit: str) -> str:
 
 
 def _name_before(model: str, commit: str) -> str:
-    """What a model that was renamed since the commit was called there, by git's own similarity; empty otherwise."""
+    """Return what a model that was renamed since the commit was called there, by git's own similarity; empty
+    otherwise."""
     listed = _ask_git(
         "diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD"
     )
@@ -266,7 +267,8 @@ def _explain_unmeasured(model: str, commit: str) -> str:
 
 
 def _is_unchanged(model: str, commit: str) -> bool:
-    """Whether the checkout has the model as the commit has it, and what lies beside it that may hold its weights."""
+    """Say whether the checkout has the model as the commit has it, and what lies beside it that may hold its
+    weights."""
     path = Path(model)
     folder = path if path.is_dir() else path.parent
     if _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
@@ -320,14 +322,14 @@ def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _comment(forge: Forge, mark: str, answer: Answer) -> None:
-    """One comment a gate: the first answer writes it, later ones replace its text."""
+    """Keep one comment a gate: the first answer writes it, later ones replace its text."""
     path = next((path for path, body in forge.list_comments() if body.startswith(mark)), "")
     if path or answer.is_news:
         forge.write_comment(f"{mark}\n{answer.comment}", path)
 
 
 def _mark(model: str, environment: Mapping[str, str]) -> str:
-    """What the gate's own comment begins with: nothing of a name, as that could end a comment of HTML."""
+    """Return what the gate's own comment begins with: nothing of a name, as that could end a comment of HTML."""
     asked = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
     # two gates of one model differ by what else was given
     asked += filter(None, [environment.get("GATE_OPTIONS")])

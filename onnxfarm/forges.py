@@ -193,6 +193,6 @@ class GitLab:
 
 
 def _escape(text: str, *, in_property: bool = False) -> str:
-    """Text inside a workflow command, as GitHub's own toolkit escapes it."""
+    """Escape text inside a workflow command, as GitHub's own toolkit escapes it."""
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

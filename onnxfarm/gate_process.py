@@ -22,7 +22,7 @@ def compute_exit_code(status: int, *, is_judged: bool) -> int:
 
 
 def is_broken(code: int) -> bool:
-    """Whether the gate itself is to blame: it crashed, or was killed by a signal that nobody sends to cancel."""
+    """Say whether the gate itself is to blame: it crashed, or was killed by a signal that nobody sends to cancel."""
     return code == INTERNAL or (code > 128 and code not in CANCELLED)
 
 

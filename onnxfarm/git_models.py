@@ -64,7 +64,7 @@ def _commit(ref: str, *, repository: Path, text: str) -> str:
 
 
 def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[str]:
-    """Names of what lies beside the model in the commit."""
+    """Return names of what lies beside the model in the commit."""
     folder = [] if place.parent == Path() else ["--", f"{place.parent.as_posix()}/"]
     listed = _run_git("ls-tree", "-z", "--name-only", commit, *folder, at=repository, text=text).split(b"\0")
     names = [Path(os.fsdecode(path)).name for path in listed if path]

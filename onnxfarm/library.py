@@ -33,7 +33,7 @@ class Results(Document):
     """A bench document, docs/bench.md: `cells`, `comparisons`, `sentence` and all its other keys, as typed values."""
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row for each cell and the columns of `results --csv`."""
+        """Return a DataFrame with a row for each cell and the columns of `results --csv`."""
         try:
             import pandas
         except ModuleNotFoundError as missing:

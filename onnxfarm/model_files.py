@@ -102,5 +102,5 @@ def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
 
 
 def _names(content: mmap.mmap, name: bytes) -> bool:
-    """Whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
+    """Say whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
     return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0

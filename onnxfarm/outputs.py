@@ -67,7 +67,7 @@ def make_folder(path: Path, *, option: str) -> Path:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console that does not fold tables where nobody looks at a terminal."""
+    """Make a console that does not fold tables where nobody looks at a terminal."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 

@@ -109,13 +109,13 @@ def _show_table(table: Table, *kept: str, console: Console) -> None:
 
 
 def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
-    """The columns in which these cells differ; one that never ran has no node, which is no difference."""
+    """Return the columns in which these cells differ; one that never ran has no node, which is no difference."""
     texts = {axis.name: {_text(axis, cell) for cell in cells} for axis in COLUMNS}
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
 def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
-    """What all cells have in common and does not go without saying."""
+    """Return what all cells have in common and does not go without saying."""
     shared = [axis for axis in COLUMNS if axis not in varying]
     model, runtime, node = (axis in shared for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [
@@ -133,7 +133,7 @@ def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
 
 
 def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
-    """One row each; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
+    """Make the table of cells; what a cell is goes into one column that may fold where there is no room for more."""
     risky, times = find_at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
     asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
@@ -170,12 +170,12 @@ def _text(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
 
 
 def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
-    """`1.29.0, int8-dynamic, batch 8`: the axes' values in one line."""
+    """Format the axes' values in one line: `1.29.0, int8-dynamic, batch 8`."""
     return ", ".join(_text(axis, cell, is_alone=True) for axis in varying)
 
 
 def _figure(metric: Metric, cell: Cell) -> str:
-    """With its unit where that is a time; what it is of stands above it."""
+    """Format a figure with its unit where that is a time; what it is of stands above it."""
     value = metric.value(cell)
     if not value:
         return ""
@@ -187,7 +187,7 @@ def _figure(metric: Metric, cell: Cell) -> str:
 
 
 def _parity(found: Parity) -> str:
-    """`pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
+    """Format `pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
     word = found.verdict.replace("_", " ")
     if found.verdict != "fail":
         return ", ".join(filter(None, (word, parities.describe_reference(found))))
@@ -203,7 +203,7 @@ def _parity(found: Parity) -> str:
 
 
 def _accuracy(cell: Cell) -> Text:
-    """`98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
+    """Format `98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
@@ -214,14 +214,14 @@ def _accuracy(cell: Cell) -> Text:
 
 
 def _provider(cell: Cell) -> str:
-    """What was asked, and what ran where that is something else."""
+    """Return what was asked, and what ran where that is something else."""
     asked = titles.provider(cell.provider)
     ran = titles.provider(next(iter(cell.active_providers), cell.provider))
     return asked if ran == asked else f"asked {asked}, ran {ran}"
 
 
 def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
-    """What the cells were fed, each way once: by batch and by the sizes that differ."""
+    """Print what the cells were fed, each way once: by batch and by the sizes that differ."""
     ways: dict[str, list[str]] = {}
     for cell in cells:
         inputs = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
@@ -236,7 +236,7 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 
 
 def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
-    """Why cells were not measured, but for what the opening told, and ways out."""
+    """Print why cells were not measured, but for what the opening told, and ways out."""
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is no cell of its own, unless it alone did not end well
     without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
@@ -258,7 +258,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
 
 
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
-    """Cells of one variant whose outputs are not those of another engine, or of their own without optimisations."""
+    """Print cells of a variant whose outputs are not another engine's, or their own without optimisations."""
     known = {cell.id: cell for cell in cells}
     lines = list({cell.parity.text: None for cell in cells if cell.parity.unjudged})
     lines += [
@@ -281,7 +281,7 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
 
 
 def _node_of(pair: EngineParity) -> str:
-    """What the difference comes from, or how to find it."""
+    """Return what the difference comes from, or how to find it."""
     if pair.divergence:
         return f" {pair.divergence}"
     return f" Find the node: {pair.command}" if pair.command else ""
@@ -326,7 +326,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
 
 
 def _sort(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
+    """Sort by the axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
     first = find_opening(comparisons, cells).axis
     return sorted(
         comparisons,
@@ -335,7 +335,7 @@ def _sort(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
-    """`batch 1 → 8 (1.29.0, int8-dynamic)`: what differs, then where among the cells."""
+    """Format `batch 1 → 8 (1.29.0, int8-dynamic)`: what differs, then where among the cells."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if old is None or new is None or comparison.axis not in BY_NAME:
         who = f"{comparison.baseline} → {comparison.candidate}"
@@ -346,13 +346,13 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
 
 
 def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
-    """Slower first, the larger change before the smaller."""
+    """Make a key that sorts slower first, the larger change before the smaller."""
     change = change_of(comparison, cells)
     return rank(change.word), -change.size
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """The operators that explain the largest decided change on the axis that leads."""
+    """Print the operators that explain the largest decided change on the axis that leads."""
     cells = {cell.id: cell for cell in document.cells}
     axis = find_opening(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
@@ -375,7 +375,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:
-    """Operators with a verdict of their own: what is too small for the model's is seen there."""
+    """Print the operators with a verdict of their own: what is too small for the model's is seen there."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
     for comparison in sorted(

@@ -57,7 +57,7 @@ def _width(column: Column) -> int:
 
 
 def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
-    """The table with these of its columns alone; a rest has no caption, and no rows without figures."""
+    """Return the table with these of its columns alone; a rest has no caption, and no rows without figures."""
     shown = make_table(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)

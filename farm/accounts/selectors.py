@@ -138,8 +138,8 @@ def find_user_of_link(secret: str) -> User:
 
 
 def link_works_here(link: SignInLink) -> bool:
-    """Whether a link may sign people in on this farm. Where they use the identity provider alone, only emergency links
-    may."""
+    """Say whether a link may sign people in on this farm. Where they use the identity provider alone, only emergency
+    links may."""
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
 

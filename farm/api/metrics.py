@@ -86,7 +86,7 @@ def _may_read(request: HttpRequest) -> bool:
 
 
 def _is_from_here(request: HttpRequest) -> bool:
-    """Whether the connection comes from this machine, and not through a proxy on it."""
+    """Say whether the connection comes from this machine, and not through a proxy on it."""
     if settings.ENVIRONMENT.behind_proxy or any(header in request.headers for header in FORWARDED):
         return False
     try:

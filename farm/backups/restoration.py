@@ -74,7 +74,8 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
 
 
 def _migrations(reading: ArchiveReader) -> database.Migrations:
-    """The migrations that made the backup's tables. Raises BackupError for a format that this release does not read."""
+    """Return the migrations that made the backup's tables. Raises BackupError for a format that this release does not
+    read."""
     version = reading.head.get("format")
     if version != archive.FORMAT:
         raise BackupError(

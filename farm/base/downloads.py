@@ -114,7 +114,7 @@ def _make_no_answer_error(address: str, problem: Exception) -> DownloadError:
 
 
 def _host(address: str) -> str:
-    """The host alone, without a password before it or a token after it."""
+    """Return the host alone, without a password before it or a token after it."""
     try:
         return urlsplit(address).hostname or "It"
     except ValueError:

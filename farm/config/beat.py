@@ -49,5 +49,5 @@ def add_ticking_option(app: Celery) -> None:
 
 
 def _now() -> datetime:
-    """The monotonic clock as a datetime; only differences of two mean anything."""
+    """Return the monotonic clock as a datetime; only differences of two mean anything."""
     return _BEGIN + timedelta(seconds=time.monotonic())

@@ -261,7 +261,8 @@ def read_registration(environment: Environment) -> Registration | None:
 
 
 def _secret(environment: Environment) -> str:
-    """The client secret; empty where its file cannot be read, which `manage.py check` and sign-in report as missing."""
+    """Return the client secret; empty where its file cannot be read, which `manage.py check` and sign-in report as
+    missing."""
     if environment.oidc_client_secret_file is None:
         return environment.oidc_client_secret.get_secret_value().strip()
     try:

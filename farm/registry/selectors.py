@@ -53,7 +53,7 @@ def package_indexes() -> QuerySet[PackageIndex]:
 
 
 def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
-    """The wheels of a runtime that comes from an added package index; empty for any other runtime."""
+    """Return the wheels of a runtime that comes from an added package index; empty for any other runtime."""
     if not indexes.split_index(runtime.version)[1]:
         return ()
     rows = IndexedWheel.objects.filter(distribution=runtime.distribution, version=runtime.version)
@@ -61,7 +61,7 @@ def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
 
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    """The models of the user's teams that were not deleted, sorted by name, each with `version_count`."""
+    """Return the models of the user's teams that were not deleted, sorted by name, each with `version_count`."""
     return _count_versions(user).filter(removed_at=None)
 
 

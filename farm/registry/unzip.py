@@ -100,7 +100,7 @@ def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, direct
 
 
 def _find_end_record(tail: bytes) -> int:
-    """The place of the end record, as Python's zipfile finds it: at the very end, else at the last mark."""
+    """Return the place of the end record, as Python's zipfile finds it: at the very end, else at the last mark."""
     at = len(tail) - END.size
     if at < 0 or not (tail[at:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
         at = tail.rfind(END_MARK)
@@ -154,7 +154,7 @@ def _check_entry_header(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: D
 
 
 def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> int:
-    """The length of the descriptor after the data, in whichever of its four forms agrees with the directory."""
+    """Return the length of the descriptor after the data, in whichever of its four forms agrees with the directory."""
     file.seek(at)
     found = file.read(24)
     for form, mark in (("<LLL", DESCRIPTOR_MARK), ("<LQQ", DESCRIPTOR_MARK), ("<LLL", b""), ("<LQQ", b"")):
@@ -168,7 +168,7 @@ def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> in
 
 
 def _raw_name(entry: zipfile.ZipInfo) -> bytes:
-    """The name's bytes in the directory. `orig_filename` still holds a NUL and what follows it."""
+    """Return the name's bytes in the directory. `orig_filename` still holds a NUL and what follows it."""
     return entry.orig_filename.encode("utf-8" if entry.flag_bits & UTF8 else "cp437")
 
 

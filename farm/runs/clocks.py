@@ -23,7 +23,7 @@ def now() -> Moment:
 
 @cache
 def _boot() -> str:
-    """The id of this machine's current boot; empty where the system gives none."""
+    """Return the id of this machine's current boot; empty where the system gives none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

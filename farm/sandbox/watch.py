@@ -102,7 +102,7 @@ class Watch:
         self._limit = ""
 
     def wait_for_end(self, on_started: Callable[[Running], None] | None = None) -> Ending:
-        """Blocks until the child has ended or a limit ended it; kills its whole group before it returns.
+        """Block until the child has ended or a limit ended it; kills its whole group before it returns.
 
         `on_started` is called first. An exception from it, or while waiting, also kills the child.
         """

@@ -134,7 +134,7 @@ def _order(server: str | None, alert: int, what: str, **body: str) -> None:
 
 
 def _moment(text: str) -> str:
-    """A moment as the farm takes it; one without a zone is UTC. Raises Usage."""
+    """Return a moment as the farm takes it; one without a zone is UTC. Raises Usage."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as problem:

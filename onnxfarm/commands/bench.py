@@ -119,7 +119,7 @@ def bench(  # noqa: PLR0913  every option of the command
 
 
 def _measure(subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console) -> tuple[Document, bool]:
-    """The document, and whether somebody stopped it, so that blocks may be missing."""
+    """Return the document, and whether somebody stopped it, so that blocks may be missing."""
     with require_extra("node"):
         from onnxfarm.here import workbench
     with workbench.open_workbench(subject, home=extras.home, console=console) as bench:

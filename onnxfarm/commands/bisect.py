@@ -115,7 +115,7 @@ class _Question(NamedTuple):
 
 
 def _search(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
-    """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
+    """Search on this machine, and write the report of what was found. Raises Usage, Infrastructure."""
     with require_extra("node"):
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
@@ -145,7 +145,7 @@ def _rule(kind: str, threshold: float) -> Rule:
 
 
 def _sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
-    """Both releases, of one distribution. Raises Usage."""
+    """Return both releases, of one distribution. Raises Usage."""
     try:
         sides = read_runtime(good), read_runtime(bad)
     except MatrixProblem as problem:

@@ -159,7 +159,7 @@ def _why(cell: Cell) -> str:
 def _explain_unmatched(
     alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path
 ) -> list[dict[str, str]]:
-    """Why a cell is in no comparison."""
+    """Return why a cell is in no comparison."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
         {

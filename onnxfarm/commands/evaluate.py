@@ -76,7 +76,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
 
 
 def _mark_judged(document: Document) -> Document:
-    """The document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
+    """Return the document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
     cells = [_mark_ended(cell) for cell in document.cells if cell.twin_of is None]
     known = sum(cell.status == CellStatus.DONE for cell in cells)
     sentence = f"{known} of {len(cells)} cells were judged on labelled data."

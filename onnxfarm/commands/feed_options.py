@@ -118,7 +118,7 @@ def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
 
 
 def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
-    """The matrix without an axis, wherever it stands in it."""
+    """Return the matrix without an axis, wherever it stands in it."""
     return {
         key: _remove_axis(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
         for key, value in plain.items()
@@ -127,7 +127,7 @@ def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
 
 
 def _newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
-    """The matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
+    """Return the matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
     without = _remove_axis(plain, "runtime")
     if without != plain and not is_default:
         raise Usage("--pre is about the newest release, and the matrix names its runtimes: leave out one of the two.")

@@ -286,7 +286,7 @@ def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") 
 
 
 def describe_node(node: NodeOut) -> str:
-    """`bench-2 is active. Paused by its owner.`"""
+    """Describe a node: `bench-2 is active. Paused by its owner.`"""
     why = "" if node.health == "retired" else node.pause
     return " ".join(text for text in (f"{node.name} is {node.health}.", why) if text)
 
@@ -317,7 +317,7 @@ def _rows(settings: NodeSettings, tags: list[str]) -> Mapping[str, str]:
 
 
 def _hours(text: str) -> dict[str, object]:
-    """`20:00-06:00 Europe/Vienna`; without a zone it stays. The farm judges both."""
+    """Parse `20:00-06:00 Europe/Vienna`; without a zone it stays. The farm judges both."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Usage(f"--hours is {text!r}: write it like '20:00-06:00 Europe/Vienna', or `{ALWAYS}`.")

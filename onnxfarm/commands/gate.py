@@ -362,7 +362,7 @@ def _checks(text: str, metrics: str | None) -> "Checks":
 
 
 def _fraction(percent: str) -> float:
-    """Of `5 %`, `5%` or `5`. Raises Usage."""
+    """Parse `5 %`, `5%` or `5` into a fraction. Raises Usage."""
     text = percent.strip().removesuffix("%").strip()
     try:
         value = float(text or 0) / 100
@@ -374,7 +374,7 @@ def _fraction(percent: str) -> float:
 
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
-    """Both runtimes. Raises Usage."""
+    """Return both runtimes. Raises Usage."""
     if not (baseline and candidate):
         raise Usage("Say what is compared: --baseline and --candidate are two runtimes, --against is another model.")
     old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")

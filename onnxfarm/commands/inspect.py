@@ -114,7 +114,7 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
 
 
 def _free(found: "Inspection") -> Iterator[str]:
-    """The dynamic dimensions of the inputs, by name, each once."""
+    """Yield the dynamic dimensions of the inputs, by name, each once."""
     dims = [dim for port in found.inputs for dim in port.shape or ()]
     sizes = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
     if sizes:
@@ -131,7 +131,7 @@ def _generates(found: "Inspection") -> Iterator[str]:
 
 
 def _feed(found: "Inspection") -> Iterator[str]:
-    """What it is measured with where nobody says."""
+    """Yield what it is measured with where nobody says."""
     feed = found.feed
     if feed is None:
         return

@@ -186,14 +186,14 @@ def _start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]
 
 
 def _folder(home: Path | None) -> Path:
-    """Absolute: children that measure work in folders of their own."""
+    """Return an absolute path: children that measure work in folders of their own."""
     with require_extra("node"):
         from worker.agent.home import default_folder
     return (home or default_folder()).resolve()
 
 
 def _own_folder(home: Path | None) -> Path:
-    """The node's folder, which it writes in. Raises Infrastructure."""
+    """Return the node's folder, which it writes in. Raises Infrastructure."""
     folder = _folder(home)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _own_folder(home: Path | None) -> Path:
 
 
 def _sentence(problem: Exception) -> str:
-    """A problem's own words; of pydantic's many lines the first that says something."""
+    """Return a problem's own words; of pydantic's many lines the first that says something."""
     errors = getattr(problem, "errors", None)
     if errors is None:
         return str(problem)

@@ -176,7 +176,7 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
 
 
 def _check_file(given: Path | None) -> Path | None:
-    """Where --json FILE lacks its FILE, the next option would be taken for it."""
+    """Refuse an option in place of a file: where --json FILE lacks its FILE, the next option would be taken for it."""
     if given is not None and str(given).startswith("--"):
         raise typer.BadParameter(f"needs a FILE (- is stdout), and {given} follows it.", param_hint="--json")
     return given

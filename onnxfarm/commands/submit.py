@@ -105,7 +105,7 @@ def submit(  # noqa: PLR0913  every option of the command
 
 
 def _say_calibration(version: VersionOut, *, console: Console) -> None:
-    """What is to be said of calibration data that cannot serve, or are few."""
+    """Print what is to be said of calibration data that cannot serve, or are few."""
     found = version.calibration
     if found and found.problem:
         print_lines(f"The calibration data cannot be used: {found.problem}", console=console)
@@ -129,7 +129,7 @@ def read_matrix(given: str | None) -> dict[str, object] | None:
 
 
 def _parse(text: str) -> dict[str, object]:
-    """The matrix, checked here where the rules can be loaded; without numpy its keys are left to the farm."""
+    """Return the matrix, checked here where the rules can be loaded; without numpy its keys are left to the farm."""
     try:
         from farm.rules.matrices import matrix
     except ModuleNotFoundError:

@@ -80,7 +80,7 @@ def sweep(  # noqa: PLR0913  every option of the command
 
 
 def _releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
-    """The releases in order, and the one that stands in every block. Raises Usage."""
+    """Return the releases in order, and the one that stands in every block. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
     known = list_releases(distribution, home=home)

@@ -60,7 +60,7 @@ def tokenize(
 
 
 def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
-    """By the array's name."""
+    """Return the texts by the array's name."""
     if (prompt is None) == (prompt_file is None):
         raise Usage("One text is answered: give --prompt or --prompt-file.")
     texts = {"prompt": _read(prompt_file) if prompt_file is not None else prompt or ""}
@@ -103,7 +103,7 @@ def _run_tokenizer(
 
 
 def _check_prompts(taken: bundle.ImportedModel, made: Path, *, folder: Path) -> replies.Prompted:
-    """What a child wrote, looked at like a stranger's file."""
+    """Return what a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()
     with raise_usage_of_workshop():

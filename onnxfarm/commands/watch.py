@@ -180,7 +180,7 @@ def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
 def _follow(
     client: Client, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> Answered[list[RoundOut]]:
-    """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
+    """Return the rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
     console = make_console(stderr=True)
@@ -205,7 +205,7 @@ def _follow(
 
 
 def _rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
-    """These rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
+    """Return these rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
     found: list[tuple[object, RoundOut]] = []
     for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
         plain = cast(list[object], page.plain)

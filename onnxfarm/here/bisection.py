@@ -176,7 +176,7 @@ class Question:
 
 
 def _size(step: Step) -> str:
-    """`24 % slower than the good release (21–26 %)`, where there is a ratio."""
+    """Format `24 % slower than the good release (21–26 %)`, where there is a ratio."""
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""
     interval = change_interval(step["low"], step["high"], ratio=step["ratio"])

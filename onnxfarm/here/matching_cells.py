@@ -102,7 +102,7 @@ def explain_wrong_outputs(cell: Cell) -> str:
 
 
 def _readable(cell: Cell) -> doc_cells.Cell:
-    """What can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
+    """Return what can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
     given = {
         name: cell[name] for axis in NO_DEFAULT for name in (axis.name, *axis.fields) if cell.get(name) is not None
     }
@@ -132,7 +132,7 @@ def _agree(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
 
 
 def _is_set(cell: Cell, axis: axes.Axis) -> bool:
-    """Whether a cell has something other than the default; a session's default goes by its name."""
+    """Say whether a cell has something other than the default; a session's default goes by its name."""
     value = cell.get(axis.fields[0])
     if axis.name == "session" and isinstance(value, dict):
         return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION
@@ -140,7 +140,7 @@ def _is_set(cell: Cell, axis: axes.Axis) -> bool:
 
 
 def _matrix(match: Match) -> dict[str, Any]:
-    """A matrix file with both cells and nothing else."""
+    """Return a matrix file with both cells and nothing else."""
     cell = match.new
     provider = {"name": cell.get("provider"), "options": cell.get("provider_options")}
     declared = {

@@ -184,7 +184,7 @@ class Follower:
         return f", {time_left.describe_time_left(left_s, **how)}"
 
     def _show(self, for_s: str = "") -> None:
-        """On the bar."""
+        """Show on the bar what is being done, and how long it takes yet."""
         if self._bar:
             self._said_at = self._clock()
             doing = self._doing.removesuffix(".")

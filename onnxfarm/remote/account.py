@@ -100,7 +100,7 @@ def _hide_password(address: str) -> str:
 
 
 def _parts(address: str) -> SplitResult | None:
-    """The parts of an address; None where it has none, as http://[::1 and https://farm.example:eight."""
+    """Return the parts of an address; None where it has none, as http://[::1 and https://farm.example:eight."""
     try:
         parts = urlsplit(address)
         # raises for what is no port number
@@ -111,7 +111,7 @@ def _parts(address: str) -> SplitResult | None:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether a host is `localhost` or an address of the loopback interface."""
+    """Say whether a host is `localhost` or an address of the loopback interface."""
     if host == "localhost":
         return True
     try:

@@ -103,7 +103,7 @@ def read_document(client: Client, run_id: str) -> Document:
 
 
 def format_status(run: RunOut) -> str:
-    """The word that the farm's pages show; an older farm does not say it."""
+    """Return the word that the farm's pages show; an older farm does not say it."""
     return run.status or run.outcome or run.state
 
 

@@ -79,7 +79,7 @@ def _wait_for_data(client: Client, version: VersionOut, data: Path, *, until: fl
 
 @contextlib.contextmanager
 def _bar(console: Console, *, files: list[Path]) -> Iterator[Callable[[int], None]]:
-    """A bar of bytes on a terminal; nothing elsewhere."""
+    """Show a bar of bytes on a terminal; nothing elsewhere."""
     columns = (TextColumn("upload"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sum(path.stat().st_size for path in files if path.is_file()))

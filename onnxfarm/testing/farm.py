@@ -87,7 +87,7 @@ class FakeFarm:
         self._offers.put((order.block, order.attempt))
 
     def add_file(self, content: bytes, *, name: str = "file") -> FileRef:
-        """A file that nodes may fetch, as an order names it."""
+        """Add a file that nodes may fetch, and return it as an order names it."""
         digest = hashlib.sha256(content).hexdigest()
         self._files[digest] = content
         return FileRef(name=name, sha256=digest, bytes=len(content))
@@ -99,7 +99,7 @@ class FakeFarm:
         return [body for address, body in list(self._questions) if address.endswith(ending)]
 
     def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:
-        """The same, once there are `count` of them. Raises AssertionError when they do not come."""
+        """Return the same, once there are `count` of them. Raises AssertionError when they do not come."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):
                 came = [address for address, _ in self._questions]
@@ -211,7 +211,7 @@ def _refuse_unless(is_right: bool, sentence: str) -> None:
 
 
 def _celery_message(block: str, attempt: int) -> dict[str, object]:
-    """A task message as kombu's Redis transport stores it."""
+    """Return a task message as kombu's Redis transport stores it."""
     body = json.dumps([[], {"block": block, "attempt": attempt}, {"callbacks": None, "errbacks": None}])
     identity = str(uuid.uuid4())
     return {

@@ -33,7 +33,7 @@ class Question:
         return {}
 
     def number(self, name: str) -> float:
-        """A number of the query; 0 where there is none."""
+        """Return a number of the query; 0 where there is none."""
         with contextlib.suppress(ValueError):
             return max(0.0, float(self.query.get(name, ["0"])[0]))
         return 0.0

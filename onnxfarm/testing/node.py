@@ -136,7 +136,7 @@ class FakeNode:
         )
 
     def _sample(self, latency_ms: float) -> Sample:
-        """One launch: it drew its own speed, and its inferences vary a little around that."""
+        """Make one launch: it drew its own speed, and its inferences vary a little around that."""
         own_ns = latency_ms * 1e6 * max(0.1, self._dice.gauss(1.0, self._spread))
         times = sorted(max(1, round(own_ns * self._dice.gauss(1.0, self._spread / 10))) for _ in range(TIMINGS))
         return Sample(
@@ -155,7 +155,7 @@ class FakeNode:
 
 
 def parse_offer(offer: messages.Offer) -> tuple[str, int]:
-    """The block and the attempt that a message rings for. Raises ValueError for a message of another kind."""
+    """Return the block and the attempt that a message rings for. Raises ValueError for a message of another kind."""
     try:
         kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]
         return str(kwargs["block"]), int(kwargs["attempt"])

@@ -98,7 +98,7 @@ def _arguments(tensors: Mapping[str, Tensor]) -> list[dict[str, object]]:
 
 
 def _make_environment(place: Path) -> Path:
-    """A virtual environment with this interpreter and this numpy; gives its folder of packages."""
+    """Make a virtual environment with this interpreter and this numpy, and return its folder of packages."""
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     packages.mkdir(parents=True)
@@ -128,7 +128,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _describe(packages: Path, *, name: str, version: str) -> None:
-    """What `importlib.metadata` tells of a package."""
+    """Write what `importlib.metadata` tells of a package."""
     info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

@@ -61,7 +61,7 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(cls, array: NDArray[Any], device: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """The array itself: there is no device."""
+        """Return the array itself: there is no device."""
         return cls(array)
 
     def numpy(self) -> NDArray[Any]:
@@ -130,7 +130,7 @@ class InferenceSession:
         return IOBinding()
 
     def run_with_iobinding(self, binding: IOBinding) -> None:
-        """One inference: every step takes its time, then the outputs are there."""
+        """Run one inference: every step takes its time, then the outputs are there."""
         began_us = self._now_us()
         for place, step in enumerate(_BEHAVIOUR["steps"]):
             self._take(step, place)
@@ -170,7 +170,7 @@ class InferenceSession:
 
 
 def _sizes(binding: IOBinding) -> dict[str, int]:
-    """The value of each named dimension, as the bound inputs have it."""
+    """Return the value of each named dimension, as the bound inputs have it."""
     sizes: dict[str, int] = {}
     for entry in _BEHAVIOUR["inputs"]:
         if entry["name"] in binding.inputs:

@@ -132,7 +132,7 @@ class _Block:
             self._report(beside)
 
     def _diverge(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
-        """Questions about a block that was measured: nothing of it is measured again."""
+        """Answer questions about a block that was measured: nothing of it is measured again."""
         if self._environment.search is None:
             text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
             raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
@@ -166,14 +166,15 @@ class _Block:
         self._report_traces(profiled)
 
     def _evaluate(self) -> None:
-        """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
+        """Judge the arms on labelled data, where there are some; a cell that cannot be judged on them is measured all
+        the same."""
         arms, judge = list(self._alive.values()), self._environment.judge
         for found in evaluation.evaluate_arms(self._launcher, arms, say=self._say, judge=judge):
             self._stop_if_over()
             self._report(found)
 
     def _keep_compiled(self) -> None:
-        """What providers compiled, for download; a cell whose model cannot be kept is measured all the same."""
+        """Store what providers compiled, for download; a cell whose model cannot be kept is measured all the same."""
         store = self._environment.store_compiled
         if store is None:
             return
@@ -234,7 +235,7 @@ class _Block:
         return taken
 
     def _trace_again(self, reply: Reply) -> None:
-        """Interleaved traces for attribution, as the last reply asked for."""
+        """Take interleaved traces for attribution, as the last reply asked for."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
         alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
@@ -250,7 +251,7 @@ class _Block:
                 self._stop_if_over()
 
     def _sustain(self) -> None:
-        """Curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
+        """Measure curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
         total_s = self._order.sustained_s
         distinct: dict[str, PreparedArm] = {}
         for arm in self._alive.values() if total_s else ():

@@ -93,7 +93,8 @@ def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: 
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
-    """Whether a message may go to the address: it, or each address it wraps, is public or in one of the networks."""
+    """Say whether a message may go to the address: it, or each address it wraps, is public or in one of the
+    networks."""
     return all(_is_public(ip) or any(ip in network for network in networks) for ip in unwrap_address(address))
 
 

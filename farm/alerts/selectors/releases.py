@@ -71,7 +71,7 @@ def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:
-    """Whether the package index ever answered for the distribution and, where the reference names two packages, for
+    """Say whether the package index ever answered for the distribution and, where the reference names two packages, for
     both."""
     wanted = pairs.changing_packages(distribution, reference)
     rows = Release.objects.filter(distribution__in=wanted)

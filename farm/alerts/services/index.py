@@ -137,7 +137,7 @@ def _is_my_turn(distribution: str, *, every_s: float) -> bool:
 
 
 def _is_being_asked(distribution: str) -> bool:
-    """Whether another worker's question has no answer yet; one that died is forgotten after its time."""
+    """Say whether another worker's question has no answer yet; one that died is forgotten after its time."""
     since = Now() - timedelta(seconds=TIMEOUT_S)
     return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 

@@ -95,8 +95,8 @@ def _worst(shown: Collection[Shown]) -> Shown:
 
 
 def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
-    """Whether the finding is a level shift that has its alert; then it is noted in that alert's log, which is opened
-    again where it was closed."""
+    """Say whether the finding is a level shift that has its alert; then it is noted in that alert's log, which is
+    opened again where it was closed."""
     finding = shown.finding
     rows = Symptom.objects.filter(
         alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
@@ -117,7 +117,7 @@ def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
 
 
 def _spans(watch_round: WatchRound, alert: Alert) -> bool:
-    """Whether the release that brought the alert's shift may lie between the round's two releases.
+    """Say whether the release that brought the alert's shift may lie between the round's two releases.
 
     It is one release once bisection has found it; until then it may be any between the alert's two. A call whose
     candidate is the older release and one whose candidate is the newer find different shifts, unless the same release

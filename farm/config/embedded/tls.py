@@ -35,7 +35,8 @@ def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
 
 
 def _name_of(cert: Path) -> str:
-    """The host name for the farm's address: the certificate's first name without a wildcard, else its first address."""
+    """Return the host name for the farm's address: the certificate's first name without a wildcard, else its first
+    address."""
     try:
         read = x509.load_pem_x509_certificates(cert.read_bytes())[0]
     except OSError as problem:

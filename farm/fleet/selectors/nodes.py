@@ -40,7 +40,7 @@ def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
 
 
 def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
-    """The nodes that the user may see, for lists: the large columns log and self-test are not loaded."""
+    """Return the nodes that the user may see, for lists: the large columns log and self-test are not loaded."""
     return nodes_visible_to(user).defer("log_tail", "self_test_json")
 
 
@@ -109,7 +109,7 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
 
 
 def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
-    """The states of trials that are open or failed lately, by node and provider."""
+    """Return the states of trials that are open or failed lately, by node and provider."""
     found: dict[int, dict[str, TrialState]] = {}
     lately = Q(state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
     rows = Trial.objects.filter(lately | Q(state__in=OPEN_TRIALS), node__in=nodes).order_by("pk") if nodes else ()
@@ -119,7 +119,7 @@ def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
 
 
 def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dict[str, frozenset[str]]:
-    """The providers that a node may try, and those that its owner can be asked to allow."""
+    """Return the providers that a node may try, and those that its owner can be asked to allow."""
     known = tried.get(node.pk, {})
     allowed = {name for name, state in known.items() if state == TrialState.PENDING}
     untried = TRIABLE.difference(node.providers, known) if node.trials_allowed != Trials.NEVER else frozenset()
@@ -136,7 +136,7 @@ def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
 
 
 def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:
-    """Trials on nodes that the user manages, which wait for an answer; the newest first."""
+    """Return trials on nodes that the user manages, which wait for an answer; the newest first."""
     nodes = Node.objects.managed_by(user).order_by().values("pk")
     return trials_visible_to(user).filter(node__in=nodes, state=TrialState.ASKED)
 
@@ -179,7 +179,7 @@ def make_node_offer(node: Node) -> NodeOffer:
 
 
 def lendings_visible_to(user: Anyone) -> QuerySet[Lending]:
-    """Lendings of nodes that the user may see, and to the user's teams; the newest first."""
+    """Return lendings of nodes that the user may see, and to the user's teams; the newest first."""
     teams = Team.objects.visible_to(user).values("pk")
     nodes = Node.objects.visible_to(user).order_by().values("pk")
     rows = Lending.objects.filter(team__in=teams) | Lending.objects.filter(node__in=nodes)

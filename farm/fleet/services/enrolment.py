@@ -122,7 +122,7 @@ def _record_refusal(verb: str, subject: str, *, team: Team | None, facts: Mappin
 
 
 def _find_owner_of_secret(secret: str) -> Node | None:
-    """The node that a secret was issued to, even where it has expired since."""
+    """Return the node that a secret was issued to, even where it has expired since."""
     if not secret:
         return None
     row = NodeSecret.objects.select_related("node__team").filter(digest=hash_secret(secret)).first()

@@ -65,7 +65,7 @@ class Artifact(models.Model):
         return Bundle(main=self.main, files=tuple(sorted(files, key=lambda ref: ref.name)))
 
     def files_of(self, role: FileRole) -> list["ArtifactFile"]:
-        """The files of this role, sorted by name: one `.npz`, or ONNX's `test_data_set_N-input_M.pb`."""
+        """Return the files of this role, sorted by name: one `.npz`, or ONNX's `test_data_set_N-input_M.pb`."""
         return sorted((f for f in self.files.all() if f.role == role), key=lambda file: file.name)
 
     def blob_of(self, role: FileRole) -> Blob | None:

@@ -267,7 +267,8 @@ def _find_or_create_model(team: Team, name: str, user: User, *, may_create: bool
 
 
 def _digest(parts: Iterable[Part], *, inside: bool) -> str:
-    """The digest of the bundle's files (`inside`) or of the reference data beside it; empty where there are none."""
+    """Return the digest of the bundle's files (`inside`) or of the reference data beside it; empty where there are
+    none."""
     chosen = [part for part in parts if (part.role in BUNDLE_ROLES) == inside]
     if inside:
         return digest_json(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))

@@ -42,7 +42,7 @@ def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
 
 
 def _list_wanted_specs(block: Block) -> list[CellSpec]:
-    """The cells that a block still asks for, without those that cannot be made or whose trial failed."""
+    """Return the cells that a block still asks for, without those that cannot be made or whose trial failed."""
     arms = block.plan.arms
     is_tried = any(arm.trial is not None for arm in arms)
     gone = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()

@@ -238,7 +238,8 @@ def _list_shown_runs(user: Anyone, model: Model) -> QuerySet[Run]:
 
 
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
-    """The newest version with a measured cell, and its newest runs with about MAX_MEASURED cells; None without one."""
+    """Return the newest version with a measured cell, and its newest runs with about MAX_MEASURED cells; None without
+    one."""
     visible = _list_shown_runs(user, model)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()

@@ -42,7 +42,8 @@ def compatibility_of(version: Version) -> list[Row]:
 
 
 def _measured(version: Version) -> dict[str, Reason | None]:
-    """Why each release did not load the model, None where a cell of it ran; releases without a cell are left out."""
+    """Return why each release did not load the model, None where a cell of it ran; releases without a cell are left
+    out."""
     rows = Cell.objects.filter(
         run__version__artifact=version.artifact_id, beside=None, provider=CPU, precision="fp32", opset="as-is"
     ).filter(arms__isnull=False)
@@ -57,7 +58,7 @@ def _measured(version: Version) -> dict[str, Reason | None]:
 
 
 def _executed(version: Version) -> dict[str, int]:
-    """The number of graph nodes in the trace of the newest cell of each release, with all optimisations.
+    """Return the number of graph nodes in the trace of the newest cell of each release, with all optimisations.
 
     Copies between layouts are left out, unless a cell is so old that its trace does not tell them apart.
     """

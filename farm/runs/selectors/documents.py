@@ -173,7 +173,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 
 def _so_far(document: doc.Document) -> str:
-    """The first sentence on an open run: that it is not over, and what its cells say so far."""
+    """Return the first sentence on an open run: that it is not over, and what its cells say so far."""
     measured = sum(cell.status == CellStatus.DONE for cell in list_own(document.cells))
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."

@@ -51,7 +51,8 @@ def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
 
 
 def _filter_needed(block: Block) -> Q:
-    """The filter for the blobs that a block needs: bundles of models, inputs, references, prompts, labelled data."""
+    """Return the filter for the blobs that a block needs: bundles of models, inputs, references, prompts, labelled
+    data."""
     cells = Cell.objects.filter(arms__block=block)
     versions = block.run.versions
     uploads = [version.artifact for version in versions]
@@ -69,7 +70,7 @@ def _filter_needed(block: Block) -> Q:
 
 
 def traces_of(run: Run, name: str) -> QuerySet[Trace]:
-    """The raw traces of a cell of the run, from attempts that count, in the order of trace rounds."""
+    """Return the raw traces of a cell of the run, from attempts that count, in the order of trace rounds."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return Trace.objects.none()

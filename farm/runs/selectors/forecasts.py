@@ -250,7 +250,7 @@ class Forecast:
         return begun is not None and span is not None and begun.is_slowed(usual=self._paces.get(span.device, 1.0))
 
     def _left_s(self, row: _Row, device: str) -> float:
-        """Seconds until a leased block ends, from the pace of its rounds, or before its first from its plan."""
+        """Return seconds until a leased block ends, from the pace of its rounds, or before its first from its plan."""
         held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
         pace, begun = self._pace_of(row, device), self._begun.get(row.pk)
         if begun is None:
@@ -275,7 +275,7 @@ class Forecast:
         }
 
     def _ahead(self, row: _Row, seen: Sequence[tuple[str, datetime]]) -> BlockProgress:
-        """The progress of a leased block, without rounds of an earlier order or of a lost attempt."""
+        """Return the progress of a leased block, without rounds of an earlier order or of a lost attempt."""
         rounds_at = [received_at for kind, received_at in seen if kind == "round"]
         begun_at, last_at = seen[0][1], rounds_at[-1] if rounds_at else seen[-1][1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]

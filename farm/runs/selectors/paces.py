@@ -38,7 +38,7 @@ def latencies(version: Version) -> Latencies | None:
 
 
 def _p50_ms(body: str) -> float | None:
-    """The p50 of a cell's document; None too where it cannot be read, as a new run is planned all the same."""
+    """Return the p50 of a cell's document; None too where it cannot be read, as a new run is planned all the same."""
     try:
         found = json.loads(body)["p50_ms"]
     except (ValueError, KeyError, TypeError):

@@ -42,7 +42,7 @@ def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
-    """Queued blocks for any of these nodes, of teams that it measures for and that have minutes left."""
+    """Return queued blocks for any of these nodes, of teams that it measures for and that have minutes left."""
     asked = reduce(or_, map(_asked_of, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
     return named.filter(asked, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())

@@ -88,14 +88,14 @@ def _of_branches(team: Team) -> QuerySet[Version]:
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
-    """Versions that gates last uploaded more than `days` days before `at`, and that no open run measures."""
+    """Return versions that gates last uploaded more than `days` days before `at`, and that no open run measures."""
     going_on = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
     due = _of_branches(team).filter(sent_at__lt=at - timedelta(days=days))
     return due.exclude(runs__in=going_on).exclude(beside__run__in=going_on)
 
 
 def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
-    """Teams without a rule that have versions of branches which are due by the default."""
+    """Return teams without a rule that have versions of branches which are due by the default."""
     sent = Version.objects.not_removed().filter(sent_at__lt=at - timedelta(days=BRANCHES_DAYS), is_kept=False)
     return Team.objects.filter(retention=None, pk__in=sent.exclude(branch="").values("model__team"))
 
@@ -123,7 +123,7 @@ def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledMod
 
 
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
-    """Models that were never measured, watched or alerted about, with no upload for `days` days before `at`."""
+    """Return models that were never measured, watched or alerted about, with no upload for `days` days before `at`."""
     used = Version.objects.filter(model=OuterRef("pk")).filter(
         Q(runs__isnull=False) | Q(beside__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
     )

@@ -221,7 +221,7 @@ def _takers(run: Run, asked: Set[str]) -> list[Node]:
 
 
 def _measures(block: Block, run: Run) -> str:
-    """`bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
+    """Write `bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
     what = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
     return f"{name_or_removed(block.node)} has been measuring {what}" + (
         f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
@@ -307,7 +307,7 @@ def runs_visible_to(user: Anyone) -> QuerySet[Run]:
 
 
 def runs_listed(user: Anyone) -> QuerySet[Run]:
-    """The runs that the user may see, for lists: the large columns matrix and inspection are not loaded."""
+    """Return the runs that the user may see, for lists: the large columns matrix and inspection are not loaded."""
     return runs_visible_to(user).defer("matrix", "version__inspection", "version__problem")
 
 
@@ -376,7 +376,7 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
 
 
 def _doing(run: Run) -> tuple[str, ...]:
-    """What the nodes that measure the run say they are doing."""
+    """Return what the nodes that measure the run say they are doing."""
     at_work = run.blocks.filter(state=BlockState.LEASED, node__state=NodeState.ONLINE).exclude(doing="")
     blocks = at_work.select_related("node").defer("plan_json").order_by("node", "number")[:MAX_DOING]
     said = [block for block in blocks if not _is_over(block.doing, block.rounds)]

@@ -45,7 +45,7 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
 
 
 def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
-    """The first row of each cell on each node; columns tell cells apart, since reading documents takes long."""
+    """Return the first row of each cell on each node; columns tell cells apart, since reading documents takes long."""
     found: dict[tuple[object, ...], CellDocument] = {}
     for row in rows:
         cell = row.arm.cell
@@ -56,7 +56,8 @@ def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
 
 
 def _compare_with_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
-    """The comparisons of arms with the upload as it is, by arm id, each with the precision of the upload's cell."""
+    """Return the comparisons of arms with the upload as it is, by arm id, each with the precision of the upload's
+    cell."""
     known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
     rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")
     return {

@@ -231,7 +231,8 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
 
 
 def max_lease_s(block: Block) -> float:
-    """How many seconds an attempt may hold the block, however often its node beats; the agent stops long before."""
+    """Return how many seconds an attempt may hold the block, however often its node beats; the agent stops long
+    before."""
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 

@@ -88,7 +88,7 @@ def explain_stranded(block: Block) -> str:
 
 
 def _bound_to_nodes() -> QuerySet[Block]:
-    """Queued blocks that continue on their node, or whose matrix names nodes and no hardware tag."""
+    """Return queued blocks that continue on their node, or whose matrix names nodes and no hardware tag."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
     blocks = Block.objects.filter(bound, state=BlockState.QUEUED)
@@ -134,7 +134,7 @@ def sweep(*, moment: clocks.Moment | None = None) -> int:
 
 
 def _overdue() -> list[Block]:
-    """Leased blocks whose lease has expired, or ends later than is possible."""
+    """Return leased blocks whose lease has expired, or ends later than is possible."""
     latest = Now() + timedelta(seconds=settings.LEASE_S + BACKWARD_S)
     over = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=latest)
     return list(Block.objects.filter(over, state=BlockState.LEASED).select_related("run", "node"))

@@ -179,7 +179,7 @@ def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
 
 
 def _due(runs: QuerySet[Run], at_once: int) -> list[Run]:
-    """The first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
+    """Return the first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
     numbers = runs.values_list("pk", flat=True)[:MAX_ASKED]
     due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))

@@ -275,7 +275,7 @@ def _block(run: Run, planned: PlannedBlock, number: int) -> Block:
 
 
 def _queues(planned: PlannedBlock) -> list[str]:
-    """The queue of the block's rarest tag; without a tag, those of the nodes that may take it.
+    """Return the queue of the block's rarest tag; without a tag, those of the nodes that may take it.
 
     A block that waits for a trial is for the node that tries, since another may never prove the tag.
     """

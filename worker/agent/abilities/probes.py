@@ -83,7 +83,8 @@ def list_probable_providers(facts: Facts) -> tuple[str, ...]:
 
 
 def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
-    """Whether this machine has the system, the device files and the libraries of a provider, which proves nothing."""
+    """Say whether this machine has the system, the device files and the libraries of a provider, which proves
+    nothing."""
     stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
     return (
         sys.platform in signs.systems

@@ -226,7 +226,7 @@ class Gateway:
 
 
 def _json(body: BaseModel, headers: dict[str, str] | None = None) -> _Given:
-    """The body of a request, with its media type beside the other headers."""
+    """Return the body of a request, with its media type beside the other headers."""
     return {
         "content": body.model_dump_json().encode(),
         "headers": {"Content-Type": "application/json", **(headers or {})},
@@ -249,7 +249,7 @@ def _parse_answer(response: httpx2.Response, answer: type[Answer]) -> Answer:
 
 
 def _check_response(response: httpx2.Response) -> httpx2.Response:
-    """The response unless it is a refusal. Raises GatewayError."""
+    """Return the response unless it is a refusal. Raises GatewayError."""
     if response.status_code >= 300:
         _raise(response)
     return response
@@ -270,7 +270,7 @@ def _raise(response: httpx2.Response) -> None:
 
 
 def _problem(response: httpx2.Response) -> messages.Problem:
-    """The farm's own words; ours when something else answered."""
+    """Return the farm's own words; ours when something else answered."""
     try:
         return messages.Problem.model_validate_json(response.content)
     except ValidationError:

@@ -23,7 +23,7 @@ MIN_POLL_S = 1.0
 
 
 def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, half of it random."""
+    """Return seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, half of it random."""
     max_s = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
     return max_s * (0.5 + 0.5 * draw())
 

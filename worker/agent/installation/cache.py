@@ -96,7 +96,7 @@ class ArtifactCache:
         self._checked[ref.sha256] = _stamp(path)
 
     def _is_good(self, path: Path, ref: FileRef) -> bool:
-        """Whether the file is there with the right bytes, which are read once a process; deletes a damaged one."""
+        """Say whether the file is there with the right bytes, which are read once a process; deletes a damaged one."""
         try:
             stamp = _stamp(path)
         except FileNotFoundError:

@@ -27,7 +27,7 @@ def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
 
 
 def _read_speed(cpus: Path, core: int) -> int:
-    """The core's capacity or highest clock as the kernel tells; 0 where it does not, as in virtual machines."""
+    """Return the core's capacity or highest clock as the kernel tells; 0 where it does not, as in virtual machines."""
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
         try:
             return int((cpus / f"cpu{core}" / name).read_text())

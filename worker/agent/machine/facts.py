@@ -131,7 +131,7 @@ def count_runners() -> int | None:
 
 
 def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
-    """Whether a process with these arguments measures: an interpreter started on a staged runner."""
+    """Say whether a process with these arguments measures: an interpreter started on a staged runner."""
     if not argv or os.path.basename(argv[0]) in _WRAPPERS:
         return False
     return any(_STAGE.match(os.path.basename(argument)) for argument in argv[1:])

@@ -63,7 +63,7 @@ class Ticket:
         self._name, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
-        """Whether nobody who still waits came earlier, as far as tickets can be read."""
+        """Say whether nobody who still waits came earlier, as far as tickets can be read."""
         try:
             names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
@@ -150,7 +150,7 @@ def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
 
 
 def _is_fresh(path: Path) -> bool:
-    """Whether its holder has touched it just now; the clock may have gone back since."""
+    """Say whether its holder has touched it just now; the clock may have gone back since."""
     try:
         return 0 <= time.time() - path.lstat().st_mtime + TURN_S < FRESH_S
     except OSError:

@@ -77,7 +77,7 @@ def find_perf_event_restriction(
 
 
 def is_turbo_enabled(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:
-    """Whether the clock may rise above its base; None where it cannot be read."""
+    """Say whether the clock may rise above its base; None where it cannot be read."""
     disabled = _read(root / "intel_pstate" / "no_turbo")
     if disabled in ("0", "1"):
         return disabled == "0"
@@ -86,7 +86,7 @@ def is_turbo_enabled(root: Path = Path("/sys/devices/system/cpu")) -> bool | Non
 
 
 def is_emulated(proc: Path = Path("/proc")) -> bool:
-    """Whether this process runs on another kind of processor than it thinks.
+    """Say whether this process runs on another kind of processor than it thinks.
 
     Under qemu's user mode platform.machine() and /proc/self/exe tell of the guest; the thread's own link does not.
     """

@@ -152,6 +152,6 @@ def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: f
 
 
 def _pipe(path: Path) -> int:
-    """A named pipe, open at both ends, so that neither side ever waits for the other to open it."""
+    """Make a named pipe, open at both ends, so that neither side ever waits for the other to open it."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)

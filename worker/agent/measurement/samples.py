@@ -144,7 +144,7 @@ class Sampler:
         return self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
 
     def _add_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
-        """The sample with the times of own nodes, where the launch traced some."""
+        """Return the sample with the times of own nodes, where the launch traced some."""
         times = self.traces.parse_times(taken.arm, answer.reply) if self.traces is not None else ()
         if taken.sample is None or not times:
             return taken
@@ -166,7 +166,7 @@ class Sampler:
 
 
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
-    """Whether these arms' processes may be alive together: host memory only, room for all, one session each.
+    """Say whether these arms' processes may be alive together: host memory only, room for all, one session each.
 
     A device of its own would be shared by their contexts; other scenarios have the machine to themselves.
     """
@@ -178,7 +178,8 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
-    """Whether the arm's processor time tells that other programs disturbed it: one thread of the CPU provider alone.
+    """Say whether the arm's processor time tells that other programs disturbed it: one thread of the CPU provider
+    alone.
 
     Elsewhere other threads do the work. Nor is it told on an emulated processor, whose latencies are compared with
     nothing and cost twenty times as much.

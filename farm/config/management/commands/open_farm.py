@@ -85,7 +85,7 @@ def _ensure_stored_token(owner: User) -> str:
 
 
 def _free_name(owner: User) -> str:
-    """A name that no valid token of the owner has: after a restore, the old token may be in use elsewhere."""
+    """Return a name that no valid token of the owner has: after a restore, the old token may be in use elsewhere."""
     taken = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
     numbered = (f"{OWN_NAME} {number}" for number in count(2))
     return OWN_NAME if OWN_NAME not in taken else next(name for name in numbered if name not in taken)
