@@ -86,7 +86,8 @@ def compare(  # noqa: PLR0913  what the command takes
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
     """Read the results of a run, by its number on a farm, or in a file of `bench --json` or `results --json`.
 
-    `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`.
+    `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no
+    such run or file.
     """
     if isinstance(run_or_path, int):
         from onnxfarm.remote.account import find_account

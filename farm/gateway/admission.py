@@ -67,7 +67,7 @@ class Admission:
         return known if known is not None else (await self.fetch_node(scope, secret, ask)).pk
 
     async def fetch_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
-        """Return the row of the node that sent the request, always by a query. Raises as `identify`."""
+        """Return the row of the node that sent the request, always by a query. Raises UnknownNodeError and TooMany."""
         is_known = self.find_known(secret) is not None
         if not is_known:
             self.charge_stranger(scope)

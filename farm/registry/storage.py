@@ -65,7 +65,7 @@ class Draft:
         return draft
 
     def write(self, chunk: bytes) -> None:
-        """Append a chunk and hash it."""
+        """Append a chunk and hash it. Raises TooLarge over the limit, and NoSpace; the draft is removed then."""
         if self.bytes + len(chunk) > self._limit_bytes:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")

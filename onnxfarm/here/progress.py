@@ -64,7 +64,6 @@ class Estimate:
         return self._began is not None
 
     def note_check(self) -> None:
-        """Note that an arm was checked, or traced for the first time."""
         if self._began is not None:
             self._checks, self._checked_s = self._checks + 1, self._clock() - self._began
 

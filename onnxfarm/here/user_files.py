@@ -75,7 +75,7 @@ def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files
 def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Check and copy labelled data, for a recipe or a judge of the user's own, and add them to `files`."""
+    """Check and copy labelled data, for a recipe or a user's own judge, and add them to `files`. Raises Usage."""
     if isinstance(recipe, OwnJudge):
         given = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):

@@ -53,8 +53,8 @@ class Bench(Protocol):
     @property
     def console(self) -> Console: ...
 
-    def clock(self) -> float:
-        """Return seconds of a clock that stands still while another measurement has the machine."""
+    # seconds of a clock that stands still while another measurement has the machine
+    def clock(self) -> float: ...
 
     def plan(self, matrix: Matrix) -> Plan:
         """Plan what a matrix would measure. Raises Usage when the matrix does not fit the model."""

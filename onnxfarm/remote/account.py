@@ -95,7 +95,6 @@ def check_address(address: str) -> str:
 
 
 def _hide_password(address: str) -> str:
-    """Remove a password that somebody wrote into an address, as this stands in logs."""
     return re.sub(r"//.*@", "//…@", address)
 
 

@@ -19,7 +19,7 @@ VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def find_team(client: Client, name: str) -> TeamWithMembersOut:
-    """Find one of the user's teams by name; without a name, their default where they manage it."""
+    """Find one of the user's teams by name; without a name, their default where they manage it. Raises Usage."""
     teams = client.call(operations.TEAMS)
     for team in teams:
         if team.name == name if name else team.is_default and team.may_manage:
@@ -33,7 +33,7 @@ def find_team(client: Client, name: str) -> TeamWithMembersOut:
 
 
 def find_node(client: Client, wanted: str) -> NodeOut:
-    """Find a node by number or name; of several with one name, that which is not retired."""
+    """Find a node by number or name; of several with one name, that which is not retired. Raises Usage."""
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == wanted]
     working = [node for node in named if node.health != "retired"]
@@ -45,7 +45,7 @@ def find_node(client: Client, wanted: str) -> NodeOut:
 
 
 def find_model(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
-    """Find a model by number or name; `is_removed`: among those that were deleted."""
+    """Find a model by number or name; `is_removed`: among those that were deleted. Raises Usage."""
     found: list[ModelOut]
     if wanted.isdecimal():
         found = [client.call(operations.MODEL, model=wanted)]
@@ -60,7 +60,7 @@ def find_model(client: Client, wanted: str, *, is_removed: bool = False) -> Mode
 
 
 def find_version_by_number(client: Client, model_id: int, number: int) -> VersionOut:
-    """Find a version of a model by its number, also a deleted one."""
+    """Find a version of a model by its number, also a deleted one. Raises Usage where there is none."""
     page = client.call(operations.MODEL, model=model_id)
     versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
     if number not in versions:
@@ -70,7 +70,7 @@ def find_version_by_number(client: Client, model_id: int, number: int) -> Versio
 
 
 def find_version(client: Client, named: str) -> VersionOut:
-    """Find the version that NAME@VERSION names."""
+    """Find the version that NAME@VERSION names. Raises Usage."""
     match = VERSION.fullmatch(named)
     if match is None:
         raise Usage(f"“{named}” names no version: write NAME@VERSION, such as encoder@2.")
@@ -78,7 +78,7 @@ def find_version(client: Client, named: str) -> VersionOut:
 
 
 def find_watch(client: Client, named: str) -> WatchOut:
-    """Find a watch by number or name."""
+    """Find a watch by number or name. Raises Usage."""
     if named.isdecimal():
         return client.call(operations.WATCH, watch=named)
     return _only(

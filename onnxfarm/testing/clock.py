@@ -13,7 +13,6 @@ class Clock:
         return self.now
 
     def ns(self) -> int:
-        """Return the nanoseconds of now, in place of `time.monotonic_ns`."""
         return round(self.now * 1e9)
 
     def sleep(self, seconds: float) -> None:

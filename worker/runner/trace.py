@@ -97,6 +97,7 @@ def _run_profiled(feed: Feed, order: Order) -> None:
 
 
 def read_profile(path: str) -> list[profile.TraceEvent]:
+    """Read the events of ONNX Runtime's profile. Raises Refusal where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as profile_file:
             events: list[profile.TraceEvent] = json.load(profile_file)

@@ -168,7 +168,10 @@ class Gateway:
         return _parse_answer(response, messages.TraceStored).sha256
 
     def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
-        """Download a file of a block that is leased to this node, and yield its bytes in pieces of CHUNK_BYTES."""
+        """Download a file of a block that is leased to this node, and yield its bytes in pieces of CHUNK_BYTES.
+
+        Raises UnavailableError while the farm is away, and GatewayError where it refuses.
+        """
         headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:
             with self._client.stream("GET", self._address(f"files/{sha256}"), headers=headers) as response:

@@ -1,4 +1,4 @@
-"""Orders to the runner, and the check pass. Samples are those of sampling.py, traces those of tracing.py."""
+"""Orders to the runner, and the check pass. Samples are those of samples.py, traces those of traces.py."""
 
 from pydantic import ValidationError
 
