@@ -134,7 +134,7 @@ def test_a_provider_that_is_in_no_given_runtime_is_exit_code_1_and_its_way_out_n
     done = bench(home, model, "--ort", "1.29.0,1.31.1", "--provider", "cuda")
     assert done.exit_code == 1, done.output
     assert "None of 2 cells could be measured;" in done.stderr.strip().splitlines()[-1]
-    assert f": onnxfarm bench {model} --ort onnxruntime-gpu==" in done.stdout
+    assert f": onnxfarm bench {model} --ort " in done.stdout
 
 
 def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_path: Path) -> None:
