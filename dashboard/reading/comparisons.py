@@ -35,13 +35,12 @@ def _memory(comparison: Comparison) -> Entry:
     change = metric_changes.find_memory_change(comparison)
     if change is None:
         return Entry(numbers.NOT_MEASURED)
-    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {metric_changes.format_size(change)}"
-    return verdict_entry(change.verdict, soft=size)
+    return verdict_entry(change.verdict, soft="" if change.verdict == "equal" else metric_changes.format_size(change))
 
 
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
-    others = [change for change in metric_changes.list_beside(comparison) if change.unit != "bytes"]
+    others = [change for change in metric_changes.list_beside(comparison) if change.name != metric_changes.RESIDENT]
     changed = [change for change in metric_changes.list_changed(comparison) if change in others]
     if not others:
         return Entry(numbers.NOT_MEASURED)
@@ -81,12 +80,12 @@ COLUMNS: tuple[Column[Named], ...] = (
     Column(
         "Memory",
         lambda named: _memory(named.comparison),
-        "peak of the process, resident or address space, whichever changed; under 16 MiB is equal",
+        "resident peak of the process; under 16 MiB is equal",
     ),
     Column(
         "Other metrics",
         lambda named: _others(named.comparison),
-        "session creation, first inference and what the scenario is about: those that changed, each by its own verdict",
+        "session creation, address space and what the scenario is about: those that changed, each by its own verdict",
     ),
 )
 

@@ -2,8 +2,8 @@
 
 Wrong outputs; slower by release; a provider that did not start; other losses; gains; then what is open. Of comparisons
 the largest of its kind leads, and the page is about its axis alone. A gain of wrong outputs is praised nowhere. Where
-cells generate, the prompt and all tokens per second count as the time per token does. Memory that grew is a loss where
-nothing else is decided.
+cells generate, the prompt and all tokens per second count as the time per token does. Resident memory that grew is a
+loss where nothing else is decided.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Describes what comparisons say of further metrics than their headline, such as memory beside latency. Pure."""
 
 from collections.abc import Mapping
-from math import log
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
@@ -16,7 +15,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
 
-ITEMS = "items/s"
+ITEMS, RESIDENT = "items/s", "peak_memory_bytes"
 # of these one figure is the time of one call, whatever its batch
 OF_A_CALL = frozenset({"cpu_p50_ms", TPOT, *(metric.name for metric in OF_CALLS.values())})
 # metrics that are the processor time of another, which is of the clock
@@ -89,11 +88,12 @@ def list_changed(comparison: Comparison) -> list[MetricChange]:
 
 
 def find_memory_change(comparison: Comparison) -> MetricChange | None:
-    """Return the change in bytes to show where only one has room: what grew first, then the larger; None without
-    any."""
-    order = ("bigger", "undecided", "smaller", "equal")
-    known = [change for change in comparison.metrics if change.unit == "bytes" and change.ratio]
-    return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
+    """Return the change of resident memory, as the cells' own column of memory shows it; None without any.
+
+    Address space is hardly what anybody chooses by: it stands among the other metrics.
+    """
+    found = find(RESIDENT, comparison)
+    return found if found is not None and found.ratio else None
 
 
 def explain_undecided(comparison: Comparison) -> list[str]:

@@ -151,7 +151,7 @@ def test_the_sentence_of_a_generation_is_of_what_leads():
     assert "at 20 % lower tokens/s than 1.29.0" in said
 
 
-def memory(ratio=1.3, name="peak_address_space_bytes"):
+def memory(ratio=1.3, name="peak_memory_bytes"):
     sides = {"baseline": 107 * 2**20, "candidate": ratio * 107 * 2**20, "unit": "bytes", "verdict": "bigger"}
     return metric(name, "bigger", ratio).model_copy(update=sides)
 
@@ -169,11 +169,11 @@ def test_memory_that_grew_leads_before_gains_and_what_is_open(own, others) -> No
     lead = find_lead(found)
     assert (lead.verdict, lead.change.text, lead.axis, lead.level) == ("bigger", "30 % bigger", "runtime", None)
     said = sentences.verdict_line(found)
-    assert said.startswith("ONNX Runtime 1.31.1 is bigger: peak address space 139 MiB instead of 107 MiB. ")
+    assert said.startswith("ONNX Runtime 1.31.1 is bigger: peak memory of a launch 139 MiB instead of 107 MiB. ")
     assert said.count("bigger") == 1
     answer = make_answer(add_sentence(found))
     assert answer.headline == "ONNX Runtime 1.31.1 takes 30 % more memory than 1.29.0"
-    assert answer.because.startswith("peak address space 139 MiB instead of 107 MiB · ")
+    assert answer.because.startswith("peak memory of a launch 139 MiB instead of 107 MiB · ")
     assert "bigger" not in answer.rest
     assert ("Whether ONNX Runtime 1.31.1" in said) == (own is UNDECIDED)
 
@@ -190,12 +190,28 @@ def test_memory_leads_behind_losses_of_time_and_not_where_more_of_it_is_no_news(
     assert find_lead(document([cell(), NEW], [compared(**UNDECIDED, metrics=[smaller])])).verdict == "undecided"
 
 
+def test_address_space_leads_nothing_and_a_faster_setting_is_told_before_it() -> None:
+    """ "2 threads is bigger" led, of equal memory, and that they were decidedly faster stood nowhere."""
+    space = memory(1.94, "peak_address_space_bytes")
+    undecided, faster = (
+        compared(**UNDECIDED, axis="threads", metrics=[space]),
+        GAIN.model_copy(update={"axis": "threads", "metrics": [memory(1.93, "peak_address_space_bytes")]}),
+    )
+    found = document([cell(), cell("c2", threads=2), cell("c3", threads=2)], [undecided, faster])
+    assert find_lead(found).verdict == "faster"
+    assert "2 threads runs encoder" in (said := sentences.verdict_line(found))
+    assert "faster but bigger: peak address space" in said
+    assert find_lead(document([cell(), NEW], [compared(**UNDECIDED, metrics=[space])])).verdict == "undecided"
+
+
 def test_a_model_that_grew_keeps_its_first_letter_and_all_sizes_are_told() -> None:
-    sizes = [memory(), memory(1.2, "peak_memory_bytes")]
+    sizes = [memory(), memory(1.2, "peak_address_space_bytes")]
     found = document(
         [cell(model="base"), cell("c2", model="new")], [compared(**UNDECIDED, axis="model", metrics=sizes)]
     )
-    assert sentences.verdict_line(found).startswith("new is bigger: peak address space 139 MiB instead of 107 MiB and")
+    assert sentences.verdict_line(found).startswith(
+        "new is bigger: peak memory of a launch 139 MiB instead of 107 MiB and"
+    )
     assert make_answer(add_sentence(found)).rest.startswith("new is bigger: ")
 
 

@@ -165,11 +165,12 @@ def made(name: str, verdict: Any, ratio: float) -> MetricChange:
     )  # fmt: skip
 
 
-def test_what_grew_stands_for_all() -> None:
+def test_resident_memory_stands_for_all_as_in_the_column_of_cells() -> None:
     (one,) = measured().comparisons
     grown, shrunk = made(SPACE, "bigger", 1.5), made("peak_memory_bytes", "smaller", 0.4)
     both = one.model_copy(update={"metrics": [shrunk, grown]})
-    assert metric_changes.find_memory_change(both) == grown
+    assert metric_changes.find_memory_change(both) == shrunk
+    assert metric_changes.find_memory_change(one.model_copy(update={"metrics": [grown]})) is None
     assert metric_changes.ratio_with_interval(grown) == (1.5, 1.5, 1.5)
     assert metric_changes.find_memory_change(one.model_copy(update={"metrics": []})) is None
     assert metric_changes.sentence("2.0", "undecided", both) == (
