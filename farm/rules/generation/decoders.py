@@ -74,7 +74,7 @@ class Decoder:
 
 
 def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
-    """The decoder that these are of; None for a model without past. Raises NotADecoder."""
+    """Recognise the decoder by its ports; None for a model without past. Raises NotADecoder."""
     if not any(_ANY_CACHE.match(port.name) for port in inputs):
         return None
     if (other := next((port.name for port in inputs if _ENCODER.search(port.name)), None)) is not None:
@@ -97,7 +97,7 @@ def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | N
 
 
 def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Why such a model cannot generate, in one sentence; empty where it can."""
+    """Say why such a model cannot generate, in one sentence; empty where it can."""
     try:
         found = find_decoder(inputs, outputs)
     except NotADecoder as why:
@@ -163,7 +163,7 @@ def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> Non
 
 
 def _heads_of(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> tuple[int, int]:
-    """Heads of keys and values, and the size of each, which all pasts share."""
+    """Find the number of heads of keys and values, and the size of each, which all pasts share."""
     (key, first), *others = pasts.items()
     numbers = _numbers(first, part=key[1])
     for (layer, part), port in [(key, first), *others]:
@@ -215,7 +215,7 @@ def _role(port: Port) -> str | None:
 
 
 def _scores(ports: Iterable[Port]) -> Port:
-    """The output that scores each token of the vocabulary."""
+    """Find the output that scores each token of the vocabulary."""
     fit = [port for port in ports if port.dtype in _FLOATS and len(port.shape or ()) == 3]
     named = [port for port in fit if port.name == "logits"] or fit
     if len(named) != 1:

@@ -224,7 +224,7 @@ class BlockJudge:
         return found
 
     def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
-        """Each judged by itself; None where there are too few."""
+        """Judge each by itself; None where there are too few."""
         whole = [pool_rounds(some, per_pair=per_pair) for some in pairs]
         judged = iter(
             verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
@@ -232,7 +232,7 @@ class BlockJudge:
         return [next(judged) if len(some) >= FEWEST_PAIRS else None for some in whole]
 
     def _lack(self, paired: Paired) -> str:
-        """That a comparison has fewer rounds than the first look takes; empty where it has them."""
+        """Say that a comparison has fewer rounds than the first look takes; empty where it has them."""
         counting, least = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= least:
             return ""

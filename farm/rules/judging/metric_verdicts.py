@@ -20,7 +20,7 @@ from farm.rules.wording.numbers import counted, percent
 
 
 def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
-    """Of each comparison the headline, then every further metric; nothing of arms that cannot be compared.
+    """List for each comparison the headline, then every further metric; nothing for arms that cannot be compared.
 
     A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
     round says, is there as undecided with the reason.
@@ -47,7 +47,7 @@ def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[
 
 
 def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
-    """What the comparison's own fields say."""
+    """Return the headline as the comparison's own fields say it."""
     figures = judged.figures
     if figures is None or judged.verdict == "not comparable":
         return []
@@ -155,7 +155,7 @@ def _by_ratio(
 
 
 def _why_open(found: Comparison, *, timed: int, of: int) -> str:
-    """What keeps a metric undecided: rounds in which a launch did not time it, too few of them, or their noise."""
+    """Say what keeps a metric undecided: rounds in which a launch did not time it, too few of them, or their noise."""
     if found.verdict != "undecided":
         return ""
     if found.rounds_used >= look_levels.LOOKS[0]:
@@ -201,7 +201,7 @@ def _with_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
 
 
 def _choose_word(found: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
-    """In the metric's own words for more and for less of it."""
+    """Say the verdict in the metric's own words for more and for less of it."""
     if found in ("slower", "more"):
         return words[0]
     return words[1] if found in ("faster", "less") else "equal" if found == "equal" else "undecided"

@@ -92,7 +92,7 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
 
 
 def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), **options: object) -> Matrix:
-    """The matrix of a command line: each option names an axis (or `budget`) and holds its values.
+    """Make the matrix of a command line: each option names an axis (or `budget`) and holds its values.
 
     Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
     `base`. `allowed` as `parse` takes it. Raises MatrixProblem.
@@ -134,7 +134,7 @@ def json_schema() -> dict[str, object]:
 
 
 def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
-    """All keys in one mapping, whether the axes stand under `matrix` or at the top level."""
+    """Return all keys in one mapping, whether the axes stand under `matrix` or at the top level."""
     known = (*MATRIX_AXES, *_RULES, *sorted(SCHEMAS), *_WRAPPERS)
     found: dict[str, object] = {}
     for written, value in plain.items():
@@ -227,7 +227,7 @@ def _check_exclude(matrix: Matrix) -> None:
 
 
 def _check_streams(matrix: Matrix) -> None:
-    """The streams of a closed loop, and the sequences of a generation, are said once."""
+    """Refuse a matrix that gives the streams of a closed loop, or the sequences of a generation, twice."""
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     declared = {axis for axes in points for axis in axes}
     for text in (text for axes in points for text in axes.get("scenario", ())):

@@ -71,7 +71,7 @@ def expand(matrix: Matrix) -> Expansion:
 
 
 class _Scale:
-    """The values of each axis by place; one that its axis did not have is appended to it."""
+    """List the values of each axis by place; one that its axis did not have is appended to it."""
 
     def __init__(self, matrix: Matrix, product: Product) -> None:
         self._values = {name: list(values) for name, values in matrix.axes.items()}

@@ -125,7 +125,7 @@ def _latency_s(latency_ms: float | None) -> float:
 
 
 def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: float = 0.0) -> float:
-    """Seconds after which a runner process counts as hanging.
+    """Compute the seconds after which a runner process counts as hanging.
 
     `longer_s` is what the programs of its block take in addition.
     """
@@ -136,7 +136,7 @@ def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: floa
 def block_timeout_s(
     budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0, is_tracing: bool = False
 ) -> float:
-    """Seconds after which a block counts as hanging: several times what the largest number of rounds should take.
+    """Compute the seconds after which a block counts as hanging: several times what the most rounds should take.
 
     `longer_s` is added to that: setup, and the seconds of sustained work.
     """

@@ -185,7 +185,7 @@ class _Home:
 
 
 def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of each metric the widest of these nodes."""
+    """Return for each metric the widest margin of these nodes."""
     found: dict[str, float] = {}
     for own in margins:
         found |= {name: max(margin, found.get(name, 0.0)) for name, margin in own.items()}
@@ -193,7 +193,7 @@ def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
-    """Cells that may share a block: on one node, and of scenarios that are compared."""
+    """Group the cells that may share a block: on one node, and of scenarios that are compared."""
     groups = _hardware_groups(cells)
     return [
         part for group in groups for part in group_by(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
@@ -201,7 +201,7 @@ def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
-    """Cells that can be side by side on one node: by declared hardware, and apart only where no node has all."""
+    """Group cells that can be side by side on a node: by declared hardware, and apart only where no node has all."""
     found: list[list[Resolved]] = []
     for group in group_by(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
         found += [group] if _common(group) != frozenset() else group_by(group, lambda cell: cell.nodes).values()
@@ -223,7 +223,7 @@ def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, mo
 
 
 def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]:
-    """The places of a block. A cell that an earlier block holds too gets the block's number into its id."""
+    """List the places of a block. A cell that an earlier block holds too gets the block's number into its id."""
     arms: list[Arm] = []
     first: dict[Digests, int] = {}
     for number, cell in enumerate(cells):
@@ -245,7 +245,7 @@ def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]
 
 
 def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int) -> PlannedBlock:
-    """`cells`: of the arms, in their order."""
+    """Plan one block. `cells`: those of the arms, in their order."""
     budget, latency_ms, tracing = matrix.budget, home.model.latency_ms, matrix.is_tracing_rounds
     around = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]

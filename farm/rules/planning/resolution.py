@@ -132,7 +132,7 @@ class Resolver:
         )
 
     def _part(self, axes: Sequence[str], point: Point, make: Callable[[Point, Request], dict[str, Any]]) -> Part:
-        """The part of the point's cell that these axes decide."""
+        """Make the part of the point's cell that these axes decide."""
         key = (axes, *map(point.positions.get, axes))
         if (part := self._parts.get(key)) is None:
             words = {axis: format_value(point.values[axis]) for axis in axes if axis in point.values}
@@ -155,7 +155,7 @@ class Resolver:
         return about
 
     def _nodes(self, spec: CellSpec) -> frozenset[str]:
-        """The nodes that can run the cell, and have a core for each of its threads; none where no fleet was asked."""
+        """Find the nodes that can run the cell and have a core for each of its threads; none without a fleet."""
         cores = threads.needed_cores(spec)
         key = (spec.runtime.distribution, spec.provider, spec.hardware, cores)
         if (nodes := self._takers.get(key)) is None:
@@ -170,7 +170,7 @@ class Resolver:
         return able
 
     def _not_taken(self, spec: CellSpec, program: Part) -> Reason:
-        """Why no node takes the cell: none can run it at all, or those that can have too few cores."""
+        """Say why no node takes the cell: none can run it at all, or those that can have too few cores."""
         most = max((node.cores for node in self._able_nodes(spec) if node.cores is not None), default=None)
         if (too_few := threads.refusal(spec, cores=most)) is not None:
             return too_few

@@ -186,7 +186,7 @@ def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
 
 
 def _propose_asking_owner(cell: Resolved, request: Request) -> WayOut | None:
-    """The way out that asks the owner of a node that would take the cell, had it proven its provider."""
+    """Propose to ask the owner of a node that would take the cell, had it proven its provider."""
     spec, entry = cell.spec, providers.provider_of(cell.spec.provider)
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
         return None

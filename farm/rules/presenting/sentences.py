@@ -341,7 +341,7 @@ def _certainty(comparison: Comparison, change: Change) -> str:
 
 
 def _describe_missing(comparison: Comparison) -> str:
-    """What is missing to a verdict; of too few rounds the reason says it, for they detect nothing."""
+    """Say what a verdict still needs; where rounds are too few to detect anything, their reason says it."""
     parts = []
     why = f" {comparison.reason}" if comparison.smallest_detectable is None and comparison.reason else ""
     if comparison.smallest_detectable is not None:
