@@ -18,7 +18,7 @@ from farm.rules.presenting.called_operators import (
     list_named_operators,
     sort_operators,
 )
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
@@ -190,6 +190,6 @@ VERDICTS: tuple[Column[OperatorChange], ...] = (
     ),
     Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
     Number("ratio from, to", lambda change: _interval(change.ci_low, change.ci_high, numbers.plain), "95 % interval"),
-    Number("rounds", lambda change: written(change.rounds)),
+    Number("rounds", lambda change: Entry() if change.rounds is None else counted(change.rounds)),
     Prose("Why", lambda change: Entry(change.reason or "")),
 )

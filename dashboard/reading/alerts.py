@@ -212,7 +212,7 @@ def _event(event: "AlertEvent") -> TimelineEntry:
 def _search(search: "Investigation") -> Iterator[TimelineEntry]:
     """That it began, how many measurements it took so far, and its answer."""
     took = [float(step.get("minutes") or 0.0) for step in search.steps]
-    minutes = f" in {numbers.plain(sum(took))} min" if sum(took) else ""
+    minutes = f" in {numbers.duration(round(60.0 * sum(took)))}" if sum(took) else ""
     so_far = f": {numbers.counted(len(took), 'run')}{minutes}" if took else ""
     began = f"{SEARCHES.get(search.kind, search.kind)} began{so_far}."
     yield TimelineEntry(search.started_at, BEGAN, began, search.run_id)

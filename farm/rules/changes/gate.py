@@ -224,7 +224,7 @@ def _compare_cells(pair: Pair, names: Collection[str]) -> Iterator[Observation]:
     # the candidate's cell, and what it is compared with: the other runtime, or on the same one the base
     where, than = cell_label(new), str(old.runtime)
     if old.runtime == new.runtime:
-        where, than = f"The candidate, {where},", "the base"
+        where, than = f"The candidate ({where})", "the base"
     if not _is_done(new):
         if _is_done(old):
             yield Observation("failed", f"{where} {ENDINGS[new.status]}: {_describe_reason(new)}")

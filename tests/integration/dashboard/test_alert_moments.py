@@ -25,7 +25,11 @@ def test_a_release_is_measured_only_while_a_node_measures_it(
     alert = watching.bare_alert(watch, version)
     run = rows.begin_run(version, owner)
     search = {"kind": "since_when", "state": "measuring", "symptom": alert.symptoms.get(), "asked": {"probe": "1.31.0"}}
-    bisection = alert.investigations.create(run=run, **search)
+    bisection = alert.investigations.create(
+        run=run, **search, steps=[{"version": "1.30.0", "outcome": "good", "minutes": 1.36}]
+    )
+    # it said "1 run in 1.36 min"
+    assert "Bisection began: 1 run in 1 min 22 s." in [entry.text for entry in list_timeline(alert)]
 
     def since() -> str:
         text = signed_in.get(f"/alerts/{alert.pk}/").content.decode()
@@ -34,7 +38,7 @@ def test_a_release_is_measured_only_while_a_node_measures_it(
     assert "1.31.0 waits to be measured" in since()
     assert "measuring</span>" not in since()
     # a terminal prints the same
-    assert shape_investigation(bisection).sentence == "0 steps measured; 1.31.0 waits to be measured."
+    assert shape_investigation(bisection).sentence == "1 step measured; 1.31.0 waits to be measured."
     run.blocks.update(state=BlockState.LEASED)
     assert "1.31.0 is being measured" in since()
     assert "measuring</span>" in since()

@@ -2,8 +2,10 @@
 
 import pytest
 
+from dashboard.figures.operators import VERDICTS
 from dashboard.reading import operators
 from farm.contract.document_cells import Cell, CellMetric, PromptTime
+from farm.contract.document_comparisons import OperatorChange
 
 
 def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id: dict[str, Cell]) -> None:
@@ -80,3 +82,13 @@ def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[
     assert {len(row) for row in table.rows} == {len(table.heads)}
     assert operators.describe_memory(traced).startswith("Memory is what one call")
     assert operators.describe_memory(cell.model_copy(update={"operators": []})) == ""
+
+
+def test_rounds_of_an_operator_are_whole() -> None:
+    """A table had 8.00 rounds."""
+    change = OperatorChange(
+        node="conv", op_type="Conv", provider="CPU", baseline_us=1.0, candidate_us=2.0, moved_us=1.0, rounds=8
+    )
+    (rounds,) = (column for column in VERDICTS if column.text == "rounds")
+    shown = rounds.entry(change), rounds.entry(change.model_copy(update={"rounds": None}))
+    assert [entry.text for entry in shown] == ["8", ""]

@@ -137,7 +137,7 @@ def test_a_gate_fails_for_a_new_model_that_is_slower_or_wrong(
     assert (answer.pairs, answer.compared) == ((("c1", "c2"),), 1)
     assert [finding.check for finding in answer.failures] == failed
     assert answer.is_passed == (not failed)
-    assert all(finding.text.startswith("The candidate, onnxruntime==1.31.1, CPU, fp32") for finding in answer.failures)
+    assert all(finding.text.startswith("The candidate (onnxruntime==1.31.1, CPU, fp32") for finding in answer.failures)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,8 @@ def test_findings_stand_in_the_order_of_the_checks_and_name_both_sides_plainly()
     document = gated("slower", metrics=[memory, p99], new={"engines": [unjudged]})
     answer = gate.judge_gate(document, old="base", new="new", fail_on=(), of_models=True, metrics=(*USUAL, "p99_ms"))
     assert [finding.check for finding in answer.findings] == ["slower", "slower", "bigger", "unjudged"]
-    assert all(finding.text.startswith("The candidate, onnxruntime==") for finding in answer.findings)
+    assert all(finding.text.startswith("The candidate (onnxruntime==") for finding in answer.findings)
+    assert not any(",:" in finding.text for finding in answer.findings)
     assert "than the base" in answer.findings[0].text
 
 
