@@ -43,7 +43,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
+from farm.rules.wording.numbers import counted, latency, memory, percent, plain
 from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signed
 from onnxfarm.outputs import make_table, print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, split_to_width
@@ -363,7 +363,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
-        part = "" if operator.share is None else f", {share(operator.share)} of the change"
+        part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
         times = (
             operator_times(operator) or format_operator_change(operator) or f"{numbers.signed(operator.moved_us)} µs"
         )

@@ -104,9 +104,7 @@ def write_finding(comparison: Comparison) -> str:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
-        return (
-            f"{_moved(named)}, explains {numbers.format_explained_part(named.share)} of the change{_called(comparison)}"
-        )
+        return f"{_moved(named)}, {numbers.explains(named.moved_us, named.share)}{_called(comparison)}"
     if not is_change(comparison.verdict):
         said = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
@@ -174,7 +172,7 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     Number(
         "explains",
         lambda change: written(change.share, numbers.share),
-        "share of the whole change; may be negative or above 100 %",
+        "share of the change of an inference as it was timed; may be negative or above 100 %",
     ),
     Prose(
         "Covers", lambda change: Entry(numbers.listed(change.covers, most=6), is_name=True), "own nodes fused into it"

@@ -13,7 +13,7 @@ _LEFT_OUT = Field(exclude_if=lambda value: value is None)
 
 
 class OperatorChange(Part):
-    """`share`: part of the whole change it explains; may be negative or exceed 1. Interval over the paired traces.
+    """`share`: part of the timed change it explains; may be negative or exceed 1. Interval over the paired traces.
 
     Where rounds were traced, those that could be judged have a verdict by the pair rule, and then `ratio` and what
     follows; `rounds`: those it rests on. Without a verdict these keys are left out.
@@ -30,7 +30,8 @@ class OperatorChange(Part):
     # low end of its interval over paired traces, at 90 % or more; null with fewer than 5 traces an arm
     change_low_us: float | None = None
     change_high_us: float | None = None  # its high end
-    share: float | None = None  # of the whole change; may be negative or exceed 1; null with fewer than 5 traces an arm
+    # of the timed change; may be negative or exceed 1; null: fewer than 5 traces an arm, or they contradict it
+    share: float | None = None
     # candidate / baseline over paired rounds, and its 95 % interval
     ratio: Annotated[float | None, _LEFT_OUT] = None
     ci_low: Annotated[float | None, _LEFT_OUT] = None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 
-from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.cells.metrics import JUDGED
 from farm.rules.presenting.outside_graph import MAX_SHARE
 from farm.rules.tracing.attribution import TypeChange, group_by_type
@@ -95,6 +95,18 @@ def describe_changed_type(comparison: Comparison) -> str:
     return f"{most.op_type}: {type_times(named)}, {own}{comparison.verdict} by {whose} own pairs"
 
 
+def find_whole(comparison: Comparison) -> MetricChange | None:
+    """Return the change of the time of an inference; None where that was not judged."""
+    return next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
+
+
+def find_timed_us(whole: MetricChange | None) -> float:
+    """Return by how many µs a time changed, which is what operators can have shares of; 0 where it did not."""
+    if whole is None or not whole.ratio or not is_change(whole.verdict):
+        return 0.0
+    return US_PER_MS * whole.baseline * (whole.ratio - 1.0)
+
+
 def _added_us(comparison: Comparison, change: OperatorChange | TypeChange) -> float:
     sign = {"slower": 1.0, "faster": -1.0}.get(comparison.verdict)
     return abs(change.moved_us) if sign is None else sign * change.moved_us
@@ -107,7 +119,7 @@ def _fits(comparison: Comparison, operator: OperatorChange) -> bool:
 def _limit_us(comparison: Comparison) -> float:
     """The largest change in traces that can be part of the comparison's; where nothing changed, the inference
     itself."""
-    whole = next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
+    whole = find_whole(comparison)
     if whole is None:
         return inf
     if is_change(comparison.verdict):
@@ -164,6 +176,8 @@ def explain_trace_doubt(comparison: Comparison) -> str:
     more, less = (sum(abs(us) for us in moved if (us > 0) == is_more) for is_more in (True, False))
     of = " of this busy machine" if comparison.verdict_from == "processor" else ""
     moves = f"{numbers.plain(more)} µs more in some operators, {numbers.plain(less)} less in others"
+    if timed_us := find_timed_us(find_whole(comparison)):
+        moves += f", {numbers.signed(timed_us)} in the inference as it was timed"
     return f"the traces{of} do not add up ({moves})"
 
 

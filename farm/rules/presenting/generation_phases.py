@@ -5,13 +5,13 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.called_operators import type_times
 from farm.rules.presenting.prefills import find_prefill, is_generated
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
-from farm.rules.wording.numbers import change, format_explained_part
+from farm.rules.wording.numbers import change, explains
 from farm.rules.wording.vocabulary import is_change
 
 
 def describe_phases(comparison: Comparison, candidate: Cell) -> str:
     """Describe both phases: `Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of
-    prefill's change.`
+    prefill's 525 µs.`
 
     Return an empty string for cells that generate nothing, and for those without a verdict on both phases.
     """
@@ -24,19 +24,20 @@ def describe_phases(comparison: Comparison, candidate: Cell) -> str:
     named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return both
-    return f"{both} {named.op_type} explains {format_explained_part(named.share)} of prefill's change."
+    told = explains(named.moved_us, named.share, whose="prefill's")
+    return f"{both} {named.op_type} {told}."
 
 
 def explain_prefill(comparison: Comparison) -> str:
     """Explain the prefill's change: `prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the
-    change`.
+    337 µs`.
 
     Return an empty string where it did not change, or nothing explains it.
     """
     prefill, named = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
-    return f"prefill: {named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
+    return f"prefill: {named.op_type}: {type_times(named)}, {explains(named.moved_us, named.share)}"
 
 
 def _describe_change(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:

@@ -43,7 +43,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
 from farm.rules.wording import titles
-from farm.rules.wording.numbers import counted, format_explained_part, latency, listed, percent
+from farm.rules.wording.numbers import counted, explains, latency, listed, percent
 from farm.rules.wording.vocabulary import is_change, signed
 
 GLANCE = (
@@ -162,7 +162,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def explanation(comparison: Comparison) -> str | None:
-    """Explain a change: `‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph.
+    """Explain a change: `‹type›: k nodes, a → b µs, explains p % of the c µs`, or that it is outside the graph.
 
     Where rounds were traced, it says how many of these nodes changed significantly; and whether the machine was busy.
     Of cells that generate, it explains decoding and prefill apart. Return None where nothing changed or nothing
@@ -184,7 +184,7 @@ def _explanation(comparison: Comparison) -> str | None:
         own = "; ".join(filter(None, (called, doubt if called else doubt.capitalize())))
         return outside_graph.explain_outside(comparison) or own or None
     sure = describe_certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
-    told = f"{named.op_type}: {type_times(named)}, explains {format_explained_part(named.share)} of the change"
+    told = f"{named.op_type}: {type_times(named)}, {explains(named.moved_us, named.share)}"
     notes = "; ".join(note for note in (sure, describe_trace_noise(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
@@ -274,7 +274,7 @@ def _because(standing: Standing) -> str:
     if named is None or named.share is None or named.share < NAMED_SHARE:
         outside = outside_graph.explain_outside(standing.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
-    return f"{named.op_type} explains {format_explained_part(named.share)} of it."
+    return f"{named.op_type} {explains(named.moved_us, named.share)}."
 
 
 def _also_changed(standing: Standing, candidate: Cell) -> str:

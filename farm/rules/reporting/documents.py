@@ -126,9 +126,8 @@ def _comparison(
     block: PlannedBlock, judge: BlockJudge, judged: Judged, *, metrics: list[doc_comparisons.MetricChange]
 ) -> doc_comparisons.Comparison:
     planned, figures = judged.planned, judged.figures
-    why = operator_changes.explain(judge, judged)
     noise, noise_from = judge.noise
-    return doc_comparisons.Comparison(
+    made = doc_comparisons.Comparison(
         baseline=block.arms[planned.baseline].id,
         candidate=block.arms[planned.candidate].id,
         axis=planned.axis,
@@ -150,11 +149,9 @@ def _comparison(
         smallest_detectable=judged.smallest_detectable,  # the plan says what it expects to see
         noise=noise,
         noise_from=noise_from,
-        traces=why.traces,
-        operators=operator_changes.make_operator_changes(why.nodes),
-        prompt_operators=operator_changes.make_operator_changes(operator_changes.explain_prompt(judge, judged).nodes),
         metrics=metrics,
     )
+    return operator_changes.with_operators(made, judge, judged)
 
 
 def _ways(judged: Judged) -> dict[str, float | None]:

@@ -8,6 +8,9 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
+from farm.rules.presenting.called_operators import find_timed_us, find_whole
+from farm.rules.presenting.outside_graph import MAX_SHARE
+from farm.rules.presenting.prefills import find_prefill
 from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
 from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.tracing.round_times import Traced, attribute_rounds
@@ -20,8 +23,24 @@ MAX_OPERATORS = 64
 _SHARED = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
 
 
+def with_operators(
+    comparison: doc_comparisons.Comparison, judge: BlockJudge, judged: Judged
+) -> doc_comparisons.Comparison:
+    """Return the comparison with its operators, and what part each has in the change of its time and of its prompt's.
+
+    The verdicts on both are in its metrics.
+    """
+    own, prompt = explain(judge, judged), _explain_prompt(judge, judged)
+    update = {
+        "traces": own.traces,
+        "operators": make_operator_changes(_share_out(own.nodes, find_whole(comparison))),
+        "prompt_operators": make_operator_changes(_share_out(prompt.nodes, find_prefill(comparison))),
+    }
+    return comparison.model_copy(update=update)
+
+
 def explain(judge: BlockJudge, judged: Judged) -> Attribution:
-    """Attribute the change of a comparison to operators.
+    """Attribute the change of a comparison to operators. Shares are of what was traced.
 
     The rounds that traced both arms are used where there are enough of them, and otherwise the traces that both arms
     have of the same trace round.
@@ -30,29 +49,30 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     new = judge.evidence.traces_of(judged.planned.candidate)
     rounds = judge.traced_rounds(judged.planned)
     if len(rounds) < MIN_TRACES:
-        return _agreeing(_attribute_shared(old, new), judged)
-    return _agreeing(
-        attribute_rounds(
-            Traced(old[0], [times for times, _ in rounds]),
-            Traced(new[0], [times for _, times in rounds]),
-            margin=judge.block.margin,
-            per_pair=ROUNDS[judge.block.budget].per_pair,
-            is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
-        ),
-        judged,
+        return _attribute_shared(old, new)
+    return attribute_rounds(
+        Traced(old[0], [times for times, _ in rounds]),
+        Traced(new[0], [times for _, times in rounds]),
+        margin=judge.block.margin,
+        per_pair=ROUNDS[judge.block.budget].per_pair,
+        is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
     )
 
 
-def _agreeing(found: Attribution, judged: Judged) -> Attribution:
-    """Remove the shares where the operators together changed in the other direction than the comparison, which they
-    then do not explain."""
-    moved_us = sum(node.moved_us for node in found.nodes)
-    if not is_change(judged.verdict) or (moved_us > 0) == (judged.verdict == "slower"):
-        return found
-    return replace(found, nodes=tuple(replace(node, share=None) for node in found.nodes))
+def _share_out(nodes: Sequence[NodeChange], whole: doc_comparisons.MetricChange | None) -> Sequence[NodeChange]:
+    """Return the nodes with their shares of the change that was timed, not of what was traced.
+
+    No node has one where nothing changed, or where all of them together changed the other way, or by too much.
+    """
+    timed_us = find_timed_us(whole)
+    traced_us = sum(node.moved_us for node in nodes)
+    is_part = timed_us and 0.0 < traced_us / timed_us <= MAX_SHARE
+    return [
+        replace(node, share=node.moved_us / timed_us if is_part and node.share is not None else None) for node in nodes
+    ]
 
 
-def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
+def _explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
     prompts_of = judge.evidence.prompts_of
     return _attribute_shared(prompts_of(judged.planned.baseline), prompts_of(judged.planned.candidate))
 

@@ -147,7 +147,7 @@ def test_a_list_of_operators_ends_in_what_explains_the_change_or_that_nothing_do
         return operators.draw_operators(changed, sides).title
 
     most = "SkipLayerNormalization (4 nodes) +4"
-    assert re.fullmatch(rf"{re.escape(most)}\d+ µs, explains 80 % of the change", title(0.2))
+    assert re.fullmatch(rf"{re.escape(most)}\d+ µs, explains 80 % of the \d+ µs", title(0.2))
     assert title(None).startswith(f"Too few traces to say what explains the change: most {most}")
     assert title(None, traces=5).startswith("The traces do not add up")
     assert title(0.001).startswith(f"No operator explains the change: most {most}")

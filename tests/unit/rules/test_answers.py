@@ -81,7 +81,7 @@ def test_a_headline_says_who_is_what_than_whom_with_one_number(pair, headline):
 
 def test_the_cause_comes_first_and_what_else_is_known_stands_below():
     found = answer(compared(operators=[NORM]), compared("int8", axis="precision", verdict="equal", ratio=1.0))
-    assert found.because.startswith("Norm explains 96 % of it · 95 % interval 21–26 %")
+    assert found.because.startswith("Norm explains 96 % of the 100 µs · 95 % interval 21–26 %")
     assert found.rest == "Equal: 1 of 1 by precision."
 
 

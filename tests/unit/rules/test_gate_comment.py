@@ -71,7 +71,7 @@ def test_a_slower_model_is_told_in_one_headline_one_table_and_what_explains_it()
         "",
         "- Outputs: equal to the base's",
         "- Size: 2.00 MB → 3.00 MB",
-        "- Operators: MatMul: 1 node, 10.0 → 20.0 µs, explains 80 % of the change",
+        "- Operators: MatMul: 1 node, 10.0 → 20.0 µs, explains 80 % of the 12.5 µs",
         "- This could have seen a change of 4.1 %",
         f"- 1 min 35 s; on your own machine: `{COMMAND}`",
     ]

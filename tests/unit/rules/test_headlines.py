@@ -221,7 +221,7 @@ def test_one_axis_is_told_with_its_largest_change_and_its_operator():
     )
     assert found.sentence == (
         "ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24 % slower than 1.29.0 on bench-1 (95 % "
-        "interval 21–26 %, 8 rounds). Norm explains 96 % of it. 2 of 3 comparisons by runtime are slower. "
+        "interval 21–26 %, 8 rounds). Norm explains 96 % of the 100 µs. 2 of 3 comparisons by runtime are slower. "
         "Undecided: 1 of 3 by runtime."
     )
 

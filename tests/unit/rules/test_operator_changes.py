@@ -3,16 +3,20 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import Report, RoundReport, Sample
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.presenting.called_operators import explain_trace_doubt
 from farm.rules.reporting import operator_changes
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
+from tests.documents import make_comparison
 from tests.unit.rules.making import (
     make_block,
     make_model,
@@ -41,7 +45,7 @@ def traced_rounds(arms: Mapping[int, Mapping[str, float]], *, rounds: int = 12, 
 
 
 def block_of(
-    old: Mapping[str, float], new: Mapping[str, float], *, rounds: int = 12, **options: str
+    old: Mapping[str, float], new: Mapping[str, float], *, rounds: int = 12, s: float = 0.01, **options: str
 ) -> tuple[PlannedBlock, list[Report]]:
     block = make_block(**{"budget": "standard", **options})
     firsts = [
@@ -49,7 +53,7 @@ def block_of(
         for arm, nodes in ((0, old), (1, new))
     ]
     before = [one for one in make_reports({0: 1.0, 1: 1.0}, rounds=0, end=False)]
-    return block, [*before, *firsts, *traced_rounds({0: old, 1: new}, rounds=rounds)]
+    return block, [*before, *firsts, *traced_rounds({0: old, 1: new}, rounds=rounds, s=s)]
 
 
 def document_of(block: PlannedBlock, reports: list[Report]) -> dict[str, object]:
@@ -157,10 +161,37 @@ def test_a_called_operator_is_told_however_many_others_moved_more():
     assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]  # type: ignore[attr-defined]
 
 
-def test_operators_that_moved_against_what_was_timed_explain_nothing_of_it():
-    block, reports = block_of(OLD, {**OLD, "norm": 90.0})
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "part"),
+    [
+        ("slower", 1.05, 0.5),
+        ("slower", 1.025, 1.0),
+        # all operators together changed 2.5 times as much
+        ("slower", 1.01, None),
+        ("faster", 0.95, None),
+        ("equal", 1.001, None),
+    ],
+)
+def test_an_operator_has_a_share_of_what_was_timed_unless_the_traces_contradict_it(
+    verdict: Any, ratio: float, part: float | None
+) -> None:
+    """Of one change one operator explained all, 91 % and 36 %: the base was what was traced, in each run another."""
+    block, reports = block_of(OLD, {**OLD, "norm": 90.0}, s=0.0)
     judge = BlockJudge(block, reports=reports)
     (judged,) = judge.comparisons()
-    for verdict, is_shared in (("slower", True), ("faster", False), ("equal", True)):
-        found = operator_changes.explain(judge, replace(judged, verdict=verdict))
-        assert all((change.share is not None) == is_shared for change in found.nodes)
+    timed = MetricChange(
+        name="p50_ms", unit="ms", baseline=1.2, candidate=1.2 * ratio, ratio=ratio, ci_low=ratio, ci_high=ratio,
+        verdict=verdict, margin=0.02, rounds=12,
+    )  # fmt: skip
+    found = operator_changes.with_operators(make_comparison(verdict, metrics=[timed]), judge, judged)
+    assert found.operators[0].share == (part if part is None else pytest.approx(part))
+    doubt = explain_trace_doubt(found)
+    assert ("in the inference as it was timed" in doubt) == (part is None and verdict != "equal")
+
+
+def test_a_time_that_was_not_judged_has_no_shares() -> None:
+    block, reports = block_of(OLD, {**OLD, "norm": 90.0}, s=0.0)
+    judge = BlockJudge(block, reports=reports)
+    found = operator_changes.with_operators(make_comparison("slower", metrics=[]), judge, judge.comparisons()[0])
+    assert found.operators[0].share is None
+    assert "as it was timed" not in explain_trace_doubt(found)

@@ -19,7 +19,7 @@ OUTSIDE, BY_PROCESSOR = metric("outside_ms", 0.4, 12.1), metric("outside_cpu_ms"
 def test_the_run_says_that_choosing_a_token_moved():
     one = compared(metrics=[WHOLE, OUTSIDE, BY_PROCESSOR])
     assert outside_graph.explain_outside(one) == (
-        "outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 % of the change"
+        "outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 % of the 12.0 ms"
     )
     assert sentences.explanation(one) == outside_graph.explain_outside(one)
     assert "It comes from outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 %" in (
@@ -29,7 +29,7 @@ def test_the_run_says_that_choosing_a_token_moved():
 
 def test_a_share_above_one_is_all_of_it_and_a_clock_that_alone_moved_says_it_too():
     one = compared(metrics=[WHOLE, metric("outside_ms", 0.4, 13.0), metric("outside_cpu_ms", 0.4, 0.5, "undecided")])
-    assert (outside_graph.explain_outside(one) or "").endswith("0.400 ms → 13.0 ms, explains all of the change")
+    assert (outside_graph.explain_outside(one) or "").endswith("0.400 ms → 13.0 ms, explains all of the 12.0 ms")
 
 
 @pytest.mark.parametrize(

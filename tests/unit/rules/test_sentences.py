@@ -42,7 +42,7 @@ def test_the_verdict_line_says_who_is_slower_by_how_much_how_sure_and_why():
     operators = [changed("Normalize", 100.0, 196.0, 0.96), changed("MatMul", 700.0, 704.0, 0.04)]
     assert sentences.verdict_line(document([compared(operators=operators)])) == (
         "ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24 % slower than 1.29.0 on bench-1 "
-        "(95 % interval 21–26 %, 8 rounds). Normalize explains 96 % of it."
+        "(95 % interval 21–26 %, 8 rounds). Normalize explains 96 % of the 100 µs."
     )
 
 
@@ -173,7 +173,7 @@ def test_a_side_is_named_by_what_differs(axis, changes, words):
 def test_an_explanation_says_nodes_times_and_share():
     operators = [changed("Norm", 500.0, 1500.0, 0.9), changed("Norm", 500.0, 610.0, 0.1), changed("X", 9.0, 9.0, 0.0)]
     assert sentences.explanation(compared(operators=operators)) == (
-        f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}110 µs, explains 100 % of the change"
+        f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}110 µs, explains 100 % of the 1{THIN}110 µs"
     )
 
 
@@ -181,7 +181,7 @@ def test_an_explanation_on_a_busy_machine_says_so():
     operators = [changed("Norm", 500.0, 1500.0, 1.0)]
     busy = compared(operators=operators).model_copy(update={"verdict_from": "processor"})
     assert sentences.explanation(busy) == (
-        f"Norm: 1 node, 500 → 1{THIN}500 µs, explains 100 % of the change "
+        f"Norm: 1 node, 500 → 1{THIN}500 µs, explains 100 % of the 1{THIN}000 µs "
         "(traced while other programs kept the machine busy)"
     )
 
@@ -204,7 +204,7 @@ def test_an_explanation_says_how_sure_it_is_where_rounds_were_traced(verdicts, s
         for verdict in verdicts
     ]
     assert sentences.explanation(compared(operators=operators)) == (
-        f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}000 µs, explains 100 % of the change{sure}"
+        f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}000 µs, explains 100 % of the 1{THIN}000 µs{sure}"
     )
 
 
@@ -220,8 +220,11 @@ def test_operators_that_are_called_come_by_their_change_and_say_how_large_it_is(
 def test_what_costs_more_than_the_change_explains_all_of_it():
     operators = [changed("Norm", 500.0, 1500.0, 1.6), changed("X", 900.0, 600.0, -0.6)]
     known = [compared(operators=operators)]
-    assert "Norm explains all of it." in sentences.verdict_line(document(known))
-    assert sentences.explanation(known[0]) == f"Norm: 1 node, 500 → 1{THIN}500 µs, explains all of the change"
+    assert f"Norm changed by +1{THIN}000 µs, the whole by +625 µs." in sentences.verdict_line(document(known))
+    assert (
+        sentences.explanation(known[0])
+        == f"Norm: 1 node, 500 → 1{THIN}500 µs, changed by +1{THIN}000 µs, the whole by +625 µs"
+    )
 
 
 @pytest.mark.parametrize(
