@@ -1,7 +1,7 @@
 """Alerts as a list: what changed, by how much and how sure, each in one row; its sentence on its own page."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -85,12 +85,16 @@ def _change(alert: "Alert") -> Entry:
     return runs.lead_change(find_lead(alert))
 
 
-def _what(alert: "Alert") -> Entry:
-    """The series, by its label without the model, and what its change comes from; the sentence of what could not be
-    measured."""
-    label = find_lead(alert).where
-    text = label.removeprefix(f"{alert.model.name}, ") if label else alert.sentence
-    return Entry(text, soft=describe_cause(alert))
+def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
+    """What the change comes from, and the series by the settings that are not `shared` by all rows, all of it on hover;
+    the sentence of what could not be measured."""
+    settings = [part for part in runs.list_settings(find_lead(alert)) if part != alert.model.name]
+    series, cause = ", ".join(settings), describe_cause(alert)
+    own = ", ".join(part for part in settings if part not in shared)
+    # how sure the cause is stands in brackets behind it, and on the alert's own page
+    told = [cause.partition(" (")[0], own] if series else [alert.sentence]
+    first, *rest = [*filter(None, told), ""]
+    return Entry(first, soft="".join(rest), title=". ".join(filter(None, (series, cause))))
 
 
 def _release(alert: "Alert") -> Entry:
@@ -118,7 +122,6 @@ COLUMNS: tuple[Column["Alert"], ...] = (
         "change", _change, "against the release that was still good, in the block that confirmed it", order="change"
     ),
     Number("interval", lambda alert: runs.lead_interval(find_lead(alert))),
-    Number("confidence", lambda alert: runs.lead_confidence(find_lead(alert)), "level of the interval, and rounds"),
     Column("Model", _model, order="model"),
     Prose("What", _what),
     Column("Began", _release),
@@ -135,11 +138,16 @@ def make_table(
     Where none of them may be acknowledged, none can be chosen.
     """
     rows = list(alerts)
-    columns = list(COLUMNS) if is_ordered else [column.unordered for column in COLUMNS]
+    models = {alert.model.name for alert in rows}
+    shared = [part for part in runs.find_shared_settings(map(find_lead, rows)) if part not in models]
+    subject = Prose["Alert"]("What", lambda alert: _what(alert, shared))
+    known = [subject if column.text == subject.text else column for column in COLUMNS]
+    columns = known if is_ordered else [column.unordered for column in known]
     unseen = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
     if unseen:
         columns.append(Column("Action", lambda alert: _acknowledge(alert) if alert.pk in unseen else Entry()))
-    return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
+    table = Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
+    return replace(table, shared=", ".join(shared))
 
 
 @dataclass(frozen=True)

@@ -52,27 +52,36 @@ def lead_change(lead: Lead) -> Entry:
 
 
 def lead_interval(lead: Lead) -> Entry:
-    """Makes the table entry of the interval of the change; of a run of one cell, of its latency."""
+    """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of its
+    latency."""
     if lead.ratio is not None and lead.low is not None:
-        return Entry(lead.change.interval, lead.low)
+        sure = f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}" if lead.level else ""
+        return Entry(lead.change.interval, lead.low, title=sure)
     if lead.p50_ms is not None:
         return Entry(numbers.plus_minus(lead.p50_ms, lead.p50_ci_ms))
     return Entry()
 
 
-def lead_confidence(lead: Lead) -> Entry:
-    """Makes the table entry of the level of the interval, and of the rounds behind it."""
-    if lead.level is None:
-        return Entry()
-    return Entry(f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}", lead.rounds)
+def list_settings(lead: Lead) -> list[str]:
+    """Lists with what both sides of the leading comparison were measured, and where."""
+    return [*(lead.where.split(", ") if lead.where else []), *([f"on {lead.node}"] if lead.node else [])]
 
 
-def lead_subject(lead: Lead) -> Entry:
-    """Makes the table entry of what was compared; below it where, why there are no figures, and what failed."""
-    where = ", ".join(filter(None, (lead.where, f"on {lead.node}" if lead.node else "")))
+def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
+    """Finds the settings that all of several leads have, which need not stand in every row."""
+    known = [found for lead in leads if (found := list_settings(lead))]
+    return [part for part in known[0] if all(part in other for other in known)] if len(known) > 1 else []
+
+
+def lead_subject(lead: Lead, shared: Collection[str] = ()) -> Entry:
+    """Makes the table entry of what was compared; behind it the settings that are not `shared` by all rows, why there
+    are no figures, and what failed. All of it on hover."""
+    settings = list_settings(lead)
+    where = ", ".join(part for part in settings if part not in shared)
     why = lead.reason if lead.ratio is None and lead.p50_ms is None else ""
     why = why.rstrip(".") if lead.unfinished else why
-    return Entry(lead.step, soft=". ".join(filter(None, (where, why, lead.unfinished))))
+    soft = ". ".join(filter(None, (where, why, lead.unfinished)))
+    return Entry(lead.step, soft=soft, title=". ".join(filter(None, (", ".join(settings), why, lead.unfinished))))
 
 
 def link_run(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
@@ -107,10 +116,8 @@ FIGURES: tuple[Column["Run"], ...] = (
         "change", lambda run: lead_change(find_lead(run)), "of what the run leads with, new against old", order="change"
     ),
     Number("interval", lambda run: lead_interval(find_lead(run))),
-    Number(
-        "confidence", lambda run: lead_confidence(find_lead(run)), "level of the interval, and rounds", order="rounds"
-    ),
-    Prose("What", lambda run: lead_subject(find_lead(run))),
+)
+ORIGINS: tuple[Column["Run"], ...] = (
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
     Column("Submitted", lambda run: moment(run.created_at), order="at"),
@@ -122,32 +129,22 @@ ORDERS = {
     "state": ("state", "outcome"),
     "verdict": ("lead__verdict",),
     "change": ("lead__ratio",),
-    "rounds": ("lead__rounds",),
     "cells": ("cell_count",),
     "at": ("created_at",),
 }
 
 
-def make_table(
-    runs: Iterable["Run"],
-    states: Mapping[int, str],
-    *,
-    writable: Collection[int] = (),
-    is_ordered: bool = False,
-    box: str = "",
-) -> Table:
-    """Runs in columns. `states`: of each, by its number; `writable`: the teams whose runs the reader may repeat;
-    `is_ordered`: the server sorts them."""
+def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: bool = False, box: str = "") -> Table:
+    """Runs in columns. `states`: of each, by its number; `is_ordered`: the server sorts them."""
     rows = list(runs)
+    shared = find_shared_settings(map(find_lead, rows))
     state = Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state")
-    columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *FIGURES)]
-    if any(run.team_id in writable for run in rows):
-        columns.append(Column("Repeat", lambda run: _repeat(run) if run.team_id in writable else Entry()))
-    return Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
-
-
-def _repeat(run: "Run") -> Entry:
-    return Entry("run again", href=address_to_repeat(run), title=f"The matrix of run {run.pk} again")
+    subject = Prose["Run"]("What", lambda run: lead_subject(find_lead(run), shared))
+    # why a run was made, and by whom, where that is not the same in every row
+    told = [column for column in ORIGINS if column.order or len({column.entry(run).text for run in rows}) > 1]
+    columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *FIGURES, subject, *told)]
+    table = Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
+    return replace(table, shared=", ".join(shared))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Models, one model, and uploads."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -29,8 +29,9 @@ from farm.registry import selectors, services
 from farm.registry.states import VersionState
 from farm.registry.upload_handler import StoredUpload
 from farm.rules.presenting.headlines import Lead
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 from farm.runs.selectors import compared_with_before, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
@@ -71,14 +72,10 @@ def _name(line: Line) -> Entry:
 
 
 def _last_run(line: Line) -> Entry:
-    return Entry(numbers.NOT_MEASURED) if line.run is None else runs.link_run(line.run.pk)
-
-
-def _state(line: Line) -> Entry:
-    """Of the last run; of a version that was never measured, whether it can be."""
-    if line.run is not None and line.state != "rejected":
-        return verdict_entry(line.run_state)
-    return verdict_entry(line.state) if line.state else Entry()
+    """The last run and its state, or that of a version that was never measured, where it is no matter of course."""
+    entry = Entry(numbers.NOT_MEASURED) if line.run is None else runs.link_run(line.run.pk)
+    state = line.run_state if line.run is not None and line.state != "rejected" else line.state
+    return replace(entry, sign=sign_of(state)) if state and state not in EXPECTED else entry
 
 
 def _watched(line: Line) -> Entry:
@@ -100,17 +97,14 @@ def _watched(line: Line) -> Entry:
 COLUMNS: tuple[Column[Line], ...] = (
     Column("Model", _name, order="name"),
     Column("Last run", _last_run, order="run"),
-    Column("State", _state),
     Column("Verdict", lambda line: runs.lead_verdict(line.lead), order="verdict"),
     Number(
         "change", lambda line: runs.lead_change(line.lead), "of what its newest finished run leads with", order="change"
     ),
     Number("interval", lambda line: runs.lead_interval(line.lead)),
-    Number("confidence", lambda line: runs.lead_confidence(line.lead), "level of the interval, and rounds"),
     Prose("What", lambda line: runs.lead_subject(line.lead)),
     Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
     Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
-    Number("versions", lambda line: counted(line.model.version_count), order="versions"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
     Column("Team", lambda line: Entry(line.model.team.name)),
 )
@@ -120,8 +114,9 @@ ORDERS = {
     "verdict": ("last_lead__verdict",),
     "change": ("last_lead__ratio",),
     "at": ("ended_run",),
-    "versions": ("version_count",),
 }
+# states of runs and versions that a list need not say
+EXPECTED = ("complete", "ready")
 # orders that ask for the newest run of every model
 BY_RUN = ("run", "verdict", "change", "at")
 
@@ -129,8 +124,12 @@ BY_RUN = ("run", "verdict", "change", "at")
 def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
     """Lists models in columns; their team where there are several."""
     rows = list(lines)
-    columns = COLUMNS if len({line.model.team_id for line in rows}) > 1 else COLUMNS[:-1]
-    return Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
+    shared = runs.find_shared_settings(line.lead for line in rows)
+    subject = Prose[Line]("What", lambda line: runs.lead_subject(line.lead, shared))
+    columns = [subject if column.text == subject.text else column for column in COLUMNS]
+    columns = columns if len({line.model.team_id for line in rows}) > 1 else columns[:-1]
+    table = Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
+    return replace(table, shared=", ".join(shared))
 
 
 def describe_removal(removal: "Removal") -> str:

@@ -22,7 +22,6 @@ from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
 from dashboard.views.access import action, carry_out, page, read_number, signed_in_user
 from dashboard.views.lists import Filter, Listing, Together, make_page, read_filter, read_search_words, sort_rows
-from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import explain_origin
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
@@ -302,9 +301,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         states = shown_states(listed)
         return lists.render_file(request, "runs", listed, lambda row: file_rows.run_row(row, states[row.pk]))
     shown = make_page(request, rows)
-    writable = set(teams_writable_by(user).values_list("pk", flat=True))
     listing = Listing(
-        reading.make_table(shown, shown_states(shown), writable=writable, is_ordered=True, box="runs"),
+        reading.make_table(shown, shown_states(shown), is_ordered=True, box="runs"),
         shown,
         filters,
         wanted,

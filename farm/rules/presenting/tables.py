@@ -102,7 +102,7 @@ class Table:
     """`id` keeps the chosen order in the address. The first entry of a row names it.
 
     `keys`: what each row is called in addresses and forms; empty where rows have no name. `box`: the field that the
-    keys of chosen rows are sent as; empty where none can be chosen.
+    keys of chosen rows are sent as; empty where none can be chosen. `shared`: what all rows have in common.
     """
 
     id: str
@@ -111,6 +111,7 @@ class Table:
     rows: Sequence[Sequence[Entry]] = field(default_factory=tuple)
     keys: Sequence[str] = ()
     box: str = ""
+    shared: str = ""
 
     @classmethod
     def of(cls, id: str, caption: str, columns: Sequence[Column[Row]], rows: Iterable[Row]) -> "Table":
