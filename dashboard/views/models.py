@@ -1,6 +1,6 @@
 """Models, one model, and uploads."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
+from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, best_settings, facts, file_rows, heatmap, inspection, runs, trends
 from dashboard.reading.versions import version_table
 from dashboard.views import charts, lists
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
     from dashboard.reading.trends import Standing
+    from farm.accounts.selectors import Anyone
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
@@ -224,9 +226,6 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
-    # what was compared says more of a model than that something was measured
-    compared = (run for run in of_uploads if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
-    leading = next(compared, next((run for run in of_uploads if run.headline), None))
     context = {
         "model": row,
         "version": chosen,
@@ -239,7 +238,6 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "runs": listed,
         "run_table": runs.make_table(listed, shown_states(listed)),
         "farm_made": every.filter(reason__in=FARM_MADE).count(),
-        "said": leading,
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=signed_in_user(request)) if chosen else [],
     }
@@ -252,8 +250,8 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         **context,
         **_pareto(request, row),
         **trends.describe_model(row),
-        **_answer(request, row),
-        **_newest_map(leading),
+        **describe_best(signed_in_user(request), row, request.GET.get("budget", "")[:40]),
+        **describe_newest_run(of_uploads, cell_addresses_in),
         "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
         "removed": list(selectors.removed_versions(row, user=signed_in_user(request))[:100]),
         **_find(chosen, may_write=context["may_write"] is True),
@@ -271,28 +269,29 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     return {"last_find": find_last_answer(version.pk), "may_find": may_write and version.state == VersionState.READY}
 
 
-def _answer(request: HttpRequest, model: "Model") -> dict[str, object]:
-    """How fast it is at best, the settings of that as chips."""
-    version, settings = measured_settings(signed_in_user(request), model)
-    best = best_settings.make_panel(version, settings, request.GET.get("budget", "")[:40])
+def describe_best(user: "Anyone", model: "Model", budget: str = "") -> dict[str, object]:
+    """How fast it is at best, the settings of that as chips. `budget`: the latency in ms as it was typed."""
+    best = best_settings.make_panel(*measured_settings(user, model), budget)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else "has not been measured yet"
     because = best.because if best else ""
     return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
 
 
-def _newest_map(run: "Run | None") -> dict[str, object]:
-    """What the newest run answers, and its cells; a large one has them on its own page."""
+def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
+    """What the newest run answers, and its cells; a large one has them on its own page. `address_in`: from the number
+    of a run to the addresses of its cells."""
+    # what was compared says more of a model than that something was measured
+    compared = (run for run in listed if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
+    run = next(compared, next((run for run in listed if run.headline), None))
     if run is None:
         return {}
     known = load_whole(run)
-    if len(known.everything) > MAP_CELLS:
-        return {"answer": known.answer}
     cells, pairs = known.everything, known.document.comparisons
-    return {
-        "answer": known.answer,
-        "map": heatmap.make_heat_map(cells, pairs, cell_addresses_in(run.pk), states=known.states),
-    }
+    if len(cells) > MAP_CELLS:
+        return {"said": run, "answer": known.answer}
+    drawn = heatmap.make_heat_map(cells, pairs, address_in(run.pk), states=known.states)
+    return {"said": run, "answer": known.answer, "map": drawn}
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:

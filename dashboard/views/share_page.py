@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from dashboard.cache import cached
 from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
 from dashboard.reading.copies import write_curl
-from dashboard.views import charts, hardware, lists
+from dashboard.views import charts, hardware, lists, models
 from dashboard.views.access import action, carry_out, form_page, page, read_number, signed_in_user
 from dashboard.views.cell import make_panels
 from dashboard.views.comparison import judge_by_base, make_panel
@@ -209,16 +209,19 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     version = registry.versions_of(model, user=user).filter(branch="").first()
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
-    runs = selectors.runs_visible_to(user).filter(version__model=model)
+    every = selectors.runs_visible_to(user).filter(version__model=model)
+    listed = list(every.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN])
     return {
         "model": model,
+        **models.describe_best(user, model),
+        **models.describe_newest_run([run for run in listed if not run.version.branch], lambda _: no_address),
         "version": version,
         "inspection": inspection.make_inspection(found)
         if version and (found := registry.inspection_of(version))
         else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
-        "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
+        "runs": listed,
     }
 
 

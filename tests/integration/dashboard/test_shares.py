@@ -77,7 +77,7 @@ def test_a_shared_run_has_a_card_as_long_as_it_is_shared_and_no_name_leaves_its_
     [
         ("run", "slower than 1.29.0"),
         ("cell", "ONNX Runtime 1.31.1"),
-        ("model", "Results"),
+        ("model", "takes"),
         ("compare", "2 cells compared"),
     ],
 )
