@@ -28,7 +28,7 @@ def _medians(named: Named) -> Entry:
 def _noise(named: Named) -> Entry:
     comparison = named.comparison
     known = NOISE_FROM.get(comparison.noise_from or "", "")
-    return Entry(numbers.share(comparison.noise), comparison.noise, title=known)
+    return Entry(numbers.share(comparison.noise), comparison.noise, soft=known)
 
 
 def _memory(comparison: Comparison) -> Entry:

@@ -1,16 +1,53 @@
-"""What waits for a node's machine, and what it did for whom, as tables."""
+"""What a node does now, what waits for its machine, and what it did for whom: in a heading and as tables."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
+from farm.fleet.states import NodeHealth, NodeState
+from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.planning.time_left import format_about
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers
-from farm.runs.selectors.ledger import Work
-from farm.runs.selectors.queues import Next
+from farm.runs.selectors import Before
+from farm.runs.selectors.ledger import Ledger, Work
+from farm.runs.selectors.queues import Next, Now
 
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
+
+# of work that a page tells of
+DAYS = 7
 UNFORESEEN = "when its machine is free"
+
+
+def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
+    """What the node does now, and what keeps it from more. `before`: its state before its last blocks."""
+    parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
+    if node.pause and node.health != NodeHealth.RETIRED:
+        parts.append("paused" if node.settings.is_paused else "outside its hours")
+    if now.team:
+        parts.append(f"measuring {now.words}")
+    elif parts == [NodeState.ONLINE]:
+        parts.append("waiting for its machine" if now.waits_for else "idle")
+    if node.state == NodeState.ONLINE and before and before[0].facts.is_busy:
+        parts.append("on a busy machine")
+    return f"{node.name} is {', '.join(parts)}"
+
+
+def describe_week(
+    work: Ledger | None, waiting: Sequence[Next], before: Sequence[Before], floor: NoiseFloor | None
+) -> str:
+    """What the node did, what waits for it, and how well it measures. `work`: of the last days, for who may see it."""
+    did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
+    took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
+    waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"
+    busy, every = sum(state.facts.is_busy for state in before), len(before)
+    which = f"{busy} of its last {every} blocks" if every > 1 else "its last block"
+    disturbed = f"other programs kept it busy before {which}, so verdicts of one thread rest on CPU time"
+    noise = "" if floor is None else f"identical launches differ by {numbers.share(floor.deviation)}"
+    return " · ".join(filter(None, (did + took, waits if waiting else "", noise, disturbed if busy else "")))
 
 
 def waiting_table(waiting: Sequence[Next]) -> Table:

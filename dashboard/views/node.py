@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.reading import facts
-from dashboard.reading.ledgers import waiting_table, work_table
+from dashboard.reading.ledgers import DAYS, describe_week, waiting_table, work_table, write_heading
 from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
@@ -177,9 +177,12 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
     floor = selectors.noise_floor(row)
     before = recent_node_states(row, limit=BLOCKS_SHOWN)
     user = signed_in_user(request)
-    work = ledger(user, row)
+    work = ledger(user, row, days=DAYS)
+    now, waiting = current_work(user, [row])[row.pk], upcoming_blocks(user, [row])[row.pk]
     context = {
         "node": row,
+        "heading": write_heading(row, now, before),
+        "because": describe_week(work, waiting, before, floor),
         "facts": facts.list_node_facts(row),
         "limits": fill_form(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
@@ -194,9 +197,10 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "floor_table": make_floor_table(floor),
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.node_events(row)[:EVENTS_SHOWN]),
-        "now": current_work(user, [row])[row.pk],
-        "next": waiting_table(upcoming_blocks(user, [row])[row.pk]),
+        "now": now,
+        "next": waiting_table(waiting),
         "ledger": work,
+        "days": DAYS,
         "work": work_table(work.work) if work else None,
         "may_manage": selectors.can_manage_node(user, row),
         "orders": [(what, ORDERS[what][1]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],

@@ -28,6 +28,7 @@ from farm.contract.reasons import CellStatus
 from farm.registry.selectors import version_ids_of_model_name
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
+from farm.rules.presenting.accuracy_answers import answer_accuracy
 from farm.rules.presenting.lines import BUSY, is_by_processor
 from farm.rules.presenting.tables import move_shared_note
 from farm.rules.wording import numbers
@@ -115,7 +116,11 @@ def _context(
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
         "head_text": pieces.render_head(
-            request, row, lambda: _head(row, whole_run, moment, may_write=may_write), may_write=may_write, moment=moment
+            request,
+            row,
+            lambda: {**_head(row, whole_run, moment, may_write=may_write), **_tell_accuracy(request, whole_run)},
+            may_write=may_write,
+            moment=moment,
         ),
         "map": drawn,
         "map_text": text,
@@ -146,6 +151,12 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
+
+
+def _tell_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
+    """What the head says in place of the run's answer where the address asks for the chart of accuracy."""
+    told = answer_accuracy(whole_run.document.cells) if request.GET.get("chart") == "pareto" else None
+    return {} if told is None else asdict(told)
 
 
 class Live(TypedDict):

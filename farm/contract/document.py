@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from farm.contract.base import Line
 from farm.contract.document_cells import Cell, Part
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reports import OTHERS_SHARE
 
 SCHEMA: Literal["onnxfarm.bench/1"] = "onnxfarm.bench/1"
 
@@ -33,6 +34,11 @@ class BlockFacts(Part):
     other_runners: int | None = None  # runners of other agents on the machine
     temperature_c: float | None = None  # of the processor
     advice: list[str] = Field(default_factory=list)  # what its owner could do, in sentences
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other programs kept the machine busy."""
+        return (self.busy_share or 0.0) > OTHERS_SHARE
 
 
 class Document(Part):

@@ -30,6 +30,8 @@ MAX_NODES = 2_000
 MAX_CACHE_COPIES = 256
 Microseconds = Annotated[float, Field(ge=0, le=1e10)]
 NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MAX_NODES, exclude_if=lambda times: not times)]
+# of the processor: above it other programs disturb samples, which a node says before a block
+OTHERS_SHARE = 0.1
 # a node may say of one operator
 MAX_BYTES = 1 << 50
 # own nodes that an executed node reads from

@@ -77,8 +77,8 @@ def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
     measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
     names = named(found.wrong, measured) if len(found.wrong) < len(measured) else ""
     headline = f"Wrong outputs of {names}"
-    is_short = names and _is_short(headline)
-    return headline if is_short else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
+    is_named = names and is_short(headline)
+    return headline if is_named else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
 
 
 def _answer_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
@@ -88,7 +88,7 @@ def _answer_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
     lead, change = found.lead, found.lead.heading
     parts = sentences.parts_of(lead, found, cells)
     headline = _headline(parts, change, margin=lead.comparison.margin)
-    beside = "" if _is_short(headline) else f"{parts.who} beside {parts.than}"
+    beside = "" if is_short(headline) else f"{parts.who} beside {parts.than}"
     where = cells[lead.comparison.candidate].node
     measured = f"{parts.shared} on {where}" if where else parts.shared
     because = " · ".join(filter(None, (parts.cause.rstrip("."), beside, parts.sure, measured)))
@@ -112,7 +112,7 @@ def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:
     return f"{who} is {change.amount} {change.word} than {than}"
 
 
-def _is_short(headline: str) -> bool:
+def is_short(headline: str) -> bool:
     return len(unbroken(headline).split(" ")) <= MAX_WORDS
 
 

@@ -1,5 +1,6 @@
 """The fleet and the page of a node."""
 
+import json
 import re
 from html import unescape
 
@@ -13,7 +14,7 @@ from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Version
 from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers
-from farm.runs.models import Run
+from farm.runs.models import Report, Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -109,3 +110,20 @@ def test_a_viewer_sees_the_node_but_no_orders(viewer: User, node: Node) -> None:
     assert "may" in assert_is_page(client.post(f"/fleet/{node.pk}/drain/", follow=True))
     node.refresh_from_db()
     assert node.health == NodeHealth.ACTIVE
+
+
+def test_a_nodes_heading_says_what_it_does_and_that_others_keep_its_machine_busy(
+    signed_in: Client, run: Run, node: Node
+) -> None:
+    """It said "online", while other programs used all of the processor."""
+    page = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "bench-1 is online, idle" in page
+    assert "1 block in 7 days" in page
+    assert "on a busy machine" not in page
+    for report in Report.objects.filter(kind="facts"):
+        body = json.loads(report.body)
+        body["facts"]["more"] = {"load": {"busy_share": 0.97}}
+        Report.objects.filter(pk=report.pk).update(body=json.dumps(body))
+    page = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "bench-1 is online, idle, on a busy machine" in page
+    assert "kept it busy before its last block, so verdicts of one thread rest on CPU time" in page

@@ -60,7 +60,7 @@ def test_the_heading_of_a_node_s_page_says_what_keeps_it(node: Node, owner: User
         page = browser_of(owner).get(f"/fleet/{node.pk}/").content.decode()
         return page[page.index("<h1>") + 4 : page.index("</h1>")]
 
-    assert heading() == f"{node.name} is online"
+    assert heading() == f"{node.name} is online, idle"
     services.change_settings(node=node, by=owner, hours=hours_around(2))
     assert heading() == f"{node.name} is online, outside its hours"
     services.change_settings(node=node, by=owner, is_paused=True)

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from farm.contract.reports import Facts
+from farm.contract.reports import OTHERS_SHARE, Facts
 from farm.sandbox import confinement
 from worker.agent.machine import processor
 
 LOAD_PER_CORE = 0.3
-BUSY_SHARE = 0.1
 HOT_C = 85.0
 LITTLE_MEMORY = 0.1
 # what worker.agent.installation.stages names the folder that a runner is started from
@@ -59,7 +58,7 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
             "The agent runs under emulation: its numbers do not describe this processor; "
             "install an agent that is built for it."
         )
-    if seen.busy_share is not None and seen.busy_share > BUSY_SHARE:
+    if seen.busy_share is not None and seen.busy_share > OTHERS_SHARE:
         yield (
             f"Other programs used {_percent(seen.busy_share)} of the processor just before the block: "
             "expect disturbed samples; stop them, or dedicate the machine to the farm."
