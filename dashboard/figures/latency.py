@@ -1,14 +1,16 @@
 """Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, empty_figure, select_right_cells
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.hardware import Measured, Target
 from farm.rules.presenting.tables import Column, Number, Table, counted
-from farm.rules.presenting.times import Times
+from farm.rules.presenting.times import Times, title_of
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"
@@ -55,6 +57,42 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
             xaxis=theme.axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
             yaxis=theme.named_rows([_name(row) for row in rows]),
             showlegend=len(runtimes) > 1,
+        ),
+        table=table,
+        note="Whiskers: 95 % interval of the median over process launches.",
+    )
+
+
+def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measured], str]) -> Figure:
+    """The best setting on each target with its interval, a row a target. `table`: what has every number."""
+    bests = [(hardware_words.target(target), target.best) for target in found if target.best is not None]
+    measured = [best for _, best in bests]
+    values = [best.cell.p50_ms or 0.0 for best in measured]
+    ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
+    scale, time = theme.spread(values, theme.ends(ends, *values)), title_of([best.is_processor for best in measured])
+    said = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
+    on_targets = numbers.counted(len(bests), "target")
+    return Figure(
+        name="best-on-targets",
+        title=f"The best setting on {'each of ' if len(bests) > 1 else ''}{on_targets}",
+        summary=f"{time.capitalize()} of the best setting on {on_targets}. The table has every number.",
+        data=[
+            theme.dots(
+                values,
+                ends,
+                [name for name, _ in bests],
+                "@series-1",
+                "circle",
+                hover="%{y}<br>%{text}",
+                text=said,
+                customdata=[address(best) for best in measured],
+            )
+        ],
+        layout=theme.layout(
+            height=theme.row_height(len(bests), per_row=32),
+            xaxis=theme.axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+            yaxis=theme.named_rows([name for name, _ in bests]),
+            showlegend=False,
         ),
         table=table,
         note="Whiskers: 95 % interval of the median over process launches.",

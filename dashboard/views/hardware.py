@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.figures import accuracies, pareto
+from dashboard.figures import accuracies, latency, pareto
 from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import parse_budget
@@ -61,7 +61,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Panel:
-    """`hidden`: how many targets the filter took away. `versions`: those that were measured, the newest first."""
+    """`hidden`: how many targets the filter took away. `versions`: those that were measured, the newest first. `hint`:
+    why no accuracy is drawn, empty where it is."""
 
     asked: Asked
     headline: str
@@ -72,6 +73,7 @@ class Panel:
     hidden: int
     grid: Table | None
     figure: Figure
+    hint: str
     versions: Sequence[int]
     shown: Sequence[Target]
 
@@ -103,16 +105,20 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
+    table = Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown)
+    judged = pareto.draw_hardware(drawn, names, address)
+    best = [target for target in (shown if asked.version != EVERY else newest) if target.best is not None]
     return Panel(
         asked=asked,
         headline=hardware_words.headline(newest, asked.wish, asked.goal),
         sentence=hardware_words.answer_wish(newest, asked.wish, asked.goal),
         left_out=hardware_words.left_out(found),
         note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),
-        table=Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown),
+        table=table,
         hidden=len(found) - len(shown),
         grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
-        figure=pareto.draw_hardware(drawn, names, address),
+        figure=latency.draw_targets(best, table, address) if judged.empty and best else judged,
+        hint=judged.empty,
         versions=versions,
         shown=shown,
     )

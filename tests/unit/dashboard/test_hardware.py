@@ -151,9 +151,12 @@ def test_wrong_outputs_are_not_drawn_and_smaller_errors_are_better() -> None:
 
 
 def test_without_labelled_data_the_chart_says_what_to_do() -> None:
-    figure = panel(on("a", cell())).figure
-    assert "an .npz of inputs and labels" in figure.empty
-    assert figure.table.rows == []
+    found = panel(on("a", cell()), on("b", cell("c2", 3.0)))
+    assert "an .npz of inputs and labels" in found.hint
+    # and what was measured is drawn all the same: the page had an empty chart
+    (points,) = json.loads(found.figure.json)["data"]
+    assert (points["x"], points["y"]) == ([2.0, 3.0], ["a (cpu)", "b (cpu)"])
+    assert found.figure.title == "The best setting on each of 2 targets"
 
 
 def test_a_row_of_the_file_has_plain_values_and_gaps_for_what_is_not_known() -> None:
