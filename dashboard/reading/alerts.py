@@ -47,6 +47,13 @@ def describe_cause(alert: "Alert") -> str:
     return "" if alert.lead is None else alert.lead.explanation
 
 
+def shorten_cause(alert: "Alert") -> str:
+    """`LayerNormalization explains 96 % of the change`: the times and doubts of a cause stand on the alert's page."""
+    first = describe_cause(alert).partition(" (")[0]
+    name, times, part = *first.partition(": ")[::2], first.rpartition(", explains ")[2]
+    return f"{name} explains {part}" if times and part != first else first
+
+
 def find_lead(alert: "Alert") -> Lead:
     return Lead() if alert.lead is None else _figures(alert.lead)
 
@@ -64,8 +71,9 @@ def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
     """How much has to be looked at, or came in a `period`, in one sentence."""
     if period:
         return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
-    first = numbers.counted(counts["open"], "open alert") if counts["open"] else "No open alert"
-    others = [f"{counts['snoozed']} snoozed"] if counts["snoozed"] else []
+    new = counts["open"] - counts["acknowledged"]
+    first = numbers.counted(new, "open alert") if new else "No open alert"
+    others = [f"{counts[name]} {name}" for name in ("acknowledged", "snoozed") if counts[name]]
     if counts["infra"]:
         others.append(f"{counts['infra']} where the farm could not measure")
     return f"{first}; {numbers.listed(others)}" if others else first
@@ -91,8 +99,7 @@ def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     settings = [part for part in runs.list_settings(find_lead(alert)) if part != alert.model.name]
     series, cause = ", ".join(settings), describe_cause(alert)
     own = ", ".join(part for part in settings if part not in shared)
-    # how sure the cause is stands in brackets behind it, and on the alert's own page
-    told = [cause.partition(" (")[0], own] if series else [alert.sentence]
+    told = [shorten_cause(alert), own] if series else [alert.sentence]
     first, *rest = [*filter(None, told), ""]
     return Entry(first, soft="".join(rest), title=". ".join(filter(None, (series, cause))))
 

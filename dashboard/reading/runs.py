@@ -1,5 +1,6 @@
 """Runs as a list: what each leads with in columns, its sentence only on its own page; and that page's first words."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,7 +17,6 @@ from farm.rules.presenting import answers, sentences
 from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import Lead, named
-from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 NOTHING = Lead()
+IN_BRACKETS = re.compile(r" \(([^()]*)\)")
 # what a run leads with that has measured nothing
 FATES = frozenset(CellStatus) - {CellStatus.DONE}
 
@@ -46,7 +47,7 @@ def lead_change(lead: Lead) -> Entry:
     if lead.ratio is not None:
         return Entry(lead.change.text, lead.ratio)
     if lead.p50_ms is not None:
-        soft = PROCESSOR if lead.quantity == "processor" else ""
+        soft = "CPU time" if lead.quantity == "processor" else ""
         return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms", soft=soft)
     return Entry()
 
@@ -68,9 +69,10 @@ def list_settings(lead: Lead) -> list[str]:
 
 
 def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
-    """Finds the settings that all of several leads have, which need not stand in every row."""
-    known = [found for lead in leads if (found := list_settings(lead))]
-    return [part for part in known[0] if all(part in other for other in known)] if len(known) > 1 else []
+    """Finds the settings that all of several leads have, or compare with others: they need not stand in every row."""
+    known = [(found, {*found, *lead.step.split(" → ")}) for lead in leads if (found := list_settings(lead))]
+    every = dict.fromkeys(part for settings, _ in known for part in settings)
+    return [part for part in every if all(part in told for _, told in known)] if len(known) > 1 else []
 
 
 def lead_subject(lead: Lead, shared: Collection[str] = ()) -> Entry:
@@ -221,6 +223,11 @@ def split_first_sentence(text: str) -> tuple[str, str]:
     """Splits a text into its first sentence and the rest; numbers stay beside their units."""
     found = answers.Answer.from_text(numbers.unbroken(text))
     return found.headline, found.rest
+
+
+def split_brackets(sentence: str) -> tuple[str, list[str]]:
+    """Splits a sentence into itself without what stands in brackets, and that: a headline, and what it rests on."""
+    return IN_BRACKETS.sub("", sentence), IN_BRACKETS.findall(sentence)
 
 
 # an open run without a verdict opens with what goes on in it

@@ -42,7 +42,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Releases", lambda round_: Entry(f"{round_.step}{_beside(round_)}")),
     Column("State", lambda round_: verdict_entry(_state(round_))),
     Prose("Result", lambda round_: Entry(round_.sentence)),
-    Column("Runs", lambda round_: _runs(round_)),
+    Column("Runs", lambda round_: link_runs(round_)),
     Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
     Column("Judged", lambda round_: moment(round_.judged_at)),
 )
@@ -181,18 +181,25 @@ def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Las
 
 def _alerting(alerts: Sequence[str], found: Last | None) -> Last:
     sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
-    headline, rest = runs.split_first_sentence(sentence)
+    headline, rest = _shorten(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
     now = f"{found.headline}." if found is not None and is_open else ""
     told = " ".join(part for part in (rest, more, now) if part)
     return Last(sign_of("alert"), sentence, headline, told, found.at if found is not None else None, is_open)
 
 
+def _shorten(sentence: str) -> tuple[str, str]:
+    """The first sentence without its settings and certainty, and these with the rest."""
+    first, rest = runs.split_first_sentence(sentence)
+    headline, details = runs.split_brackets(first)
+    return headline.rstrip("."), " ".join(filter(None, (f"{' · '.join(details)}." if details else "", rest)))
+
+
 def _judged(rounds: Sequence["WatchRound"]) -> Last:
     worst = min(rounds, key=lambda round_: GRAVEST.index(round_.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
-    headline, rest = (short, sentence) if short else runs.split_first_sentence(sentence)
+    headline, rest = (short, sentence) if short else _shorten(sentence)
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
@@ -220,7 +227,8 @@ def _beside(round_: "WatchRound") -> str:
     return f", beside {round_.pinned}" if round_.pinned not in (round_.old, round_.new) else ""
 
 
-def _runs(round_: "WatchRound") -> Entry:
+def link_runs(round_: "WatchRound") -> Entry:
+    """The round's run, and the one that measured it again, which a confirmed round's sentence is about."""
     known = [run_id for run_id in (round_.run_id, round_.confirming_id) if run_id]
     if not known:
         return Entry("none")

@@ -120,14 +120,14 @@ class Opening:
 
 
 def make_opening(alert: "Alert") -> Opening:
-    """What changed, in few words; then the alert's sentence, since when, through what, and the way round it."""
+    """What changed, in few words; then with what and how sure, since when, through what, and the way round it."""
     sentence, rest = runs.split_first_sentence(alert.sentence)
     headline = _change_in_words(alert)
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
-    told = [sentence, rest] if headline else [rest]
-    parts = [part for part in (*told, alert.since, alerts.describe_cause(alert), work_around) if part]
-    text = " ".join(part.rstrip(".") + "." for part in parts)
+    _, details = runs.split_brackets(sentence) if headline else ("", [])
+    parts = [*details, rest, alert.since, alerts.shorten_cause(alert), work_around]
+    text = " · ".join(part.rstrip(".") for part in parts if part)
     return Opening(headline or sentence, numbers.unbroken(text), _notes(alert))
 
 

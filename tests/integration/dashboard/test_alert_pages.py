@@ -17,6 +17,7 @@ from farm.alerts.states import AlertState, InvestigationState
 from farm.contract.api.alerts import AlertPageOut
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.wording import numbers
 from farm.runs.models import Run
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
@@ -35,7 +36,10 @@ def test_an_alert_opens_with_few_words_and_tells_the_rest_below(signed_in: Clien
     alert.symptoms.update(comparison={**measured, "baseline": "c1", "candidate": "c2", "margin": 0.02})
     shown = make_opening(alert)
     assert shown.headline == f"{alert.model.name}: {alert.bad} is 24 % slower than {alert.good}"
-    assert shown.because.startswith(f"ONNX Runtime {alert.bad} runs {alert.model.name} (")
+    assert shown.because == numbers.unbroken(
+        "CPU, fp32, batch 1, 1 thread · 95 % interval 21–26 %, 8 rounds · Between 1.29.0 and 1.30.0 · "
+        "LayerNormalization explains 96 % of the change"
+    )
     assert shown.headline in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
 
 
@@ -63,7 +67,7 @@ def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_wha
         "21–26 % slower",
         "decoder",
     ]
-    why = "LayerNormalization: 2 nodes, 81 → 310 µs, explains 96 % of the change"
+    why = "LayerNormalization explains 96 % of the change"
     assert row[6:9] == [why, "between 1.29.0 and 1.30.0", "bench-1"]
     assert "All measured with CPU, fp32, batch 1, 1 thread." in assert_is_page(signed_in.get("/alerts/"))
     # without an interval none is claimed
@@ -144,9 +148,9 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
         response = signed_in.get(f"/alerts/{alert.pk}/")
     assert len(captured) <= 18
     words, text = assert_is_page(response), response.content.decode()
-    assert re.search(r"ONNX Runtime 1\.30\.0 runs encoder .* 2\d(\.\d)? % slower than 1\.29\.0 on bench-1", words)
+    assert re.search(r"encoder: 1\.30\.0 is 2\d(\.\d)? % slower than 1\.29\.0", words)
     assert re.search(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds", words)
-    assert "Since 1.30.0." in words
+    assert "Since 1.30.0 · SkipLayerNormalization explains" in words
     assert re.search(r"SkipLayerNormalization: 2 nodes, [\d.]+ → [\d.]+ µs, explains (\d+ %|all)", words)
     assert f"Disabling {watching.WANTED} removes" in words
     assert "disabled_optimizers=[&#x27;BiasSoftmaxFusion&#x27;]" in text

@@ -120,7 +120,7 @@ def test_an_open_alert_leads_before_what_is_under_way_before_what_was_judged_las
     now = timezone.now()
     newest = watching.bare_round(watch, version, sentence="The newest judged.", judged_at=now, new="1.30.0")
     watching.bare_round(watch, version, sentence="Judged before.", judged_at=now - timedelta(minutes=3))
-    assert heading_of(signed_in, watch) == "The newest judged."
+    assert heading_of(signed_in, watch) == "The newest judged"
     run = rows.begin_run(version, owner)
     opened = {"judged_at": None, "outcome": "", "sentence": "", "run": run}
     watching.bare_round(watch, version, state=RoundState.MEASURING, new="1.31.1", **opened)
