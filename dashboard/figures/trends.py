@@ -118,6 +118,8 @@ def describe_shift(line: Line, shift: Shift) -> str:
 
 
 NAME = "trend"
+# by the clock or, where the machine was busy, as processor time: what the verdict of its round rests on
+LATENCY = "latency"
 # lines with a colour of their own, and further ones in grey
 COLOURED, DRAWN = 7, 30
 MAX_SPOTS, MAX_GREY_SPOTS = 300, 80
@@ -132,7 +134,7 @@ def draw_trend(
     table: Table,
     releases: Sequence[str] = (),
     chosen: str = "",
-    what: str = "p50",
+    what: str = LATENCY,
 ) -> Figure:
     """The lines of a watch over time; with `releases`, in their order, over these: those without a value are gaps.
 
@@ -154,7 +156,7 @@ def draw_trend(
     reached = theme.ends(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
     return Figure(
         name=NAME,
-        title=write_finding(ordered, reference=reference),
+        title=write_finding([line for line in ordered if line.key == chosen] or ordered, reference=reference),
         summary=_summary(lines, ordered, reference, what),
         data=data,
         layout=theme.layout(
@@ -199,10 +201,9 @@ def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
 
 def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what: str) -> str:
     values = sum(len(line.spots) for line in lines)
-    quantity = "p50 latency" if what == "p50" else what
     left = f" {len(lines) - len(drawn)} further series are in the table only." if len(lines) > len(drawn) else ""
     return (
-        f"{numbers.counted(values, 'ratio')} of {quantity} to {reference}, each measured in one block with it. Long "
+        f"{numbers.counted(values, 'ratio')} of {what} to {reference}, each measured in one block with it. Long "
         f"lines are thinned, their extremes kept.{left} The table has the last value of every series."
     )
 

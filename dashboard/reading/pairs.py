@@ -37,7 +37,11 @@ def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
         recent += list(islice((pair for name in OF_A_RUN for pair in _pairs(of_run, name)), 1))
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
-        found[title] = [pair for pair in _pairs(cells, name) if pair not in found["Recent runs"]][:MAX_PAIRS]
+        # of pairs that are called alike the first, which is of the newest runs
+        called: dict[tuple[str, str], Pair] = {}
+        for pair in _pairs(cells, name):
+            called.setdefault((pair.name, pair.where), pair)
+        found[title] = [pair for pair in called.values() if pair not in found["Recent runs"]][:MAX_PAIRS]
     return {title: pairs for title, pairs in found.items() if pairs}
 
 
@@ -60,7 +64,7 @@ def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
 
 def _pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
     first, second = (_value(cell, name) for cell in (base, other))
-    known = ("model", "runtime", "provider", "precision", "batch", "threads", "node")
+    known = ("model", "runtime", "provider", "precision", "opset", "batch", "threads", "node")
     alike = [_value(base, key) for key in known if key != name and getattr(base, key) not in (None, "")]
     where = ", ".join([*alike, *([f"run {base.run_id}"] if base.run_id == other.run_id else [])])
     keys = [("cells", f"{cell.run_id}:{cell.name}") for cell in (base, other)]
@@ -75,4 +79,4 @@ def _value(cell: MeasuredCell, name: str) -> str:
         return titles.provider(value)
     if name == "threads":
         return numbers.counted(value, "thread")
-    return f"batch {value}" if name == "batch" else str(value)
+    return f"{name} {value}" if name in ("batch", "opset") else str(value)

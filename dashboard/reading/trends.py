@@ -145,7 +145,7 @@ def _marks(
 
 
 def find_words(metric: str) -> Words:
-    """What is said of more of a metric, and of less; of the p50 for no name."""
+    """What is said of more of a metric, and of less; of latency for no name."""
     judging = BY_NAME[metric].judging if metric in BY_NAME else None
     return TIME if judging is None else judging.words
 
@@ -157,7 +157,7 @@ def make_table(
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
-        Number("points", lambda line: counted(len(line.spots))),
+        Number("rounds", lambda line: counted(len(line.spots))),
         Column("Last release", lambda line: _release(distribution, line.last.version)),
         Column(
             "Change",

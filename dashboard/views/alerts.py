@@ -1,6 +1,6 @@
 """Alerts: the list, what watches found in a period, and orders: each is one form; a refusal stands beside its field."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.reading import alerts as listing
-from dashboard.reading import file_rows, runs
-from dashboard.reading.facts import Fact
+from dashboard.reading import file_rows, runs, watches
 from dashboard.views import lists
 from dashboard.views.access import action, local_address, page, read_fields, signed_in_user
 from dashboard.views.alert import render_alert
@@ -47,8 +46,8 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Releases", lambda judged: Entry(judged.step, is_name=True)),
     Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
     Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
-    Prose("Result", lambda judged: Entry(numbers.unbroken(judged.sentence))),
-    Column("Run", lambda judged: runs.link_run(judged.run_id)),
+    Prose("Result", lambda judged: Entry(runs.split_brackets(judged.sentence)[0], title=judged.sentence)),
+    Column("Runs", lambda judged: watches.link_runs(judged)),
 )
 Given = Mapping[str, str]
 # an order without a word
@@ -65,7 +64,6 @@ class Digest:
     team: str
     sentence: str
     basis: str
-    facts: Sequence[Fact]
     rounds: Table
     more: int
 
@@ -82,22 +80,9 @@ def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchR
         basis=f"The rate rests on {pairs} of the team’s nodes."
         if facts["null_pairs"] >= digests.ENOUGH_PAIRS
         else f"{pairs} of the team’s nodes {are} too few to say more than the rule’s own level.",
-        facts=_facts(facts),
         rounds=table,
         more=max(0, judged - len(table.rows)),
     )
-
-
-def _facts(facts: digests.Digest) -> list[Fact]:
-    outcomes = [f"{count} {verdict_entry(name).value}" for name, count in facts["rounds"].items() if count]
-    return [
-        Fact("Rounds", str(sum(facts["rounds"].values()))),
-        Fact("Outcomes", ", ".join(outcomes) or "none"),
-        Fact("Comparisons", str(facts["comparisons"])),
-        Fact("New alerts", str(len(facts["opened"]))),
-        Fact("Open now", str(facts["open"])),
-        Fact("Marked as false positives", str(facts["invalid"])),
-    ]
 
 
 LABELS = {

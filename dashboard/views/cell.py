@@ -283,8 +283,12 @@ def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) 
     """What shows that its outputs are wrong, and the comparison that matters most, in words."""
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
-    lead = find_opening(known, by_id).lead
+    own = [comparison for comparison in known if comparison.candidate == cell.id]
+    lead = find_opening(own or known, by_id).lead
     told = sentences.comparison_sentence(lead.comparison, by_id, told=lead.change) if lead is not None else ""
+    if not own:
+        # the verdict, with its sign, is the candidate's
+        told = told and f"Baseline: {told.partition(': ')[2]}"
     return " ".join(filter(None, (why, told)))
 
 

@@ -85,8 +85,7 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
         "cold-start": lambda: cell_bars.draw_cold_start(document.cells, address, document.comparisons),
         "memory": lambda: cell_bars.draw_memory(document.cells, address),
     }
-    figure = drawn[chart]()
-    return {"tabs": tabs, "chart": chart, "figure": figure, "table_open": chart == "pareto" and bool(figure.data)}
+    return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:

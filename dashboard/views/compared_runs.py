@@ -23,6 +23,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metric import Metric
 from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.presenting.times import title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, sign_of
 from farm.runs import selectors
@@ -182,9 +183,11 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
     """A row a match. `address`: from a run and a cell's id to its page."""
-    heads = [Head("Cell"), Head(f"run {runs[0]}, p50 ms", is_number=True)]
+    by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
+    time = title_of(by)
+    heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
     for run in runs[1:]:
-        heads += [Head(f"run {run}, p50 ms", is_number=True), Head("change", is_number=True)]
+        heads += [Head(f"run {run}, {time}, ms", is_number=True), Head("change", is_number=True)]
         heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
     rows = [_row(runs, match, address) for match in found]
     return Table("across", "Cells of these runs, the largest change first", heads, rows)

@@ -59,7 +59,7 @@ def write_headline(cell: Cell) -> str:
         (number for number, so_far in enumerate(accumulate(times), 1) if so_far >= SHARE_NAMED * whole), len(times)
     )
     share = numbers.share(sum(times[:few]) / (whole or 1))
-    return f"{share} of the time is in {few} of {numbers.counted(len(times), 'operator')}"
+    return f"{share} of the operators’ time is in {few} of {numbers.counted(len(times), 'operator')}"
 
 
 def describe_top_operator(cell: Cell) -> str:

@@ -56,6 +56,7 @@ def home(request: HttpRequest) -> HttpResponse:
     has_team, week = user.memberships.exists(), timezone.now() - WEEK
     no_fleet = "no node has joined yet" if has_team else ""
     fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
+    seen = f"{numbers.counted(counts['acknowledged'], 'acknowledged alert')}" if counts["acknowledged"] else ""
     news = run_reading.make_news(newest_ended(user), since=week)
     context = {
         "invitations": list(invitations_of(user)),
@@ -72,8 +73,8 @@ def home(request: HttpRequest) -> HttpResponse:
         "nodes": [_chip(node) for node in nodes],
         "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
         "walls": current_confinement(),
-        "headline": _headline(counts["open"], news.worse),
-        "because": " · ".join(filter(None, (news.counts, describe_activity(open_count, searches), fleet))),
+        "headline": _headline(counts["open"] - counts["acknowledged"], news.worse),
+        "because": " · ".join(filter(None, (seen, news.counts, describe_activity(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
 

@@ -75,9 +75,11 @@ def _name(line: Line) -> Entry:
 
 def _last_run(line: Line) -> Entry:
     """The last run and its state, or that of a version that was never measured, where it is no matter of course."""
-    entry = Entry(numbers.NOT_MEASURED) if line.run is None else runs.link_run(line.run.pk)
     state = line.run_state if line.run is not None and line.state != "rejected" else line.state
-    return replace(entry, sign=sign_of(state)) if state and state not in EXPECTED else entry
+    sign = sign_of(state) if state and state not in EXPECTED else None
+    if line.run is None:
+        return Entry(sign=sign) if sign else Entry(numbers.NOT_MEASURED)
+    return replace(runs.link_run(line.run.pk), sign=sign)
 
 
 def _watched(line: Line) -> Entry:
@@ -106,7 +108,7 @@ COLUMNS: tuple[Column[Line], ...] = (
     Number("interval", lambda line: runs.lead_interval(line.lead)),
     Prose("What", lambda line: runs.lead_subject(line.lead)),
     Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
-    Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
+    Column("Watched", _watched, "latency against the pinned release, over the rounds of a watch"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
     Column("Team", lambda line: Entry(line.model.team.name)),
 )

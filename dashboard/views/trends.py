@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 from dashboard.cache import cached
 from dashboard.figures.figure import Figure
-from dashboard.figures.trends import Line, draw_trend
+from dashboard.figures.trends import LATENCY, Line, draw_trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
@@ -100,7 +100,10 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
 def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
     table = reading.make_table(
-        over_time, watch=watch.pk, distribution=watch.distribution, words=reading.find_words(metric)
+        [line for line in over_time if line.key == chosen] or over_time,
+        watch=watch.pk,
+        distribution=watch.distribution,
+        words=reading.find_words(metric),
     )
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
@@ -110,6 +113,6 @@ def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -
         table=table,
         releases=reading.list_releases(watch, over_releases) if shown == "release" else (),
         chosen=chosen,
-        what=metrics.BY_NAME[metric].title if metric else "p50",
+        what=metrics.BY_NAME[metric].title if metric else LATENCY,
     )
     return chart, shown

@@ -91,7 +91,8 @@ def alert_ids_of_kind(kind: str) -> QuerySet[Symptom, int]:
 
 
 def count_open_alerts(user: Anyone) -> int:
-    return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
+    """Count the alerts that nobody looks after yet: acknowledged ones need nobody else."""
+    return Alert.objects.visible_to(user).filter(_conditions()["open"], state=AlertState.OPEN).count()
 
 
 def _filter_opened(since: datetime | None) -> Q:
@@ -99,8 +100,10 @@ def _filter_opened(since: datetime | None) -> Q:
 
 
 def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
-    """Count the alerts in each of LISTS, in one query."""
-    counts = {name: Count("pk", filter=condition) for name, condition in _conditions().items() if name != "all"}
+    """Count the alerts in each of LISTS, and those of `open` that somebody acknowledged, in one query."""
+    known = _conditions()
+    known["acknowledged"] = known["open"] & Q(state=AlertState.ACKNOWLEDGED)
+    counts = {name: Count("pk", filter=condition) for name, condition in known.items() if name != "all"}
     found: dict[str, int] = (
         Alert.objects.visible_to(user).filter(_filter_opened(since)).aggregate(**counts, all=Count("pk"))
     )
@@ -240,8 +243,12 @@ def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
 
 
 def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
-    """Return the distributions that have releases since a moment: name, how many, the greatest version by its text, and
-    when the last one appeared."""
-    rows = Release.objects.filter(seen_at__gte=moment, is_gone=False).values("distribution").order_by("distribution")
+    """Return the distributions that have releases since a moment, pre-releases apart: name, how many, the greatest
+    version by its text, and when the last one appeared."""
+    rows = (
+        Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)
+        .values("distribution")
+        .order_by("distribution")
+    )
     found = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
     return [(row["distribution"], row["count"], row["version"], row["last"]) for row in found]

@@ -69,6 +69,7 @@ class MeasuredCell:
     batch: int | None
     threads: int | None
     precision: str
+    opset: str = ""
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
@@ -95,15 +96,15 @@ def _measured() -> QuerySet[Arm]:
 
 
 def _list_measured(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
-    columns = ("runtime", "provider", "batch", "threads", "precision")
+    columns = ("runtime", "provider", "batch", "threads", "opset", "precision")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
         "block__node__name", *(f"cell__{field}" for field in columns),
         *(f"block__run__version__inspection__{fact}" for fact in recipes.UPLOADED),
     )  # fmt: skip
     return [
-        MeasuredCell(run_id, name, model, version, node or "", runtime, provider, batch, threads, _precision(*facts))
-        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[:most]
+        MeasuredCell(run_id, name, model, version, node or "", *settings[:4], _precision(*settings[5:]), settings[4])
+        for run_id, name, model, version, node, *settings in found[:most]
     ]
 
 

@@ -32,6 +32,26 @@ def test_open_alerts_come_first(signed_in: Client, version: Version, node: Node,
     assert text.index(f"/alerts/{alert.pk}/") < text.index("In progress")
 
 
+def test_an_alert_that_somebody_looks_after_needs_nobody_else(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    watch = make_watch(version, owner)
+    watching.bare_alert(watch, version, bad="1.30.0", state="acknowledged")
+    words = assert_is_page(signed_in.get("/"))
+    assert "Nothing needs you 1 acknowledged alert" in words
+    assert "No open alert; 1 acknowledged" in assert_is_page(signed_in.get("/alerts/"))
+    assert 'class="count"' not in signed_in.get("/").content.decode()
+    watching.bare_alert(watch, version, bad="1.31.0")
+    assert "1 open alert needs you 1 acknowledged alert" in assert_is_page(signed_in.get("/"))
+
+
+def test_pre_releases_are_not_among_those_that_became_known(signed_in: Client, node: Node) -> None:
+    """Home counted 38 releases, the page of runtimes 36."""
+    for version in ("1.31.1", "1.32.0", "1.33.0rc1"):
+        Release.objects.create(distribution="onnxruntime", version=version, is_prerelease="rc" in version)
+    assert "2 releases of onnxruntime became known" in assert_is_page(signed_in.get("/"))
+
+
 def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     signed_in: Client, version: Version, node: Node, owner: User, team: Team
 ) -> None:

@@ -119,12 +119,12 @@ def test_rows_can_be_chosen_and_compared(signed_in: Client, listed: list[Run]) -
 def test_settings_that_all_rows_have_stand_once_above_them(signed_in: Client, listed: list[Run]) -> None:
     """Each row repeated all of them, on four lines."""
     Run.objects.filter(pk=listed[2].pk).delete()
-    Run.objects.filter(pk=listed[0].pk).update(lead=lead(where="CPU, int8-dynamic, batch 1, 1 thread"))
+    Run.objects.filter(pk=listed[0].pk).update(lead=lead(where="CPU, fp16, batch 1, 1 thread"))
     for name in ("runs", "models"):
         response = signed_in.get(f"/{name}/")
         assert "All measured with CPU, batch 1, 1 thread, on bench-1." in assert_is_page(response)
-        assert "1.29.0 → 1.31.1 int8-dynamic" in [entry for row in table_rows(response, name) for entry in row]
-    assert 'title="CPU, int8-dynamic, batch 1, 1 thread, on bench-1"' in response.content.decode()
+        assert "1.29.0 → 1.31.1 fp16" in [entry for row in table_rows(response, name) for entry in row]
+    assert 'title="CPU, fp16, batch 1, 1 thread, on bench-1"' in response.content.decode()
     # by whom and why is said where it is not the same of all
     assert "owner" not in table_rows(signed_in.get("/runs/"), "runs")[0]
     Run.objects.filter(pk=listed[0].pk).update(reason=RunReason.WATCH)

@@ -104,6 +104,19 @@ def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
     assert cell.index("not as asked") < cell.index("ms ±")
 
 
+def test_the_verdict_of_a_comparison_stands_under_its_candidate_alone(signed_in: Client, run: Run) -> None:
+    """ "▲ slower" stood under the baseline that something else is slower than."""
+    under = {
+        name: re.search(
+            r'<p class="because">(.*?)</p>', signed_in.get(f"/runs/{run.pk}/cells/{name}/").content.decode()
+        )
+        for name in ("c1", "c5")
+    }
+    assert "▲ slower: ONNX Runtime 1.31.1 runs" in under["c5"][1]
+    assert under["c1"][1].startswith("Baseline: ")
+    assert "▲" not in under["c1"][1]
+
+
 def test_a_crashed_cell_has_its_reason_on_its_page(signed_in: Client, version: Version, node: Node, owner: User):
     run = rows.finished_run(version, node, owner, crashes=[1])
     assert "crashed" in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))

@@ -16,7 +16,7 @@ from farm.registry.models import Model, Version
 from tests.integration.alerts.driving import labelled, make_watch
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import assert_is_page, table_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +45,17 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
         assert f"alert {alert.pk}" in words
         assert 'role="img"' in response.content.decode()
     assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
+
+
+def test_one_series_is_named_and_listed_alone(signed_in: Client, watch: Watch, version: Version) -> None:
+    """Its link showed the series of both nodes."""
+    watching.long_series(watch, version, 3, step_at=0)
+    for point in list(Point.objects.all()):
+        point.pk, point.node = None, "bench-2"
+        point.save()
+    (row,) = table_rows(signed_in.get(f"/trends/?watch={watch.pk}&series=s1@bench-2"), "trends")
+    assert row[1] == "bench-2"
+    assert "2 series" not in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&series=s1@bench-2"))
 
 
 def test_a_row_stands_as_its_round_does(signed_in: Client, watch: Watch, version: Version) -> None:

@@ -25,6 +25,19 @@ def test_the_older_release_is_the_base_whichever_was_measured_first() -> None:
     assert {pair.name for found in pairs.values() for pair in found} == {"1.29.0 → 1.31.1"}
 
 
+def test_cells_of_two_opsets_are_no_pair_of_releases() -> None:
+    assert list_pairs([replace(CELL, opset="17"), replace(NEWER, opset="22")]) == {}
+    [pair] = list_pairs([replace(CELL, opset="17"), replace(NEWER, opset="17")])["Recent runs"]
+    assert "fp32, opset 17, batch 1" in pair.where
+
+
+def test_a_pair_is_offered_once() -> None:
+    """A run of other models beside two was repeated: the same words stood there twice."""
+    elsewhere = [replace(CELL, run_id=run, node="bench-2", threads=1, name=f"c{run}") for run in (2, 3)]
+    again = [replace(cell, opset="", version=2) for cell in (*elsewhere, CELL)]
+    assert len(list_pairs([*elsewhere, *again, CELL])["Two machines"]) == 1
+
+
 def test_the_same_pair_of_models_on_two_releases_is_not_called_alike() -> None:
     cells = [CELL, NEWER, *(replace(cell, run_id=2, model="decoder") for cell in (CELL, NEWER))]
     assert len({pair.where for pair in list_pairs(cells)["Two models"]}) == 2
