@@ -71,11 +71,10 @@ def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measu
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
     scale, time = theme.spread(values, theme.ends(ends, *values)), title_of([best.is_processor for best in measured])
     said = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
-    on_targets = numbers.counted(len(bests), "target")
     return Figure(
         name="best-on-targets",
-        title=f"The best setting on {'each of ' if len(bests) > 1 else ''}{on_targets}",
-        summary=f"{time.capitalize()} of the best setting on {on_targets}. The table has every number.",
+        title=f"The best setting on {numbers.counted(len(bests), 'target')}",
+        summary=f"{time.capitalize()} of the best setting on each target. The table has every number.",
         data=[
             theme.dots(
                 values,

@@ -41,7 +41,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Trigger", lambda round_: Entry(round_.get_cause_display())),
     Column("Releases", lambda round_: Entry(f"{round_.step}{_beside(round_)}")),
     Column("State", lambda round_: verdict_entry(_state(round_))),
-    Prose("Result", lambda round_: Entry(round_.sentence)),
+    Prose("Result", lambda round_: Entry(runs.split_brackets(round_.sentence)[0], title=round_.sentence)),
     Column("Runs", lambda round_: link_runs(round_)),
     Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
     Column("Judged", lambda round_: moment(round_.judged_at)),

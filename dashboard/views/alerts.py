@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.reading import alerts as listing
-from dashboard.reading import file_rows, runs, watches
+from dashboard.reading import file_rows, watches
 from dashboard.views import lists
 from dashboard.views.access import action, local_address, page, read_fields, signed_in_user
 from dashboard.views.alert import render_alert
@@ -25,7 +25,7 @@ from farm.alerts.services import digests, investigations, triage
 from farm.alerts.services.digests import make_digest
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.rules.findings.kinds import KINDS
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Table
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
@@ -39,15 +39,8 @@ if TYPE_CHECKING:
 PERIODS = {"1": "in the last day", "7": "in the last 7 days", "30": "in the last 30 days"}
 # newest rounds that are shown
 SHOWN = 15
-ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
-    Column("Judged", lambda judged: moment(judged.judged_at)),
-    Column("Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))),
-    Column("Model", lambda judged: Entry(str(judged.version))),
-    Column("Releases", lambda judged: Entry(judged.step, is_name=True)),
-    Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
-    Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
-    Prose("Result", lambda judged: Entry(runs.split_brackets(judged.sentence)[0], title=judged.sentence)),
-    Column("Runs", lambda judged: watches.link_runs(judged)),
+WATCH: Column["WatchRound"] = Column(
+    "Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))
 )
 Given = Mapping[str, str]
 # an order without a word
@@ -72,7 +65,7 @@ def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchR
     """A digest for the page, with its newest rounds."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
-    table = Table.of(f"rounds-{team.pk}", "Rounds of watches", ROUND_COLUMNS, rounds)
+    table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
     judged = sum(facts["rounds"].values())
     return Digest(
         team=team.name,

@@ -105,7 +105,9 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
-    table = Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown)
+    table = Table.of(
+        "targets", "Best setting on each target", _columns(asked, address, shown), shown
+    ).without_unmeasured()
     judged = pareto.draw_hardware(drawn, names, address)
     best = [target for target in (shown if asked.version != EVERY else newest) if target.best is not None]
     return Panel(

@@ -21,14 +21,12 @@ from farm.fleet.selectors import nodes_without_logs
 from farm.fleet.selectors.nodes import count_nodes_online
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
-from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
 from farm.runs.selectors.queue_order import place_in_turn
 from farm.runs.selectors.runs import idle_moment_of, shown_states
 
 if TYPE_CHECKING:
-    from farm.accounts.models import User
     from farm.fleet.models import Node
     from farm.runs.models import Run
 
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 WEEK = timedelta(days=7)
 NODES = 12
 ALERTS = 5
-# what the list of alerts on this page leaves to that of all
-ALERT_COLUMNS = ("Alert", "Kind", "change", "Model", "What", "Began", "Opened")
 
 
 @page
@@ -61,7 +57,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "invitations": list(invitations_of(user)),
         "alert_count": counts["open"],
-        "alert_table": _alert_table(user) if counts["open"] else None,
+        "alert_table": alert_reading.make_table(list_alerts(user, "open")[:ALERTS]) if counts["open"] else None,
         "alerts_shown": ALERTS,
         "news": news,
         "releases": [alert_reading.make_release_change(*row) for row in releases_since(week)],
@@ -83,12 +79,6 @@ def _headline(alerts: int, worse: int) -> str:
     if alerts:
         return f"{numbers.counted(alerts, 'open alert')} {'needs' if alerts == 1 else 'need'} you"
     return f"{numbers.counted(worse, 'model')} {'is' if worse == 1 else 'are'} worse" if worse else "Nothing needs you"
-
-
-def _alert_table(user: "User") -> Table:
-    rows = list(list_alerts(user, "open")[:ALERTS])
-    columns = [column.unordered for column in alert_reading.COLUMNS if column.text in ALERT_COLUMNS]
-    return Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows])
 
 
 def describe_activity(runs: int, searches: int) -> str:

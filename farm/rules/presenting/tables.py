@@ -125,6 +125,12 @@ class Table:
     def keyed(self, keys: Iterable[object], *, box: str = "") -> "Table":
         return replace(self, keys=[str(key) for key in keys], box=box)
 
+    def without_unmeasured(self) -> "Table":
+        """Return the table without the columns of which no row has anything."""
+        kept = [at for at in range(len(self.heads)) if {row[at].text for row in self.rows} != {numbers.NOT_MEASURED}]
+        rows = [[row[at] for at in kept] for row in self.rows]
+        return replace(self, heads=[self.heads[at] for at in kept], rows=rows)
+
     def first(self, most: int) -> "Table":
         """Return the table with at most so many rows, and a caption that says so where rows were left out."""
         if len(self.rows) <= most:

@@ -103,8 +103,10 @@ def _list_measured(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
         *(f"block__run__version__inspection__{fact}" for fact in recipes.UPLOADED),
     )  # fmt: skip
     return [
-        MeasuredCell(run_id, name, model, version, node or "", *settings[:4], _precision(*settings[5:]), settings[4])
-        for run_id, name, model, version, node, *settings in found[:most]
+        MeasuredCell(
+            run_id, name, model, version, node or "", engine, provider, batch, threads, _precision(*facts), opset
+        )
+        for run_id, name, model, version, node, engine, provider, batch, threads, opset, *facts in found[:most]
     ]
 
 

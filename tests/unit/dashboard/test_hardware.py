@@ -156,7 +156,7 @@ def test_without_labelled_data_the_chart_says_what_to_do() -> None:
     # and what was measured is drawn all the same: the page had an empty chart
     (points,) = json.loads(found.figure.json)["data"]
     assert (points["x"], points["y"]) == ([2.0, 3.0], ["a (cpu)", "b (cpu)"])
-    assert found.figure.title == "The best setting on each of 2 targets"
+    assert found.figure.title == "The best setting on 2 targets"
 
 
 def test_a_row_of_the_file_has_plain_values_and_gaps_for_what_is_not_known() -> None:
