@@ -80,7 +80,7 @@ def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measu
                 values,
                 ends,
                 [name for name, _ in bests],
-                "@series-1",
+                theme.ACCENT,
                 "circle",
                 hover="%{y}<br>%{text}",
                 text=said,

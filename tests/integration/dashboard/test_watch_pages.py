@@ -132,7 +132,7 @@ def test_an_open_alert_leads_before_what_is_under_way_before_what_was_judged_las
     watching.bare_round(watch, version, state=RoundState.CONFIRMING, new="1.31.0", confirming=run, **opened)
     assert heading_of(signed_in, watch) == "Confirming 1.31.0 against 1.29.0 on encoder v1"
     watching.bare_alert(watch, version, sentence="It is refused. Take another.", round=newest)
-    assert heading_of(signed_in, watch) == "It is refused."
+    assert heading_of(signed_in, watch) == "It is refused"
     assert "1 watch: 1 with open alerts" in assert_is_page(signed_in.get("/watches/"))
     watching.bare_alert(watch, version, bad="1.31.1", sentence="It fails.")
     words = assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
