@@ -58,6 +58,12 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
     (r"/", r"^\d open alert|^\d nodes? ", "it opens with what needs the reader"),
     (r"/runs/2/.*", r"^2 cells of encoder measured, none to compare\.$", "an A/A copy is no cell of its own"),
     (r"/runs/[16]/", r".*", "its comparisons are along the axis that leads now; `?along=` has the others"),
+    (
+        r"/(models|watches)/\d/",
+        r", 1 thread, on bench-1$|^95 %, 8 rounds$",
+        "a row says what varies, the rest on hover",
+    ),
+    (r"/watches/\d/", r"^ONNX .* \(.*\)\.$|^watched \(|: 2 nodes, ", "heading, rounds and causes are short"),
     (r"/models/\d/", r"^onnxfarm watch add upgrades ", "no watch is offered where there is one"),
     (r"/models/1/", r"^(Most|Left out): ", "best settings pass, and stand once"),
     (
