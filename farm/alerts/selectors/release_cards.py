@@ -115,8 +115,11 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     for model, node in {**measured, **raised}:
         places[model][node] = judge_place(measured.get((model, node), ()), raised.get((model, node), ()))
     forecast = Forecast()
-    known_open = _group_by_node(open_runs, forecast)
-    rows = [Row(model, name, places[model], known_open.get(model, {})) for model, name in names.items()]
+    known_open, takers = _group_by_node(open_runs, forecast)
+    rows = [
+        Row(model, name, places[model], known_open.get(model, {}), takers.get(model, 1))
+        for model, name in names.items()
+    ]
     remedies = {found.alert: found.words for found in work_arounds}
     return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs, forecast))
 
@@ -145,8 +148,11 @@ def _runs(user: Anyone) -> QuerySet[Run]:
 
 
 def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
-    """Return the newest finished runs that measured the release, by each version that they measured beside it."""
-    finished = _runs(user).filter(state=RunState.FINISHED)
+    """Return the newest runs that measured the release to their end, by each version that they measured beside it.
+
+    Where further rounds of a run are asked for, what it came to stands until they are measured.
+    """
+    finished = _runs(user).filter(Q(state=RunState.FINISHED) | ~Q(resumed_at=None))
     found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
     newest = [pk for runs in found_by for pk in runs.order_by("-pk").values_list("pk", flat=True)[:RUNS]]
     asked = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
@@ -251,16 +257,20 @@ def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) ->
     return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
 
 
-def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> dict[int, dict[str, str]]:
-    """Return by model and node: `running` where a block was begun, `queued` where one may be measured. One query."""
+def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[int, dict[str, str]], dict[int, int]]:
+    """Return by model and node: `running` where a block was begun, `queued` where one may be measured; and by model how
+    many nodes may take a block. One query."""
     models = {watched.run: watched.model for watched in runs if watched.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
     found: dict[int, dict[str, str]] = defaultdict(dict)
+    takers: dict[int, int] = {}
     for run, model in models.items():
-        found[model] |= dict.fromkeys(forecast.nodes_for_waiting_blocks(run), "queued")
+        names, most = forecast.nodes_for_waiting_blocks(run)
+        found[model] |= dict.fromkeys(names, "queued")
+        takers[model] = max(most, takers.get(model, 0))
     for run, node in begun.order_by().values_list("run", "node__name"):
         found[models[run]][node] = "running"
-    return found
+    return found, takers
 
 
 def _ends_at(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:

@@ -93,15 +93,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model, by its number. `places`: its results by node; `open`: the nodes where it is running or queued."""
+    """One model, by its number. `places`: its results by node; `open`: the nodes where it is running or queued; where
+    the same block may go to any of several of them, `takers` says to how many."""
 
     model: int
     name: str
     places: Mapping[str, Place] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
+    takers: int = 1
 
     def at(self, node: str) -> Place:
-        return self.places.get(node) or Place(sign_of(self.open.get(node, "not_measured")))
+        if node in self.places:
+            return self.places[node]
+        state = self.open.get(node, "not_measured")
+        sign = sign_of(state)
+        is_shared = state == "queued" and self.takers > 1
+        return Place(replace(sign, word=f"queued for one of {self.takers} nodes") if is_shared else sign)
 
     @property
     def worst(self) -> Place | None:
@@ -156,11 +163,12 @@ class Card:
 
     @property
     def nothing_found(self) -> str:
-        """`Nothing slower or wrong found on 3 of 4 models (a change of 4 % would have been seen)`; empty of none."""
-        clean = sum(row.is_clean for row in self.rows)
+        """`Nothing slower or wrong found on 3 of 4 models (a change of 4 % would have been seen)`, of those that were
+        compared; empty of none."""
+        clean, compared = sum(row.is_clean for row in self.rows), sum(bool(row.places) for row in self.rows)
         if self.detectable is None:
             return ""
-        on = f"{clean} of {numbers.counted(len(self.rows), 'model')}"
+        on = f"{clean} of {numbers.counted(compared, 'model')}"
         return (
             f"Nothing slower or wrong found on {on} (a change of {numbers.share(self.detectable)} would have been seen)"
         )

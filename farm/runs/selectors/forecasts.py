@@ -141,10 +141,12 @@ class Forecast:
         least_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
         return Expected(None, None, measured_s, least_s=least_s) if rows else None
 
-    def nodes_for_waiting_blocks(self, run_id: int) -> list[str]:
-        """List the names of the nodes that may take a waiting block of the run."""
+    def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
+        """List the names of the nodes that may take a waiting block of the run, and count the most that may take the
+        same."""
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
-        return [node.name for node in self.nodes.values() if any(self._is_for(node, row) for row in rows)]
+        takers = [{node.name for node in self.nodes.values() if self._is_for(node, row)} for row in rows]
+        return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
         """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""

@@ -13,7 +13,7 @@ from farm.alerts.states import AlertState
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
-from farm.runs.services import cancel_run
+from farm.runs.services import cancel_run, measure_more_rounds
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
@@ -50,7 +50,7 @@ def test_where_nothing_changed_it_says_what_would_have_been_seen(
     rows.begin_run(rows.make_version(team, owner, name="decoder"), owner, matrix=ONE)
     response = signed_in.get(PAGE)
     words = assert_is_page(response)
-    assert "Nothing slower or wrong found on 1 of 2 models (a change of" in words
+    assert "Nothing slower or wrong found on 1 of 1 model (a change of" in words
     assert re.search(
         r"Still being measured: decoder ; about \d+ (s|min) left, until \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", words
     )
@@ -75,6 +75,17 @@ def test_a_model_is_running_only_where_a_block_of_it_was_begun(
     assert found() == ["not measured", "queued"]
     claim(other, block)
     assert found() == ["not measured", "running"]
+
+
+def test_what_was_compared_stands_while_further_rounds_wait(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.finished_run(version, node, owner, matrix=ONE, slow={})
+    [before] = read_card(owner, "onnxruntime", "1.31.1").card.rows
+    measure_more_rounds(run=run, by=owner, rounds=8, blocks=[block.number for block in run.blocks.all()])
+    [found] = read_card(owner, "onnxruntime", "1.31.1").card.rows
+    assert found.at(node.name).sign == before.at(node.name).sign
+    assert found.open == {node.name: "queued"}
 
 
 def test_wrong_outputs_and_lost_placement_have_their_own_colour(

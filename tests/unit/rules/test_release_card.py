@@ -151,6 +151,9 @@ def test_where_a_model_was_not_measured_it_says_so() -> None:
     waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "running"})
     words = {node: waits.at(node).sign.word for node in ("pi", "bench-1", "another")}
     assert words == {"pi": "queued", "bench-1": "running", "another": NOT_MEASURED}
+    waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "queued", "mac": "running"}, takers=2)
+    shared = [waits.at(node).sign.word for node in ("pi", "bench-1", "mac")]
+    assert shared == [*["queued for one of 2 nodes"] * 2, "running"]
     assert row("encoder", measured()).at("bench-1").sign.word == "equal"
 
 
@@ -162,7 +165,7 @@ def test_nothing_was_found_where_every_point_was_judged() -> None:
         Row(4, "d"),
     ]
     found = card(*rows)
-    sentence = "Nothing slower or wrong found on 2 of 4 models (a change of 4.0 % would have been seen)"
+    sentence = "Nothing slower or wrong found on 2 of 3 models (a change of 4.0 % would have been seen)"
     assert (found.headline, found.because, found.nodes) == (sentence, "", ["bench-1"])
 
 
