@@ -79,6 +79,15 @@ def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
     return f"{first}; {numbers.listed(others)}" if others else first
 
 
+def describe_watching(watches: int, confirming: int) -> str:
+    """What watches do for an empty list of alerts, in sentences; empty without a watch."""
+    if not watches:
+        return ""
+    found = numbers.counted(confirming, "change") + (" is" if confirming == 1 else " are")
+    more = f" {found} measured again before an alert opens." if confirming else ""
+    return f"{numbers.counted(watches, 'watch', 'watches')} would open an alert here.{more}"
+
+
 def _name(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert", args=[alert.pk])
     return Entry(f"alert {alert.pk}", alert.pk, href=address, title=alert.sentence)

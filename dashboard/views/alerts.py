@@ -128,6 +128,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
         "lists": [(key, label, counts[key]) for key, label in LABELS.items()],
         "state": name,
         "has_any": bool(counts["all"]),
+        "watching": "" if counts["all"] else listing.describe_watching(*pages.count_watching(user)),
         "command": WATCH_COMMAND,
     }
     return render(request, "dashboard/alerts.html", context)

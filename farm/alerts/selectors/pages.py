@@ -13,7 +13,7 @@ from django.utils import timezone
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, IndexLook, Point, Release, Symptom, Watch, WatchRound
 from farm.alerts.selectors.alerts import add_has_begun, alerts_visible_to
-from farm.alerts.states import OPEN_ALERTS, AlertState
+from farm.alerts.states import OPEN_ALERTS, AlertState, RoundState
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
 
@@ -139,6 +139,13 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     for watch_round in rounds.defer("findings", "version__inspection", "watch__matrix"):
         found.setdefault(watch_round.watch_id, []).append(watch_round)
     return found
+
+
+def count_watching(user: Anyone) -> tuple[int, int]:
+    """Count the active watches that the user may see, and what they found that a fresh block has yet to confirm."""
+    watches = Watch.objects.visible_to(user).filter(is_active=True)
+    confirming = WatchRound.objects.filter(watch__in=watches.order_by(), state=RoundState.CONFIRMING)
+    return watches.count(), confirming.count()
 
 
 def list_index_looks() -> dict[str, tuple[datetime | None, str]]:

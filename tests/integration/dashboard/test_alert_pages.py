@@ -13,7 +13,7 @@ from dashboard.views.alert import make_opening
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Symptom, Watch
 from farm.alerts.services import triage
-from farm.alerts.states import AlertState, InvestigationState
+from farm.alerts.states import AlertState, InvestigationState, RoundState
 from farm.contract.api.alerts import AlertPageOut
 from farm.fleet.models import Node
 from farm.registry.models import Version
@@ -41,6 +41,15 @@ def test_an_alert_opens_with_few_words_and_tells_the_rest_below(signed_in: Clien
         "LayerNormalization explains 96 % of the change"
     )
     assert shown.headline in assert_is_page(signed_in.get(f"/alerts/{alert.pk}/"))
+
+
+def test_a_farm_whose_watch_confirms_a_change_is_not_told_to_make_a_watch(
+    signed_in: Client, watch: Watch, version: Version
+) -> None:
+    watching.bare_round(watch, version, state=RoundState.CONFIRMING, judged_at=None)
+    words = assert_is_page(signed_in.get("/alerts/"))
+    assert "1 watch would open an alert here. 1 change is measured again before an alert opens." in words
+    assert "Create a watch" not in words
 
 
 def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
