@@ -159,7 +159,7 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
     if not versions:
         return "No release is known"
     newest = versions[0]
-    having = f"{len(installed)} of {numbers.counted(len(versions), 'release')} installed somewhere"
+    having = f"{len(installed)} of {numbers.counted(len(versions), 'release')} installed on a node"
     return (
         f"{having}; the newest is {newest}" if nodes else f"{numbers.counted(len(versions), 'release')} known, no node"
     )

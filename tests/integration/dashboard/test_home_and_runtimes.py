@@ -133,7 +133,7 @@ def test_runtimes_say_where_each_release_is_installed_or_would_be(
     other.save()
     words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     assert (
-        f"onnxruntime: 2 of {len(ONNXRUNTIME)} releases installed somewhere; the newest is {ONNXRUNTIME[-1]}" in words
+        f"onnxruntime: 2 of {len(ONNXRUNTIME)} releases installed on a node; the newest is {ONNXRUNTIME[-1]}" in words
     )
     assert "installed bench-1 ; ○ on demand on 1 node" in words
     openvino = assert_is_page(signed_in.get("/fleet/runtimes/?distribution=onnxruntime-openvino"))

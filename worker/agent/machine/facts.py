@@ -66,8 +66,8 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
     if seen.other_runners:
         runners = "Another runner" if seen.other_runners == 1 else f"{seen.other_runners} other runners"
         yield (
-            f"{runners} measured on this machine just before the block: expect disturbed samples; make its "
-            "agents share one lock file (ONNXFARM_HOST_LOCK), so that they take turns."
+            f"{runners} measured on this machine just before the block, by another lock file than this node's: expect "
+            "disturbed samples; let all that measure here take turns by one lock file (ONNXFARM_HOST_LOCK)."
         )
     if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
         yield (
