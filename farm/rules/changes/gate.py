@@ -29,6 +29,7 @@ from farm.rules.wording.vocabulary import ENDINGS, LOSSES
 USUAL = tuple(
     metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
 )
+SHOWN_AGAIN = "a fresh block showed it again"
 _OPEN = ("undecided", "not comparable")
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
@@ -45,7 +46,8 @@ class Observation(NamedTuple):
 class Finding:
     """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it.
 
-    `is_unconfirmed`: it would have failed, and a fresh block contradicts it, or left it undecided, as its check says.
+    `is_unconfirmed`: it would have failed, and a fresh block contradicts it, or left it undecided, as its check says;
+    `is_confirmed`: it shows it again.
     `metric`: which it is about, where that is neither the headline nor memory.
     """
 
@@ -56,6 +58,7 @@ class Finding:
     is_failure: bool
     metric: str = ""
     is_unconfirmed: bool = False
+    is_confirmed: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -183,13 +186,15 @@ def confirm_answer(
     """
     findings = []
     for finding in answer.findings:
-        if finding.is_failure and finding.is_noisy and (finding.what, finding.candidate) not in again:
-            if (finding.subject, finding.candidate) in decided:
-                text = f"{finding.text}; a fresh block did not show it again"
-                finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
-            else:
-                text, is_failure = f"{finding.text}; a fresh block left it undecided", "undecided" in answer.fail_on
-                finding = replace(finding, check="undecided", is_failure=is_failure, is_unconfirmed=True, text=text)
+        is_asked = finding.is_failure and finding.is_noisy
+        if is_asked and (finding.what, finding.candidate) in again:
+            finding = replace(finding, is_confirmed=True, text=f"{finding.text}; {SHOWN_AGAIN}")
+        elif is_asked and (finding.subject, finding.candidate) in decided:
+            text = f"{finding.text}; a fresh block did not show it again"
+            finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
+        elif is_asked:
+            text, is_failure = f"{finding.text}; a fresh block left it undecided", "undecided" in answer.fail_on
+            finding = replace(finding, check="undecided", is_failure=is_failure, is_unconfirmed=True, text=text)
         findings.append(finding)
     return replace(answer, findings=tuple(findings))
 

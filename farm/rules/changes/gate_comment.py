@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, describe_outputs, setting_label
+from farm.rules.changes.gate import SHOWN_AGAIN, Finding, GateAnswer, describe_outputs, setting_label
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -69,6 +69,7 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     facts = [
         *map(as_text, _list_reasons(answer)[:MAX_REASONS]),
         *([AGAIN] if answer.infra else []),
+        *_confirm_first_row(rows),
         *_explain_first_row(rows),
         describe_detectable(document),
         *_suggest_budget(rows, Budget(document.budget)),
@@ -80,6 +81,12 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     parts = [f"### {mark} {format_headline(answer, rows, name=asked.name)}", _table(rows)]
     parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _confirm_first_row(rows: Sequence[Row]) -> list[str]:
+    """Say that a fresh block showed what the headline says; what else it showed says so itself."""
+    own = [finding for row in rows[:1] for finding in row.failures if finding.check == "slower" and not finding.metric]
+    return [f"{SHOWN_AGAIN[:1].upper()}{SHOWN_AGAIN[1:]}"] if any(finding.is_confirmed for finding in own) else []
 
 
 def _list_reasons(answer: GateAnswer) -> Sequence[str]:

@@ -31,7 +31,9 @@ def answer_sentence(answer: GateAnswer) -> str:
     if answer.is_passed:
         return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_describe_open(answer)}."
     failures = counted(len(answer.failures), "finding")
-    return f"The gate failed: {failures} in {counted(len(answer.pairs), 'comparison')}."
+    pairs = len({(finding.baseline, finding.candidate) for finding in answer.failures})
+    some = f"{pairs} of " if pairs < len(answer.pairs) else ""
+    return f"The gate failed: {failures} in {some}{counted(len(answer.pairs), 'comparison')}."
 
 
 def _describe_open(answer: GateAnswer) -> str:

@@ -67,7 +67,7 @@ def test_a_slower_cell_fails_the_gate_once_a_fresh_block_shows_it_again() -> Non
         return 1.24 if (spec.runtime, spec.workload.batch) == (NEW, 8) else 1.0
 
     bench = MadeUpBench(p50_ms=latency)
-    assert gate(bench).headline == "The gate failed: 1 finding in 2 comparisons."
+    assert gate(bench).headline == "The gate failed: 1 finding in 1 of 2 comparisons."
     # the fresh block holds the point that changed, and no other
     assert [len(versions) for versions in bench.measured] == [4, 2]
     assert len(gate(MadeUpBench(p50_ms=latency), confirm=False).answer.failures) == 1

@@ -215,6 +215,7 @@ def test_a_noisy_failure_counts_when_a_fresh_block_shows_it_again() -> None:
     assert [one.check for one in gate.noisy_failures(answer)] == ["slower"]
     shown = gate.confirm_answer(answer, again={("slower", "2.0")}, decided=answer.decided)
     assert [one.check for one in shown.failures] == ["slower", "parity"]
+    assert [one.text.endswith("a fresh block showed it again") for one in shown.failures] == [True, False]
     gone = gate.confirm_answer(answer, again=set(), decided=answer.decided)
     assert [one.check for one in gone.failures] == ["parity"]
     assert gone.findings[0].text.endswith("a fresh block did not show it again")

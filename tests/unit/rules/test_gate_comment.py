@@ -124,6 +124,16 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
     assert "--tolerance y=ATOL" in failed
 
 
+def test_the_comment_says_that_a_fresh_block_showed_it_again() -> None:
+    document = gated("slower")
+    answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
+    asked = Asked("m", COMMAND, 1.0)
+    again = {(finding.what, finding.candidate) for finding in answer.failures}
+    said = as_comment(gate.confirm_answer(answer, again=again, decided=answer.decided), document, asked)
+    assert "\n- A fresh block showed it again\n" in said
+    assert "showed it again" not in as_comment(answer, document, asked)
+
+
 def test_an_output_of_another_name_is_told_in_the_first_line_whatever_it_is_called() -> None:
     """Callers that name it break, though its values are the same."""
     named = EngineParity(cell="c1", verdict="pass", renamed={"scores": "a\n::error::`b"})
