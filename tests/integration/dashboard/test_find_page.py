@@ -6,6 +6,7 @@ from django.urls import reverse
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Find
+from farm.alerts.selectors.finds import describe_progress
 from farm.alerts.services import finds
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -45,7 +46,7 @@ def test_the_form_on_a_model_s_page_starts_a_search_whose_page_is_shown(
     assert first.question["limits"]["max_memory_bytes"] == 900 * 2**20
     page = member_pages.get(answer["Location"]).content.decode()
     assert "data-live" in page
-    assert "waiting for its next run" in page
+    assert describe_progress(first) in page
 
 
 @pytest.mark.parametrize(
