@@ -49,7 +49,10 @@ class Named:
 
 
 VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.caveat))
-CHANGE: Column[Named] = Number("change", lambda row: Entry(row.change.text or numbers.NOT_MEASURED, row.change.ratio))
+CHANGE: Column[Named] = Number(
+    "change",
+    lambda row: Entry(row.change.text if row.change.ratio else numbers.NOT_MEASURED, row.change.ratio),
+)
 INTERVAL: Column[Named] = Number("95 % interval", lambda row: Entry(row.change.interval, row.change.low))
 MARGIN: Column[Named] = Number(
     "margin", lambda row: Entry(f"± {numbers.share(row.comparison.margin)}", row.comparison.margin)
@@ -127,5 +130,5 @@ def _points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
 def _in_words(row: Named) -> str:
     """The change with its interval, and below it the two medians and what all of it is of."""
     change, medians = row.change, row.line.values if row.line else ""
-    told = change.text if change.is_decided else f"{change.word}, {change.text}"
+    told = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))
     return f"{told} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"

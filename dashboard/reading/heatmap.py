@@ -358,7 +358,7 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baselin
         return sign, "", comparison.reason or ""
     if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
         return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
-    words = told.text if told.is_decided else f"{sign.word}, {told.text}"
+    words = told.text if told.is_decided else ", ".join(filter(None, (sign.word, told.text)))
     title = f"{words}; {line_of(comparison, grid.cells).details}"
     tone = change_tone(told.size, is_gain=told.is_gain) if told.is_decided else ""
     return Sign(sign.mark, words, sign.tone), tone, title

@@ -61,8 +61,10 @@ class Change:
 
     @property
     def text(self) -> str:
-        """The size of the change with its direction: `19 % slower`, `3.25× more items/s`; empty without figures."""
-        if self.ratio is None:
+        """The size of the change with its direction: `19 % slower`, `3.25× more items/s`; empty without figures, and
+        for what is undecided either way, whose sign its own medians may contradict."""
+        is_either = self.word == "undecided" and (self.low or 1.0) <= 1.0 <= (self.high or 1.0)
+        if self.ratio is None or is_either:
             return ""
         size = numbers.change(self.ratio, self.low, self.high, words=self.words)
         return f"{size}{_UNITS.get(self.quantity, '')}"
