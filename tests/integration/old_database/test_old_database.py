@@ -90,6 +90,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
     (r"/alerts/\d/", r"^\d\S* % (fast|slow)er$", "what is left has an interval, which trials of before lack"),
     (r"/alerts/\d/", r"^SkipLayerNormalization .* changes most: ", "it says what explains the change"),
     (r"/alerts/\d/", r"slower than|more is left\.$", "it opens with few words; all of these follow in one line"),
+    (r"/alerts/\d/", r" began: \d+ runs in [\d.]+ min\.$", "a duration is written as such"),
     (
         r"/alerts/1/",
         r"^(/layers\.0/attention/MatMul|180|179|−0\.988|−2\.84 to \+5\.23|−0\.4 %)$",
