@@ -1,7 +1,7 @@
-"""A node put together, as a process: `python -m worker.node`.
+"""Runs a node's agent as a process: `python -m worker.node`.
 
-The agent imports no workshop; what it lets the workshop do, the search for the first divergent node, is handed in here
-and by `onnxfarm node start`.
+The agent does not import the workshop. The workshop's search for the first operator whose outputs differ is passed in
+here and by `onnxfarm node start`.
 """
 
 import argparse

@@ -152,11 +152,12 @@ Launches = Sequence[tuple[int, Sequence[float]]]
 
 
 def draw_warm_up(cell: Cell, launches: Launches) -> Figure:
-    """A thin line for each launch; the last is drawn in ink. Every lowest and highest timing is among the points."""
+    """Draw a thin line for each launch: the last in the runtime's colour, earlier ones in grey. Long launches are
+    thinned, but keep their lowest and highest timings."""
     known = [(number, values) for number, values in launches if len(values) >= MIN_TIMINGS]
     table = Table.of(WARM_UP, "How each launch begins", WARM_UP_COLUMNS, known)
     if not known:
-        return empty_figure(WARM_UP, f"No launch has {MIN_TIMINGS} timings, too few to show how it settles.", table)
+        return empty_figure(WARM_UP, f"No launch has the {MIN_TIMINGS} timings that show how it settles.", table)
     shown = known[-MAX_LAUNCHES:]
     each = MAX_POINTS // len(shown)
     end, beyond = theme.cut([ms for _, values in shown for ms in values])

@@ -164,9 +164,15 @@ def write_headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     word = judged[0].sign.word
     if len(others) == 1 and not wrong and word in SPEEDS and judged[0].change.endswith(word):
         return numbers.unbroken(f"{others[0]} is {judged[0].change} than {base}")
-    verdicts = [f"{name} {_in_words(how)}" for name, how in zip(others, judged, strict=True) if not how.wrong]
-    first = sentences.wrong_among([*wrong.values()], numbers.listed([*wrong], most=MAX_CHOSEN), of=len(chosen))
-    parts = [first] * bool(wrong) + [f"Against {base}: {numbers.listed(verdicts, most=MAX_CHOSEN)}"] * bool(verdicts)
+    against = [
+        f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True) if not verdict.wrong
+    ]
+    parts = []
+    if wrong:
+        names = numbers.listed([*wrong], most=MAX_CHOSEN)
+        parts.append(sentences.wrong_among([*wrong.values()], names, of=len(chosen)))
+    if against:
+        parts.append(f"Against {base}: {numbers.listed(against, most=MAX_CHOSEN)}")
     return numbers.unbroken(". ".join(parts))
 
 
@@ -233,7 +239,7 @@ def _unpaired(base: Cell, other: Cell, sign: Sign, why: str, *, by_processor: bo
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(Sign("≠", "different models", "quiet"), "", how)
     if len(base.samples_ms) < MIN_SAMPLES or len(other.samples_ms) < MIN_SAMPLES:
-        return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
+        return Judged(sign_of("not comparable"), "", "One of the two has too few launches.")
     if base.shapes != other.shapes or (base.batch != other.batch and items_factor(base, other) is None):
         return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
     if base.simulated or other.simulated:

@@ -15,7 +15,7 @@ MAX_REDIRECTS = 3
 
 
 class DownloadError(Exception):
-    """A page or file could not be downloaded. The message is one sentence that names only the host."""
+    """A page or file could not be downloaded. The message names no more of the address than its host."""
 
 
 def download_page(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
@@ -116,6 +116,6 @@ def _make_no_answer_error(address: str, problem: Exception) -> DownloadError:
 def _host(address: str) -> str:
     """Return the host alone, without a password before it or a token after it."""
     try:
-        return urlsplit(address).hostname or "It"
+        return urlsplit(address).hostname or "the host"
     except ValueError:
-        return "It"
+        return "the host"

@@ -1,6 +1,6 @@
 """Which whole numbers an input may hold, read off the operators that it feeds. Runs in the child only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 
@@ -17,8 +17,8 @@ _COUNTS = {
     *(("Loop", 0), ("TopK", 1), ("ConstantOfShape", 0), ("Range", 1), ("Expand", 1), ("Tile", 1), ("Reshape", 1)),
     *(("Upsample", 1), ("OneHot", 1), ("SequenceAt", 1), ("Trilu", 1), ("Slice", 2)),
 }
-# index input, table input, axis attribute's default
-_LOOKUPS = {"Gather": (1, 0, 0), "GatherElements": (1, 0, 0), "ScatterElements": (1, 0, 0)}
+# by operator: the input that holds indices; the table that they look up is input 0
+_LOOKUPS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
 # contrib embedding: index input → table input
 _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 
@@ -57,12 +57,20 @@ def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shap
             if node.op_type == "OneHot" and node.input[0] in carried and node.input[1] in depths:
                 limits.append(int(depths[node.input[1]].reshape(-1)[0]))
             _carry(node, carried, flags, scalars)
-        numbers = [limit for limit in limits if isinstance(limit, int)]
         if limits:
-            counts = {COUNT, SIDE} & {*numbers}
-            names = map(str, set(limits) - set(numbers))
-            found[name] = min(set(numbers) - counts, default=max(names, default=min(counts, default=COUNT)))
+            found[name] = _choose_tightest(limits)
     return found
+
+
+def _choose_tightest(limits: Sequence[Limit]) -> Limit:
+    """Choose the smallest number; without one a dynamic dimension; without one whether it is a side or a count."""
+    numbers = [limit for limit in limits if isinstance(limit, int) and limit not in (COUNT, SIDE)]
+    dimensions = [limit for limit in limits if isinstance(limit, str)]
+    if numbers:
+        return min(numbers)
+    if dimensions:
+        return max(dimensions)
+    return SIDE if SIDE in limits else COUNT
 
 
 def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
@@ -83,9 +91,9 @@ def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: Shapes) -> Itera
             yield COUNT
         if (node.op_type, index) == ("Resize", 3):
             yield SIDE
-        if node.op_type in _LOOKUPS and index == _LOOKUPS[node.op_type][0]:
+        if index == _LOOKUPS.get(node.op_type):
             axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-            yield from _size(shapes.get(node.input[_LOOKUPS[node.op_type][1]]), axis)
+            yield from _size(shapes.get(node.input[0]), axis)
         if node.op_type == "GatherND" and index == 1:
             sizes = [size for size in shapes.get(node.input[0], []) if isinstance(size, int) and size > 0]
             yield from [min(sizes)] if sizes else []

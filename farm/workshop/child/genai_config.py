@@ -27,8 +27,8 @@ def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str
         return None
     about: dict[str, object] = {"has_tokenizer": any((folder / name).is_file() for name in _TOKENIZERS)}
     try:
-        model = _part(_read(path), "model", of=CONFIG)
-        decoder = _part(model, "decoder", of="model")
+        model = _require_part(_read(path), "model")
+        decoder = _require_part(model, "decoder", of=" in its model")
         about["type"] = printable(str(model.get("type", "")))[:64]
         _refuse_others(model, decoder)
         about["vocabulary"] = _vocabulary(model, main, outputs)
@@ -51,11 +51,11 @@ def _read(path: Path) -> Mapping[str, object]:
     return found
 
 
-def _part(of_what: Mapping[str, object], name: str, *, of: str) -> Mapping[str, object]:
-    found = of_what.get(name)
-    if not isinstance(found, dict):
-        raise _bad(f"{CONFIG} has no {name} in its {of}: export it again.")
-    return found
+def _require_part(parent: Mapping[str, object], name: str, *, of: str = "") -> Mapping[str, object]:
+    part = parent.get(name)
+    if not isinstance(part, dict):
+        raise _bad(f"{CONFIG} has no {name}{of}: export it again.")
+    return part
 
 
 def _count(model: Mapping[str, object], name: str) -> int:
@@ -73,8 +73,8 @@ def _vocabulary(model: Mapping[str, object], main: str, outputs: Sequence[Port])
     scored = next((shape[-1] for shape in shapes if shape), None)
     if isinstance(scored, int) and found > scored:
         raise _bad(
-            f"{CONFIG} has a vocab_size of {found:,} where {printable(main)} scores {scored:,} tokens: ids beyond "
-            "those are none of its, write that number."
+            f"{CONFIG} has a vocab_size of {found:,} where {printable(main)} scores {scored:,} tokens: set "
+            "vocab_size to that number at most."
         )
     return found
 
@@ -82,7 +82,7 @@ def _vocabulary(model: Mapping[str, object], main: str, outputs: Sequence[Port])
 def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -> None:
     if (other := next((name for name in _OTHER_PARTS if model.get(name)), None)) is not None:
         text = "an encoder-decoder or a model of more than text"
-        raise _bad(f"{CONFIG} names a part {other!r}, {text}: only decoders are generated with yet.")
+        raise _bad(f"{CONFIG} names a part {other!r}, {text}: only decoders can generate here yet.")
     if decoder.get("pipeline"):
         raise _bad(f"{CONFIG} runs the model as a pipeline of several: only a decoder in one .onnx is taken yet.")
 

@@ -60,7 +60,7 @@ class Outbox:
         """
         answered = 0
         for path in sorted(self._folder.glob("*.json")):
-            spooled = _read(path)
+            spooled = _read_or_drop(path)
             if spooled is None:
                 continue
             try:
@@ -116,10 +116,12 @@ def _drop(path: Path | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Spooled | None:
+def _read_or_drop(path: Path) -> Spooled | None:
+    """Return the report of a file; None for one that is too old or cannot be read, which is removed."""
     try:
         if time.time() - path.stat().st_mtime < MAX_AGE_S:
             return Spooled.model_validate_json(path.read_bytes())
+        logger.info("%s is dropped: its attempt is long over.", path)
     except (OSError, ValidationError) as problem:
         logger.warning("%s cannot be read and is dropped: %s", path, problem)
     path.unlink(missing_ok=True)
