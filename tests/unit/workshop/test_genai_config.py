@@ -74,11 +74,11 @@ def part_of_decoder(**changed: Any) -> Any:
         (model(vocab_size="many"), "has 'many' as its vocab_size: write a whole number from 1 to 16,777,216."),
         (
             model(vocab_size=5000),
-            "has a vocab_size of 5,000 where model.onnx scores 1,000 tokens: ids beyond those are",
+            "has a vocab_size of 5,000 where model.onnx scores 1,000 tokens: set vocab_size to that",
         ),
         (model(context_length=0), "has 0 as its context_length: write a whole number from 1 to 16,777,216."),
         (model(decoder=None), "has no decoder in its model: export it again."),
-        (lambda told: told.pop("model"), "has no model in its genai_config.json: export it again."),
+        (lambda told: told.pop("model"), "has no model: export it again."),
     ],
 )
 def test_a_bad_configuration_is_one_sentence(tmp_path, change, sentence):
