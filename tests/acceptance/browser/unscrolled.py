@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 SLOWER = re.compile(r"1\.31\.1 is [\d.]+ % slower than 1\.29\.0")
 CERTAINTY = re.compile(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds")
-OPERATOR = re.compile(r"SkipLayerNormalization explains (\d+ %|all) of it")
+OPERATOR = re.compile(r"SkipLayerNormalization explains (\d+ %|all) of the ")
 
 WORDS_IN_VIEW = """() => [...document.querySelectorAll("main h1, main .because, main .rest")].filter((element) => {
   const box = element.getBoundingClientRect();

@@ -49,7 +49,7 @@ MEANT: Final[tuple[tuple[str, str, str], ...]] = (
 )
 # page, lines with figures that are gone from it, why
 GONE: Final[tuple[tuple[str, str, str], ...]] = (
-    (r"/runs/\d/.*", r"runs (encoder|watched) \(|explains .* of it|^Not right: ", "one rule says what leads"),
+    (r"/runs/\d/.*", r"runs (encoder|watched) \(|explains .* of (it|the)|^Not right: ", "one rule says what leads"),
     (
         r"/models/\d/",
         r"^(2 cells of encoder measured.*|\S+ runs .*|.* runs \w+ \(.*|run \d)$",
