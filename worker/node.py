@@ -24,7 +24,8 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 
 def main() -> int:
-    """Enrol with the code of the environment where there is no node yet, then start it."""
+    """Enrol with the code of the environment where there is no node yet, then start it, and return the exit code:
+    EXIT_USAGE without an enrolment, EXIT_INFRASTRUCTURE where the gateway refuses or does not answer."""
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())
     parser.add_argument("--url", help="address of the farm's gateway")

@@ -17,7 +17,8 @@ NAME = "latency"
 
 
 def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
-    """Every measured cell as a point with its interval, by the time that the verdicts rest on."""
+    """Draw every measured cell but twins as a point with its interval, by the time that the verdicts rest on; those
+    with wrong outputs too. `address`: the page of a cell, by the cell's id."""
     times = Times.of(cells, comparisons)
     measured = [times.with_compared_time(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     others = [axis for axis in axes.varying_axes(measured) if axis.name != "runtime"]
@@ -64,7 +65,8 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
 
 
 def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measured], str]) -> Figure:
-    """The best setting on each target with its interval, a row a target. `table`: what has every number."""
+    """Draw the best setting on each target with its interval, a row a target; targets without one are left out.
+    `table`: what has every number."""
     bests = [(hardware_words.target(target), target.best) for target in found if target.best is not None]
     measured = [best for _, best in bests]
     values = [best.cell.p50_ms or 0.0 for best in measured]
@@ -99,7 +101,8 @@ def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measu
 
 
 def write_finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
-    """What the picture shows, in a sentence: how many comparisons of runtimes changed, else the fastest cell."""
+    """Say what the picture shows: how many comparisons of runtimes are slower or faster; where none is, the fastest
+    cell. There must be a measured cell."""
     judged = [c for c in comparisons if c.axis == "runtime"]
     slower, faster = (sum(c.verdict == verdict for c in judged) for verdict in ("slower", "faster"))
     if slower or faster:

@@ -88,6 +88,6 @@ def _note(cell: Cell, *, is_risky: bool) -> str:
         simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
         stability.UNSTABLE if is_risky else "",
-        f"Executed in {cell.executed_precision}." if parities.is_other_precision(cell) else "",
+        f"Executed in {cell.executed_precision}." if parities.ran_in_other_precision(cell) else "",
     ]
     return " ".join(filter(None, parts))

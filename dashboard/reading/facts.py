@@ -126,7 +126,7 @@ def list_cell_facts(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
     own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
     asked = axes.BY_NAME["precision"].label(cell)
-    executed = f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked
+    executed = f"{asked} asked, {cell.executed_precision} executed" if parities.ran_in_other_precision(cell) else asked
     facts = [
         digest_fact(cell.model_sha256),
         Fact("Runtime", str(cell.runtime), is_name=True),

@@ -35,6 +35,7 @@ class Step:
 
 
 def list_steps(user: "User") -> list[Step]:
+    """List the steps of a first day in their order, each as it stands now. `user`: whose nodes count."""
     return [_address(), _mail(), _backup(), _sign_in(), _node(user)]
 
 

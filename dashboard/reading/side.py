@@ -90,8 +90,8 @@ class Judged:
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
 
     def agrees_with_times(self, base: Cell | None, cell: Cell | None) -> bool:
-        """Whether a reader who divides the times of both, by the quantity of this, gets a change that the interval
-        holds."""
+        """Whether the quotient of the times shown beside it lies in its interval. True too where there is nothing to
+        divide: a time or the interval is missing, or it rests on items or a rate."""
         base, cell = (None if side is None else self.times_for(side).with_compared_time(side) for side in (base, cell))
         if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
             return True
@@ -104,7 +104,7 @@ class Judged:
         return Times(frozenset([cell.id] if self.by_processor and cell.cpu_p50_ms else []))
 
     @property
-    def is_sure(self) -> bool:
+    def excludes_no_change(self) -> bool:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
@@ -183,9 +183,9 @@ def _in_words(judged: Judged) -> str:
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison], of_other: Sequence[Comparison] = ()) -> Judged:
-    """A cell against the base, whichever of them was measured as the baseline: paired where one block measured both,
-    else unpaired and labelled as such. Of wrong outputs there is no verdict on speed. `measured`: comparisons of the
-    base; `of_other`: of the other, whose ids are of other cells where its run is another."""
+    """Judge a cell against the base, whichever of them was measured as the baseline: paired where one block measured
+    both, else unpaired and labelled as such. Where outputs are wrong, the sign says that in place of a verdict; the
+    figures stay. `measured`: comparisons of the base; `of_other`: those of the other cell's run."""
     beside = (*(measured if base.run_id == other.run_id else ()), *of_other)
     judged = _judged(base, other, measured, beside)
     wrong = [each for each, own in ((base, measured), (other, beside)) if is_wrong(each.cell, own)]
@@ -397,7 +397,8 @@ def _row(line: Line) -> tuple[Entry, ...]:
 
 
 def make_file_row(chosen: Sequence[Chosen], line: Line) -> dict[str, str | float | None]:
-    """A row in a file: each cell's figure, and its ratio to the base's."""
+    """Make a row of a file: its name under `row`, each cell's figure under the cell's key, and under `KEY ratio` the
+    ratio to the base's."""
     row: dict[str, str | float | None] = {"row": line.name}
     for choice, value, changed in zip(chosen, line.values, line.changes, strict=True):
         row[choice.key] = value

@@ -89,7 +89,7 @@ def _precision(cell: Cell) -> Line:
     sign = Sign("·", "told" if told else "not reported", "quiet")
     asked = axes.BY_NAME["precision"].label(cell)
     name = Entry(f"the precision asked for, {asked}")
-    return _line(name, DIFFERS if parities.is_other_precision(cell) else sign, None, sentence)
+    return _line(name, DIFFERS if parities.ran_in_other_precision(cell) else sign, None, sentence)
 
 
 def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
@@ -265,7 +265,7 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
-    if parities.is_other_precision(cell):
+    if parities.ran_in_other_precision(cell):
         asked = axes.BY_NAME["precision"].label(cell)
         sentences.append(f"{asked} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.describe_time_elsewhere(cell):

@@ -64,7 +64,9 @@ class Filters:
             return False
         if not self.is_sure and not self.least:
             return True
-        sure = [judged for judged in match.judged if judged is not None and (judged.is_sure or not self.is_sure)]
+        sure = [
+            judged for judged in match.judged if judged is not None and (judged.excludes_no_change or not self.is_sure)
+        ]
         return any(judged.ratio and abs(log(judged.ratio)) >= log(1 + self.least) for judged in sure)
 
 
@@ -165,7 +167,7 @@ def _largest_change(both: Sequence[Match]) -> str:
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:
     """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
-    return judged is not None and judged.is_sure and not judged.wrong
+    return judged is not None and judged.excludes_no_change and not judged.wrong
 
 
 def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:

@@ -75,7 +75,8 @@ def download_file(
 
 
 def read_until_timeout(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
-    """Yield the pieces of `body` as they come. Raises ReadTimeout when they take more than `within_s` s in all."""
+    """Yield the pieces of `body` as they come. Raises ReadTimeout at a piece that comes after `within_s` seconds; to
+    a body that falls silent the client's own timeout applies."""
     until = time.monotonic() + within_s
     for piece in body:
         if time.monotonic() > until:
@@ -92,9 +93,9 @@ def _open_after_redirects(client: httpx2.Client, address: str, may_follow: Calla
         response.close()
         onward = urljoin(address, response.headers.get("location", ""))
         if not may_follow(onward):
-            raise DownloadError(f"{_host(address)} sends on to {_host(onward)}, which is not asked.")
+            raise DownloadError(f"{_host(address)} redirects to {_host(onward)}, which is not allowed.")
         address = onward
-    raise DownloadError(f"{_host(address)} sends on more than {MAX_REDIRECTS} times.")
+    raise DownloadError(f"{_host(address)} redirects more than {MAX_REDIRECTS} times.")
 
 
 def _refuse_unless_ok(response: httpx2.Response, address: str) -> None:

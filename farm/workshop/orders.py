@@ -273,7 +273,11 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
 def report_quantised(
     bundle_dir: Path, main: str, *, variant_dir: Path, out_dir: Path, data: Path | None = None
 ) -> QuantisedReport:
-    """Report coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError."""
+    """Report coverage, weight scales and errors by tensor of a quantised variant.
+
+    `data`: samples that both are run on; without it they are random. `out_dir`: for its working files. Raises
+    WorkshopError.
+    """
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StrictInt, TypeAdapter, ValidationError
 
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.runtimes.nearest import choice_sentence, shorten_value
+from farm.rules.runtimes.nearest import choice_sentence, shorten_repr
 
 Schema = Mapping[str, Any]
 
@@ -86,7 +86,7 @@ def _to_matrix_problem(problem: ValidationError, what: str, written: Any, *, sch
         "string": f"a text of at most {schema.get('maxLength')} characters",
         "array": "a list of names",
     }
-    return MatrixProblem(f"{what} is {shorten_value(written)}: write {wanted[schema['type']]}.")
+    return MatrixProblem(f"{what} is {shorten_repr(written)}: write {wanted[schema['type']]}.")
 
 
 def _simplify(node: Any, defs: Schema) -> Any:

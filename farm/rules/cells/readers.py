@@ -13,7 +13,7 @@ from farm.rules.cells.fields import whole_number
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
-from farm.rules.runtimes.nearest import choice_sentence, shorten_value
+from farm.rules.runtimes.nearest import choice_sentence, shorten_repr
 
 MAX_MEMORY_LIMIT_MB = 1 << 24
 MAX_DIMENSION = 1 << 24
@@ -46,11 +46,11 @@ def read_count(name: str, written: object, *, minimum: int, maximum: int, scenar
 def read_text_options(what: str, value: object) -> dict[str, str]:
     """Read options as ONNX Runtime takes them, text by name: numbers are written out, true and false are refused."""
     if not isinstance(value, dict):
-        raise MatrixProblem(f"{what} is {shorten_value(value)}: write options as `name: value` pairs.")
+        raise MatrixProblem(f"{what} is {shorten_repr(value)}: write options as `name: value` pairs.")
     for name, option in value.items():
         if isinstance(option, bool) or not isinstance(option, int | str | float):
             raise MatrixProblem(
-                f"{what} {name!r} is {shorten_value(option)}: write the text that is passed on, in quotes."
+                f"{what} {name!r} is {shorten_repr(option)}: write the text that is passed on, in quotes."
             )
     return {str(name): str(option) for name, option in value.items()}
 
@@ -97,9 +97,7 @@ def read_precision(value: object) -> PrecisionChoice:
     """Read `name:option:option=value`, or a mapping of `precision` and `options`."""
     precision, given = _split_name("precision", value, key="precision")
     if not isinstance(given, dict):
-        raise MatrixProblem(
-            f"The options of {precision} are {shorten_value(given)}: write them as `name: value` pairs."
-        )
+        raise MatrixProblem(f"The options of {precision} are {shorten_repr(given)}: write them as `name: value` pairs.")
     try:
         precision, said = recipes.parse_precision(precision)
         options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
@@ -112,7 +110,7 @@ def read_shapes(value: object) -> dict[str, int]:
     """Read the sizes of dynamic dimensions from a mapping of their names."""
     if not isinstance(value, dict):
         raise MatrixProblem(
-            f"shapes has {shorten_value(value)}: write `dimension: size` pairs, such as `sequence: 128`."
+            f"shapes has {shorten_repr(value)}: write `dimension: size` pairs, such as `sequence: 128`."
         )
     return {str(name): DIMENSION.read(f"The dimension {name!r}", size) for name, size in value.items()}
 
@@ -123,7 +121,7 @@ def read_hardware(value: object) -> str:
     has_both = "+" in text and "|" in text
     if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):
         raise MatrixProblem(
-            f"The hardware {shorten_value(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
+            f"The hardware {shorten_repr(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
             "`cuda|rocm` (any of them) or `node:NAME`."
         )
     return text
@@ -135,7 +133,7 @@ def _split_name(axis: str, value: object, *, key: str) -> tuple[str, object]:
         return value, {}
     name = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(name, str):
-        raise MatrixProblem(f"{axis} has {shorten_value(value)}: write a name, or `{key}` and `options`.")
+        raise MatrixProblem(f"{axis} has {shorten_repr(value)}: write a name, or `{key}` and `options`.")
     for found in value:
         if found not in (key, "options"):
             raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(found), (key, "options")))

@@ -14,7 +14,7 @@ from farm.rules.cells import fills
 from farm.rules.cells.fields import AS_TEXT, Kind, parse_finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.single import Sustained
-from farm.rules.runtimes.nearest import shorten_value
+from farm.rules.runtimes.nearest import shorten_repr
 
 MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
@@ -67,12 +67,12 @@ def read_models(written: object) -> tuple[str, ...]:
     named = [written] if isinstance(written, str) else [] if written is None else written
     if not isinstance(named, list | tuple) or len(named) > MAX_MODELS:
         raise MatrixProblem(
-            f"models is {shorten_value(written)}: write up to {MAX_MODELS} versions, such as [encoder@2]."
+            f"models is {shorten_repr(written)}: write up to {MAX_MODELS} versions, such as [encoder@2]."
         )
     for name in named:
         if not isinstance(name, str) or not re.match(_MODEL, name) or not name.isprintable() or len(name) > 120:
             raise MatrixProblem(
-                f"models has {shorten_value(name)}: write NAME@VERSION, such as encoder@2, or {PREVIOUS}."
+                f"models has {shorten_repr(name)}: write NAME@VERSION, such as encoder@2, or {PREVIOUS}."
             )
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise MatrixProblem(f"models names {twice} twice: leave one of them out.")

@@ -23,7 +23,8 @@ def compare_engines(
 ) -> list[doc_cells.EngineParity]:
     """Compare the cell with each earlier cell of its block that was given the same inputs.
 
-    `labelled` are arms whose accuracy on labelled data is known.
+    A report with a reason makes a single entry, of what was not measured, against the first cell. Of two models no
+    difference is judged where `labelled`, the arms whose accuracy on labelled data is known, holds both.
     """
     arms = block.arms
     if report is not None and report.reason is not None:
@@ -70,14 +71,16 @@ def replace_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | 
 
 
 def describe_reference(found: doc_cells.Parity) -> str:
-    """Say what passing outputs were compared with: `same as unoptimised 1.31.1`; empty where nothing says it."""
+    """Say what passing outputs were compared with: `same as unoptimised 1.31.1`, or `close to` it where no absolute
+    tolerance was given; empty for outputs that did not pass, and without a named reference."""
     made_by, is_plain, _ = (found.reference or "").partition(" CPU, no optimisations")
     named = f"unoptimised {made_by.removeprefix('onnxruntime==')}" if is_plain else found.reference
     near = "same as" if found.atol is not None else "close to"
     return f"{near} {named}" if found.verdict == "pass" and named else ""
 
 
-def is_other_precision(cell: doc_cells.Cell) -> bool:
+def ran_in_other_precision(cell: doc_cells.Cell) -> bool:
+    """Whether it is known to have run in a precision that is neither the one asked for nor that of the upload."""
     return cell.executed_precision not in (None, "", cell.precision, cell.uploaded)
 
 

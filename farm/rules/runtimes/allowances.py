@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from farm.rules.runtimes import plugins
-from farm.rules.runtimes.nearest import shorten_value
+from farm.rules.runtimes.nearest import shorten_repr
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider_table import CPU, PLAIN
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -78,7 +78,7 @@ def _name_of(text: str) -> str:
         name = ""
     if not NAME.fullmatch(name):
         raise RuntimeProblem(
-            f"{shorten_value(text)} is not the name of a package: write it like `onnxruntime-training`."
+            f"{shorten_repr(text)} is not the name of a package: write it like `onnxruntime-training`."
         )
     return name
 
@@ -94,7 +94,7 @@ def _range_of(package: str, text: str) -> SpecifierSet:
         found = None
     if found is None:
         raise RuntimeProblem(
-            f"{shorten_value(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
+            f"{shorten_repr(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
         )
     if newest_release_in(found) is None and not _is_beyond(found):
         known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"

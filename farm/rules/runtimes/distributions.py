@@ -17,7 +17,7 @@ from farm.rules.runtimes import frameworks, plugins, web
 from farm.rules.runtimes.allowances import NAME, allowed_range, newest_release_in, package_names
 from farm.rules.runtimes.allowances import RuntimeProblem as RuntimeProblem
 from farm.rules.runtimes.allowances import read_names as read_names
-from farm.rules.runtimes.nearest import choice_sentence, shorten_value
+from farm.rules.runtimes.nearest import choice_sentence, shorten_repr
 from farm.rules.runtimes.order import NPM_BUILD
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
@@ -100,7 +100,7 @@ def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
 
 
 def unclear_sentence(value: object) -> str:
-    given = shorten_value(value)
+    given = shorten_repr(value)
     return f"The runtime {given} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
 
 

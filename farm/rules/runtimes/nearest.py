@@ -7,6 +7,7 @@ MAX_SHOWN = 60
 
 
 def nearest_word(word: str, valid: Iterable[str]) -> str | None:
+    """Return the valid word that is most like this one, in any case; None where none is like it."""
     found = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
     return by_lower[found[0]] if found else None
 
@@ -20,6 +21,6 @@ def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
     return f"Unknown {kind} {word!r}: choose one of {', '.join(options)}."
 
 
-def shorten_value(value: object) -> str:
+def shorten_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "…"

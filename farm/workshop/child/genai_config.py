@@ -19,8 +19,8 @@ _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embeddin
 def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
     """Read the folder's configuration as the fields of `plans.GenaiFacts`; None where there is none.
 
-    What is wrong with it is a sentence in the field `problem`. `outputs` are the model's, whose scores say how many
-    tokens there are.
+    What is wrong with it is a sentence in the field `problem`. `outputs` are the model's: a `vocab_size` above the
+    tokens that they score is wrong.
     """
     path = folder / CONFIG
     if not path.is_file():

@@ -140,8 +140,8 @@ def for_others(feed: Feed, wheel: WheelFile) -> WheelFile:
     ("spoil", "words"),
     [
         (other_bytes, "has the sha256"),
-        (elsewhere, "sends on to 169.254.169.254, which is not asked"),
-        (in_a_circle, "sends on more than 3 times"),
+        (elsewhere, "redirects to 169.254.169.254, which is not allowed"),
+        (in_a_circle, "redirects more than 3 times"),
         (too_long, "has more than 1,000 bytes"),
         (of_another_package, "not be installed"),
         (no_wheel, "not named like a wheel: "),

@@ -54,9 +54,10 @@ class Outbox:
         return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
-        """Send what an earlier agent left on disk, oldest first, and return how many reports were answered.
+        """Send what an earlier agent left on disk, oldest first, and return how many reports the farm answered, be it
+        with a refusal.
 
-        Raises NodeUnknownError.
+        A report older than MAX_AGE_S, or that cannot be read, is dropped. Raises NodeUnknownError.
         """
         answered = 0
         for path in sorted(self._folder.glob("*.json")):
