@@ -285,7 +285,7 @@ def test_copied_cells_paste_into_a_spreadsheet_as_numbers(opened: Opening, finis
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#operators tbody'))")
     page.keyboard.press("Control+c")
     shares = [line.split("\t")[4] for line in page.evaluate("navigator.clipboard.readText()").split("\n")]
-    assert shares == ["34 %", "23 %", "22 %", "21 %"]
+    assert shares == ["41 %", "28 %", "16 %", "15 %"]
 
 
 def test_a_server_that_goes_away_is_said_and_recovers(opened: Opening, version: Version, node: Node, person: User):
