@@ -167,10 +167,8 @@ def write_headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     against = [
         f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True) if not verdict.wrong
     ]
-    parts = []
-    if wrong:
-        names = numbers.listed([*wrong], most=MAX_CHOSEN)
-        parts.append(sentences.wrong_among([*wrong.values()], names, of=len(chosen)))
+    names = numbers.listed([*wrong], most=MAX_CHOSEN)
+    parts = [sentences.wrong_among([*wrong.values()], names, of=len(chosen))] if wrong else []
     if against:
         parts.append(f"Against {base}: {numbers.listed(against, most=MAX_CHOSEN)}")
     return numbers.unbroken(". ".join(parts))
@@ -183,9 +181,8 @@ def _in_words(judged: Judged) -> str:
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison], of_other: Sequence[Comparison] = ()) -> Judged:
-    """Judge a cell against the base, whichever of them was measured as the baseline: paired where one block measured
-    both, else unpaired and labelled as such. Where outputs are wrong, the sign says that in place of a verdict; the
-    figures stay. `measured`: comparisons of the base; `of_other`: those of the other cell's run."""
+    """Judge a cell against the base: paired where one block measured both, else unpaired and labelled as such. Of wrong
+    outputs the sign says so; the figures stay. `measured`: comparisons of the base; `of_other`: of the other's run."""
     beside = (*(measured if base.run_id == other.run_id else ()), *of_other)
     judged = _judged(base, other, measured, beside)
     wrong = [each for each, own in ((base, measured), (other, beside)) if is_wrong(each.cell, own)]
@@ -201,12 +198,8 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison], beside:
     paired = comparison_between(index_by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
         is_one_block = is_one_run and base.cell.block == other.cell.block != "" and base.cell.node == other.cell.node
-        is_one_machine = base.device == other.device != ""
-        why = (
-            unjudged.explain_within_block
-            if is_one_block
-            else partial(unjudged.explain_across_blocks, is_one_machine=is_one_machine)
-        )
+        across = partial(unjudged.explain_across_blocks, is_one_machine=base.device == other.device != "")
+        why = unjudged.explain_within_block if is_one_block else across
         by_processor = bool(Times.of([base.cell], measured).by_processor | Times.of([other.cell], beside).by_processor)
         return _unpaired(base.cell, other.cell, *why(base.cell, other.cell), by_processor=by_processor)
     told = change_between(paired, base.cell, other.cell)
@@ -397,8 +390,7 @@ def _row(line: Line) -> tuple[Entry, ...]:
 
 
 def make_file_row(chosen: Sequence[Chosen], line: Line) -> dict[str, str | float | None]:
-    """Make a row of a file: its name under `row`, each cell's figure under the cell's key, and under `KEY ratio` the
-    ratio to the base's."""
+    """Make a row of a file: each cell's figure under the cell's key, and its ratio to the base's under `KEY ratio`."""
     row: dict[str, str | float | None] = {"row": line.name}
     for choice, value, changed in zip(chosen, line.values, line.changes, strict=True):
         row[choice.key] = value

@@ -134,7 +134,7 @@ class Race(Search[Measured, Outcome]):
             self._queue = []
         elif not self._queue and self._is_screening:
             self._is_screening = False
-            self._set_slow_ones_aside()
+            self._set_aside()
             self._queue = [each for each in self._remaining if each not in self.aside]
         if not self._queue:
             return None
@@ -145,7 +145,7 @@ class Race(Search[Measured, Outcome]):
         ]
         return self._experiment(asked, Budget.QUICK, 1 if self._is_screening else ROUNDS)
 
-    def _set_slow_ones_aside(self) -> None:
+    def _set_aside(self) -> None:
         """Set those aside that one launch shows behind the best. A busy machine does not show it."""
         if not any(block.is_busy for block in self.blocks):
             proven, unproven = (self._sort_by_cost(some) for some in self._split_proven())
