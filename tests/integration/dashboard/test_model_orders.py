@@ -30,7 +30,7 @@ def test_a_model_is_renamed_labelled_and_described(signed_in: Client, version: V
     model = Model.objects.get()
     assert (model.name, model.labels, model.description) == ("encoder 2", ["ci", "nightly"], "The small one.")
     assert "labels ci, nightly" in words_of(signed_in.get("/settings/audit/"))
-    assert "ci" in table_rows(signed_in.get("/models/"), "models")[0][11]
+    assert "ci, nightly" in table_rows(signed_in.get("/models/"), "models")[0]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_deleted_model_is_out_of_sight_with_its_runs_kept_and_is_restored(
 
 def test_a_rejected_upload_is_found_in_the_list_and_deleted(signed_in: Client, team: Team, owner: User) -> None:
     version = rows.make_version(team, owner, state=VersionState.REJECTED)
-    assert table_rows(signed_in.get("/models/"), "models")[0][2] == "✕ rejected"
+    assert "✕ rejected" in " ".join(table_rows(signed_in.get("/models/"), "models")[0])
     response = signed_in.post(f"/models/versions/{version.pk}/delete/", follow=True)
     assert response.redirect_chain[-1][0] == "/models/"
     assert "encoder v1 is deleted: 1 version deleted permanently" in assert_is_page(response)

@@ -167,7 +167,7 @@ def test_runs_are_filtered_by_model_and_state(signed_in: Client, run: Run, versi
     assert f"run {run.pk} " not in running
     complete = words_of(signed_in.get("/runs/?state=complete&q=enc"))
     assert f"run {run.pk}" in complete
-    assert "95 %, 8 rounds" in complete
+    assert "23.0–24.8 %" in complete
     assert "No results." in words_of(signed_in.get("/runs/?q=nothing"))
     assert_is_page(signed_in.get("/runs/?state=nonsense&page=99"))
 

@@ -69,7 +69,7 @@ def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run:
     assert 'data-zoom-by="earlier"' in text
     assert "/api/v1/traces/" in text
     # the made-up node sends three timings a launch
-    assert "No launch has 10 timings" in words
+    assert "No launch has the 10 timings" in words
 
 
 def test_a_long_trace_stays_below_the_limit_of_a_figure(signed_in: Client, run: Run) -> None:
