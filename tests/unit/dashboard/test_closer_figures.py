@@ -132,7 +132,7 @@ def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict
 
 def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
     assert samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
-    assert "No launch has 10 timings" in samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+    assert "No launch has the 10 timings" in samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
 
 
 def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:
