@@ -331,7 +331,7 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
         unlike = side.judge(base, side.Chosen("1:x", 1, one, ""), [])
         assert unlike.how == "The workloads differ: other shapes, or one without a batch."
     crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
-    assert crashed.how == "One of the two has no samples."
+    assert crashed.how == "One of the two has too few launches."
 
 
 def test_cells_of_one_block_that_differ_along_two_axes_are_never_called_apart(by_id: dict[str, Cell]) -> None:
