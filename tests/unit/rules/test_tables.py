@@ -101,3 +101,10 @@ def test_sentences_that_all_notes_have_stand_once_and_an_empty_column_goes(
 def test_a_table_without_notes_shares_none() -> None:
     table = Table.of("models", "Models", [NAME], ["encoder", "vad"])
     assert move_shared_note(table) == (table, "")
+
+
+def test_columns_of_which_nothing_was_measured_are_left_out() -> None:
+    missing = Number[str]("p50", lambda name: written(None))
+    table = Table.of("models", "Models", [NAME, missing, LENGTH], ["vad"]).without_unmeasured()
+    assert [head.text for head in table.heads] == ["Model", "letters"]
+    assert [[entry.text for entry in row] for row in table.rows] == [["vad", "3"]]
