@@ -211,8 +211,8 @@ class Race(Search[Measured, Outcome]):
             self._drop([contender], "failed", cell.reason.text if cell.reason else cell.status.value)
         elif (broken := self.limits.find_broken(cell, is_busy=standing.is_busy)) is not None:
             self._drop([contender], "budget", broken.words, broken.budget)
-        if (cost := standing.compare_cost(contender.digest, of=self.contenders[0].digest)) is not None:
-            self.against_first[contender.digest] = cost.ratio
+        if (ratio := standing.estimate_ratio(contender.digest, of=self.contenders[0].digest)) is not None:
+            self.against_first[contender.digest] = ratio
 
     def _note_screening(self, standing: Standing) -> None:
         """Note what each takes against the first setting, by way of those that stood in a block before."""

@@ -249,6 +249,14 @@ def test_on_a_busy_machine_settings_of_several_threads_wait_and_no_budget_is_pas
     assert {left.why for left in found.left} == {"undecided"}
 
 
+def test_a_busy_machine_hides_no_fast_setting_from_the_final_block() -> None:
+    sets = ["default", {"name": "spun", "spinning": True}, {"name": "no arena", "arena": False}]
+    over = space(threads=[2, 1], session=sets)
+    found = raced(machine({2: 3.0, 1: 1.0}, samples=busy), over)
+    assert found.state == "undecided"
+    assert labels(found)[0].startswith("1 thread")
+
+
 def test_on_a_busy_machine_settings_of_one_thread_are_told_apart_by_processor_time() -> None:
     sets = [{"name": "two", "inter-op-threads": 2}, "default"]
     found = raced(machine({1: 1.0}, samples=busy), space(threads=1, session=sets))
