@@ -80,8 +80,8 @@ def memory_of(document: Mapping[str, Any]) -> list[dict[str, object]]:
 
 
 def paired(model: Path, old: str, new: str, *, home: Path, threads: int = 2) -> list[dict[str, object]]:
-    """Two releases, four rounds, and what a gate sees of their memory."""
-    words = ("gate", model, "--baseline", old, "--candidate", new, "--rounds", 4, "--no-confirm", "--threads", threads)
+    """Two releases, eight rounds, and what a gate sees of their memory."""
+    words = ("gate", model, "--baseline", old, "--candidate", new, "--rounds", 8, "--no-confirm", "--threads", threads)
     return memory_of(asked(*words, "--fail-on", "bigger", home=home))
 
 
