@@ -1,4 +1,4 @@
-"""Named arrays in `.npz` files, whatever their names are, and never a pickle."""
+"""Reads and writes named arrays as `.npz` files, with any names and never a pickle."""
 
 import io
 import zipfile
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from farm.workshop.problems import Problem
 
-# of any shape and element type
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 
 
-# of the list of members at an archive's end, which zipfile reads at once: some forty thousand arrays
+# limit of the list of members at an archive's end, which zipfile reads at once: some forty thousand arrays
 MAX_LISTED_BYTES = 4 << 20
 
 
@@ -48,15 +47,17 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
     """
     try:
         with _ShortReads(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
-            unpacked = sum(info.file_size for info in archive.infolist())
-            if limit_bytes is not None and unpacked > limit_bytes:
-                raise ArraysError(f"{path.name} holds {unpacked:,} bytes of arrays; at most {limit_bytes:,} are read.")
-            found = {}
+            unpacked_bytes = sum(info.file_size for info in archive.infolist())
+            if limit_bytes is not None and unpacked_bytes > limit_bytes:
+                raise ArraysError(
+                    f"{path.name} holds {unpacked_bytes:,} bytes of arrays; at most {limit_bytes:,} are read."
+                )
+            arrays = {}
             for info in archive.infolist():
                 with archive.open(info) as stored:
                     array = np.lib.format.read_array(stored, allow_pickle=False)
-                found[info.filename.removesuffix(".npy")] = np.asarray(array)
-            return found
+                arrays[info.filename.removesuffix(".npy")] = np.asarray(array)
+            return arrays
     except zipfile.BadZipFile as error:
         with path.open("rb") as start:
             if start.read(6) == b"\x93NUMPY":

@@ -1,4 +1,4 @@
-"""Calls a function of the workshop in a confined child, and explains how that ended. Imports no onnx."""
+"""Calls a function of the workshop in a confined child, and explains failures. Imports no onnx."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ NO_SANDBOX = (
     "the reason in the farm's log, then inspect it again."
 )
 _BASE_BYTES = 3 << 30
-_TIMES_BUNDLE = 8
-# what inspecting a version takes; none of it starts a thread, which would not live on in a fork
-_OFTEN = ("farm.workshop.child.warm_up:load_onnx_tables",)
-_DOING = {
+_BYTES_PER_BUNDLE_BYTE = 8
+# imports of a fork server; none of them starts a thread, which a fork would lose
+_PRELOADED = ("farm.workshop.child.warm_up:load_onnx_tables",)
+_ACTIVITIES = {
     "inspection": "looking into the model",
     "opset_range": "converting the model",
     "inputs": "preparing the inputs",
@@ -94,17 +94,17 @@ def ask_child(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R:
-    """Call `module:function` of farm.workshop.child and return its answer, checked as an `as_a`.
+    """Call `module:function` of farm.workshop.child and return its answer, validated as an `as_a`.
 
-    After it the place's `out_dir` holds plain files and folders only. `is_one_of_many` is that of `call_child`. Raises
+    Afterwards the place's `out_dir` holds plain files and folders only. For `is_one_of_many` see `call_child`. Raises
     WorkshopError where the child answers a problem or something else, or does not end normally.
     """
-    found = ask_child_for_outcome(
+    outcome = ask_child_for_outcome(
         function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many
     )
-    if isinstance(found, ModelProblem):
-        raise WorkshopError(_CODES.get(found.code, ReasonCode.NOT_SUPPORTED), found.text)
-    return found
+    if isinstance(outcome, ModelProblem):
+        raise WorkshopError(_CODES.get(outcome.code, ReasonCode.NOT_SUPPORTED), outcome.text)
+    return outcome
 
 
 def ask_child_for_outcome(
@@ -116,10 +116,10 @@ def ask_child_for_outcome(
     as_a: type[R],
     is_one_of_many: bool = False,
 ) -> R | ModelProblem:
-    """Do what `ask_child` does, but return a ModelProblem in place of raising WorkshopError."""
+    """Do what `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
     try:
         ending = call_child(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
-        if (problem := _find_problem(ending, _DOING[function.split(":")[0]])) is not None:
+        if (problem := _find_problem(ending, _ACTIVITIES[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
             left_files.check_plain_files(place.out_dir)
@@ -127,10 +127,10 @@ def ask_child_for_outcome(
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
     except left_files.LeftError as error:
-        # whoever reads the folder from now on finds plain files in it
+        # from here on the folder holds plain files only
         return ModelProblem(code="garbled", text=f"The process working on the model left what it may not. {error}")
     except (ValidationError, LookupError, TypeError) as error:
-        return ModelProblem(code="garbled", text=_garbled_sentence(error))
+        return ModelProblem(code="garbled", text=_explain_garbled(error))
 
 
 def require_file(path: Path) -> Path:
@@ -148,16 +148,16 @@ def call_child(
     `is_one_of_many`: this process calls it often, so that a fork server with its imports is worth its memory. Raises
     WorkshopError with the code sandbox_missing where the child cannot be started or confined.
     """
-    read = (path for where in (place.bundle_dir, *place.reads) for path in (where, *where.glob("*")))
-    size = sum(path.stat().st_size for path in read if path.is_file())
+    readable = (path for place_read in (place.bundle_dir, *place.reads) for path in (place_read, *place_read.glob("*")))
+    size = sum(path.stat().st_size for path in readable if path.is_file())
     policy = Policy(
         read_only=(place.bundle_dir, *place.reads),
         read_write=(place.out_dir,) if place.out_dir else (),
-        memory_bytes=_BASE_BYTES + _TIMES_BUNDLE * size,
+        memory_bytes=_BASE_BYTES + _BYTES_PER_BUNDLE_BYTE * size,
         cpu_s=timeout_s * 4,
     )
     order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
-    preloaded = _OFTEN if is_one_of_many else ()
+    preloaded = _PRELOADED if is_one_of_many else ()
     name = f"farm.workshop.child.{function}"
     try:
         return child.run_function(name, order, policy=policy, timeout_s=timeout_s, preloaded=preloaded)
@@ -168,21 +168,21 @@ def call_child(
         raise WorkshopError(ReasonCode.SANDBOX_MISSING, str(problem)) from problem
 
 
-def _find_problem(ending: Ending, doing: str) -> ModelProblem | None:
+def _find_problem(ending: Ending, activity: str) -> ModelProblem | None:
     """Return the problem that a child answered, or one that explains its end; None where all went well."""
     if not ending.is_done:
-        what = doing.capitalize()
+        doing = activity.capitalize()
         texts = {
-            "timeout": f"{what} did not end in time: {ending.limit}. Simplify the model, or its functions.",
-            "out_of_memory": f"{what} took too much memory: {ending.limit}. Make the model smaller.",
+            "timeout": f"{doing} did not end in time: {ending.limit}. Simplify the model, or its functions.",
+            "out_of_memory": f"{doing} took too much memory: {ending.limit}. Make the model smaller.",
         }
-        text = texts.get(ending.kind, f"{what} failed. {ending.describe()}")
+        text = texts.get(ending.kind, f"{doing} failed. {ending.describe()}")
         return ModelProblem(code=ending.kind, text=text[:2000])
     try:
         reply = _read_reply(ending)
         return ModelProblem.model_validate(reply["problem"]) if "problem" in reply else None
     except (ValidationError, ValueError, TypeError) as error:
-        return ModelProblem(code="garbled", text=_garbled_sentence(error))
+        return ModelProblem(code="garbled", text=_explain_garbled(error))
 
 
 def _read_reply(ending: Ending) -> dict[str, object]:
@@ -192,5 +192,5 @@ def _read_reply(ending: Ending) -> dict[str, object]:
     return reply
 
 
-def _garbled_sentence(error: Exception) -> str:
+def _explain_garbled(error: Exception) -> str:
     return f"The process looking into the model answered something else than facts ({type(error).__name__})."

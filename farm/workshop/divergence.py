@@ -41,8 +41,8 @@ def find_first_divergence(
     worst = search.find_first_differing_output()
     if worst is None:
         return None
-    found = search.graph.find_first_difference(worst.name, agrees=search.agrees_at, visible=search.visible)
-    return search.cut_smallest_part(found, parity=worst)
+    difference = search.graph.find_first_difference(worst.name, agrees=search.agrees_at, visible=search.visible)
+    return search.cut_smallest_part(difference, parity=worst)
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,23 @@ class _Search:
         self._differing |= {output.name: output for output in differing}
         return not differing
 
-    def cut_smallest_part(self, found: FirstDifference, *, parity: OutputParity) -> Divergence:
+    def cut_smallest_part(self, difference: FirstDifference, *, parity: OutputParity) -> Divergence:
         """Cut out the smallest part around the tensor that shows a difference by itself."""
-        cut = self._grow_part(found.tensor)
+        cut = self._grow_part(difference.tensor)
         if cut.seen is not None:
             cut = self._trim_part(cut)
         return Divergence(
-            tensor=found.tensor,
-            node=found.node,
+            tensor=difference.tensor,
+            node=difference.node,
             part=tuple(node.name or node.outputs[0] for node in cut.part),
             folder=cut.look.folder,
             main=cut.look.main,
             inputs=cut.look.inputs,
             reference=cut.look.reference,
             parity=parity,
-            tensor_parity=self._differing[found.tensor],
+            tensor_parity=self._differing[difference.tensor],
             part_parity=cut.seen,
-            looks=found.seen,
+            looks=difference.seen,
         )
 
     def _grow_part(self, tensor: str) -> "_Cut":
@@ -120,7 +120,7 @@ class _Search:
         """Drop nodes that the difference does not need, the outer ones first."""
         places = {node: self.graph.nodes.index(node) for node in cut.part}
         middle = sum(places.values()) / len(places)
-        for node in sorted(cut.part, key=lambda own: -abs(places[own] - middle))[:_MAX_TRIMS]:
+        for node in sorted(cut.part, key=lambda outer: -abs(places[outer] - middle))[:_MAX_TRIMS]:
             fewer = tuple(other for other in cut.part if other != node)
             smaller = self._try_part(fewer) if fewer else None
             cut = smaller if smaller is not None and smaller.seen is not None else cut
@@ -131,10 +131,12 @@ class _Search:
         try:
             look = self._cut(part)
             # a variant's part is not run: its tensors are the original's only at the border
-            seen = self._sides.find_failing_outputs(look) if look is not None and self._bundles.variant is None else []
+            differing = (
+                self._sides.find_failing_outputs(look) if look is not None and self._bundles.variant is None else []
+            )
         except (CandidateError, confined.WorkshopError):
             return None
-        return _Cut(part, look, seen[0] if seen else None) if look is not None else None
+        return _Cut(part, look, differing[0] if differing else None) if look is not None else None
 
     def _look(self, tensors: list[str]) -> Look:
         look = self._expose(tensors, of=self._bundles.original)
@@ -153,14 +155,14 @@ class _Search:
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """Write the part as a model of its own, fed with the reference's values of what it reads; None: it cannot."""
-        read = inputs_from_outside(part, self._stored)
-        inside = [name for name in read if name in _list_made_tensors(self.graph)]
+        names = inputs_from_outside(part, self._stored)
+        inside = [name for name in names if name in _list_made_tensors(self.graph)]
         values = _read_values(self._inputs)
         if inside:
             values |= _read_values(self._expose(inside, of=self._bundles.original).reference)
-        if not set(read) <= values.keys():
+        if not set(names) <= values.keys():
             return None
-        inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in read})
+        inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in names})
         places = [self.graph.nodes.index(node) for node in part]
         payload = {"places": places, "tensors": self.graph.outputs_leaving(part)}
         return self._write("cut_nodes", payload, of=self._bundles.original, inputs=inputs)

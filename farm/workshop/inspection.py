@@ -1,4 +1,4 @@
-"""What an inspection finds out about a model: the message that leaves the child."""
+"""The result of an inspection: the message that leaves the child."""
 
 from itertools import chain
 from typing import Annotated
@@ -38,7 +38,7 @@ class ModelProblem(Message):
 
 
 class FoundFinding(Message):
-    """One finding about a model: its identifier (see `farm.rules.quality.findings`), and what it was found on."""
+    """One finding about a model: its identifier (see `farm.rules.quality.findings`), a detail, and where it applies."""
 
     id: str
     detail: str
@@ -50,8 +50,8 @@ class Feed(Message):
     """What a model is fed where the user does not say: sizes of dynamic dimensions, and fills of inputs, by name.
 
     The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries` is
-    how often the model was run to find them, `problem` why nothing was found that it runs with. `prompt` holds sizes
-    with which a decoder takes a whole prompt without a cache; empty where it was not seen to.
+    how often the model was run to find them, `problem` why it ran with none. `prompt` holds sizes with which a decoder
+    takes a whole prompt without a cache; empty where no run showed that it does.
     """
 
     sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
@@ -108,7 +108,7 @@ class Inspection(Message):
     is_quantised: bool = False
     opset_reach: OpsetReach | None = None
     findings: tuple[FoundFinding, ...] = ()
-    # None: looked into before it was chosen
+    # None: inspected by a release that chose none
     feed: Feed | None = None
     # the framework's program beside the model; None: there is none
     source: SourceFacts | None = None
@@ -116,7 +116,7 @@ class Inspection(Message):
     compiled: CompiledFacts | None = None
     # the configuration of onnxruntime-genai beside the model; None: there is none
     genai: GenaiFacts | None = None
-    # the longest sequence that a decoder takes; None: nothing in the graph says it, or nobody looked
+    # the longest sequence that a decoder takes; None: the graph tells no limit, or was not inspected for it
     context: ContextFacts | None = None
 
     @property
@@ -134,11 +134,11 @@ class Inspection(Message):
     @property
     def unbound(self) -> str:
         """Say which input or output cannot be bound (strings in, sequences and maps out); empty where all can."""
-        given = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
-        found = (
+        inputs = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
+        outputs = (
             f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
         )
-        return next(chain(given, found), "")
+        return next(chain(inputs, outputs), "")
 
     @property
     def draws(self) -> str:
@@ -150,12 +150,12 @@ class Inspection(Message):
     def fed(self) -> tuple[ModelInput, ...]:
         """The inputs with their fills; empty where an input's rank is unknown or no fill was chosen."""
         chosen = self.feed.inputs if self.feed is not None else {}
-        known = [port for port in self.inputs if port.shape is not None and port.name in chosen]
-        if len(known) < len(self.inputs):
+        ports = [port for port in self.inputs if port.shape is not None and port.name in chosen]
+        if len(ports) < len(self.inputs):
             return ()
         return tuple(
             ModelInput(name=port.name, dtype=port.dtype, shape=port.shape or (), fill=chosen[port.name])
-            for port in known
+            for port in ports
         )
 
 

@@ -1,4 +1,4 @@
-"""Options of a recipe, from words to values. Pure."""
+"""Parses the options of a recipe. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -46,16 +46,17 @@ _KINDS = {field.name: type(field.default) for field in fields(Options)}
 def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[str] = ()) -> Options:
     """Parse a recipe's options. Raises Problem bad_option for unknown keys, values and names of nodes."""
     try:
-        written = recipes.read_options(precision, chosen)
+        texts = recipes.read_options(precision, chosen)
     except recipes.RecipeProblem as problem:
         raise Problem("bad_option", str(problem)) from problem
     values: dict[str, object] = {}
-    for name, text in ((key.replace("-", "_"), text) for key, text in written.items()):
+    for key, text in texts.items():
+        name = key.replace("-", "_")
         kind = _KINDS[name]
         values[name] = recipes.split_names(text) if kind is tuple else text == "true" if kind is bool else text
-    read = Options(**values)  # type: ignore[arg-type]
-    for name in read.exclude_nodes:
+    parsed = Options(**values)  # type: ignore[arg-type]
+    for name in parsed.exclude_nodes:
         if name not in nodes:
-            known = [node for node in nodes if node][:50]
-            raise Problem("bad_option", choice_sentence("node in exclude-nodes", printable(name), known))
-    return read
+            named_nodes = [node for node in nodes if node][:50]
+            raise Problem("bad_option", choice_sentence("node in exclude-nodes", printable(name), named_nodes))
+    return parsed

@@ -24,7 +24,7 @@ from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
-# the plan can do without; where it takes longer, the making of the variant finds out
+# planning works without the answer; where it takes longer, making the variant shows whether it works
 REACH_S = 20.0
 FEED_S = 90.0
 GUESS_S = 20.0
@@ -32,15 +32,15 @@ RUN_S = 120.0
 VARIANT_S = 600.0
 OUTLINE_S = 60.0
 TIMELINE_S = 30.0
-# of a raw trace once it is unpacked, of its events, and of the nodes that one inference ran; longer: see Perfetto
+# limits of an unpacked raw trace, its events, the nodes that one inference ran, and the timeline's file
 MAX_TRACE_BYTES = 48 * 1024**2
 MAX_EVENTS, MAX_SPANS = 500_000, 20_000
-LARGEST_TIMELINE = 16 * 1024**2
-# of a packed release of npm: files that it lists, and bytes of those that are wanted
+MAX_TIMELINE_BYTES = 16 * 1024**2
+# limits of an npm package: files that it lists, and bytes of those to unpack
 MAX_PACKED_FILES, MAX_UNPACKED_BYTES = 5_000, 192 * 1024**2
 UNPACK_S = 120.0
-# what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
-LARGEST_OUTLINE = 64 * 1024**2
+# the largest graph that a browser can lay out; one of 20,000 nodes has some 5 MB
+MAX_OUTLINE_BYTES = 64 * 1024**2
 
 log = logging.getLogger(__name__)
 WorkshopError = confined.WorkshopError
@@ -52,26 +52,26 @@ W = TypeVar("W", bound=replies.Written)
 class Job(Generic[W]):
     """A function of `farm.workshop.child` that writes one file: its answer, the file's name, and its time limit.
 
-    Calling the job with a bundle and with further entries of the payload (`usual` has their defaults) runs it in a
-    child, which may read the files among these entries, and returns the answer with the written file's path. The call
-    raises WorkshopError.
+    Calling the job with a bundle and further entries of the payload, for which `defaults` stand in, runs it in a child
+    that may read the files among these entries, and returns the answer with the written file's path. The call raises
+    WorkshopError.
     """
 
     function: str
     answer: type[W]
     file: str
     timeout_s: float = RUN_S
-    usual: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
 
     def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **arguments: object) -> W:
         out = out_dir / self.file
         place = confined.Place(
             bundle_dir=bundle_dir, main=main, reads=_list_paths(list(arguments.values())), out_dir=out_dir
         )
-        order = {**self.usual, **{name: _convert_paths(value) for name, value in arguments.items()}, "out": str(out)}
-        found = confined.ask_child(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
-        found.set_path(confined.require_file(out))
-        return found
+        order = {**self.defaults, **{name: _convert_paths(value) for name, value in arguments.items()}, "out": str(out)}
+        answer = confined.ask_child(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
+        answer.set_path(confined.require_file(out))
+        return answer
 
 
 def _list_paths(value: object) -> list[Path]:
@@ -86,24 +86,24 @@ def _convert_paths(value: object) -> object:
     return [_convert_paths(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-# inputs of a workload, the same arrays for the same seed, sizes and `inputs`, which say by name how they are made;
-# refused as fixed_batch, no_batch, not_supported
+# make the inputs of a workload, the same arrays for the same seed, sizes and `inputs` (fills by name); refused as
+# fixed_batch, no_batch, not_supported
 prepare_inputs = Job(
-    "inputs:make_inputs", replies.Fed, "inputs.npz", usual={"batch": None, "shapes": {}, "seed": 0, "inputs": {}}
+    "inputs:make_inputs", replies.Fed, "inputs.npz", defaults={"batch": None, "shapes": {}, "seed": 0, "inputs": {}}
 )
-# given `inputs` after a look at their names, dtypes and shapes
+# check names, dtypes and shapes of the user's `inputs`
 accept_inputs = Job("inputs:accept_inputs", replies.Fed, "inputs.npz")
-# given `prompts` after a look at their ids and shapes; what is written is the same for the same ids, whoever wrote them
+# check ids and shapes of the user's `prompts`; the same ids give the same file, whichever program saved them
 accept_prompts = Job("prompts:accept_prompts", replies.Prompted, "prompts.npz")
-# outputs of the CPU provider without optimisations on `inputs`; refused as model_not_loaded, inference_failed
+# run the model on `inputs` by the CPU provider without optimisations; refused as model_not_loaded, inference_failed
 make_reference = Job("reference:make_reference", replies.Referenced, "reference.npz")
-# samples after a look at their names, dtypes, shapes and counts: an `.npz` (`data`), else `sets` of ONNX's own
-# `input_N.pb` by set of test data, in the model's order; refused as variant_impossible
+# check names, dtypes, shapes and counts of samples: an `.npz` (`data`), else `sets` of ONNX's own `input_N.pb` by set
+# of test data, in the model's order; refused as variant_impossible
 accept_calibration = Job(
-    "calibration:accept_calibration", replies.Calibrated, "calibration.npz", usual={"data": None, "sets": []}
+    "calibration:accept_calibration", replies.Calibrated, "calibration.npz", defaults={"data": None, "sets": []}
 )
 CHECK_EVALUATION = Job("evaluation:check_labelled_data", replies.Labelled, "evaluation.npz")
-# what a user's own judge is given, after a look at the inputs among it and at the first batch's outputs
+# check the data of a user's own judge: the inputs among them, and the first batch's outputs
 accept_samples = Job("evaluation:accept_samples", replies.Labelled, "evaluation.npz")
 UNPACK_TEST_DATA = {side: Job("inputs:unpack_test_data", replies.Done, f"{side}s.npz") for side in ("input", "output")}
 MAKE_OUTLINE = Job("outline:write_outline", replies.Done, "outline.onnx", OUTLINE_S)
@@ -125,15 +125,15 @@ class Variant:
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
-    """Inspect a model; whatever it is or does, the result is its facts or its problem, and nothing is raised.
+    """Inspect a model: return its facts, or its problem; never raises, whatever the model does.
 
-    `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
+    `is_one_of_many`: the caller inspects often, so a process with the imports stays alive (see `farm.sandbox.forks`).
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    found = confined.ask_child_for_outcome(
+    outcome = confined.ask_child_for_outcome(
         "inspection:inspect", {}, place=place, timeout_s=timeout_s, as_a=Inspection, is_one_of_many=is_one_of_many
     )
-    return Inspection(ok=False, problem=found) if isinstance(found, ModelProblem) else found
+    return Inspection(ok=False, problem=outcome) if isinstance(outcome, ModelProblem) else outcome
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
@@ -161,7 +161,7 @@ def find_opset_range(
 ) -> OpsetReach | None:
     """Find how far the model's operator set can be converted; None where the converter failed or took too long."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    found = confined.ask_child_for_outcome(
+    outcome = confined.ask_child_for_outcome(
         "opset_range:find_opset_range",
         {},
         place=place,
@@ -169,7 +169,7 @@ def find_opset_range(
         as_a=OpsetReach,
         is_one_of_many=is_one_of_many,
     )
-    return None if isinstance(found, ModelProblem) else found
+    return None if isinstance(outcome, ModelProblem) else outcome
 
 
 def unpack_test_data(
@@ -210,13 +210,13 @@ def make_variant(
     reads = [calibration] if calibration else []
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     main = program or main
-    found = confined.ask_child("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
-    # which files there are is seen, not told: the model under its name, and its data where it has any
+    answer = confined.ask_child("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
+    # the files are listed from the disk, as the child's answer is not trusted
     files = (
         confined.require_file(out_dir / main).name,
         *left_files.list_plain_files(out_dir, re.escape(f"{main}.data")),
     )
-    return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
+    return Variant(folder=out_dir, main=main, files=files, history=answer.history, coverage=answer.coverage)
 
 
 def check_evaluation(
@@ -229,17 +229,17 @@ def check_evaluation(
     if (entry := METRICS.get(recipe.metric)) is None:
         text = f"The accuracy metric {recipe.metric!r} is not known here: install its package, or give another recipe."
         raise WorkshopError(ReasonCode.NOT_SUPPORTED, text)
-    how = {"labels": entry.labels, "at_once": entry.at_once, **recipe.model_dump(mode="json")}
-    return CHECK_EVALUATION(bundle_dir, main, out_dir=out_dir, data=data, **how)
+    entries = {"labels": entry.labels, "at_once": entry.at_once, **recipe.model_dump(mode="json")}
+    return CHECK_EVALUATION(bundle_dir, main, out_dir=out_dir, data=data, **entries)
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
     """Write the model's graph without its large tensors to a file in `out_dir`; only the file `main` is read.
 
-    Raises WorkshopError where there is no graph, or the result has more than LARGEST_OUTLINE bytes.
+    Raises WorkshopError where there is no graph, or the result has more than MAX_OUTLINE_BYTES bytes.
     """
-    out = MAKE_OUTLINE(bundle_dir, main, out_dir=out_dir, limit_bytes=LARGEST_OUTLINE).path
-    if out.stat().st_size > LARGEST_OUTLINE:
+    out = MAKE_OUTLINE(bundle_dir, main, out_dir=out_dir, limit_bytes=MAX_OUTLINE_BYTES).path
+    if out.stat().st_size > MAX_OUTLINE_BYTES:
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
     return out
@@ -250,15 +250,15 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
     limits = {"limit_bytes": MAX_TRACE_BYTES, "limit_events": MAX_EVENTS, "limit_spans": MAX_SPANS}
     out = READ_TIMELINE(folder, name, out_dir=out_dir, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
-    if out.stat().st_size > LARGEST_TIMELINE:
+    if out.stat().st_size > MAX_TIMELINE_BYTES:
         raise WorkshopError(ReasonCode.GARBLED, text)
     try:
-        found = _TIMELINE.validate_json(out.read_bytes())
+        timeline = _TIMELINE.validate_json(out.read_bytes())
     except ValidationError as problem:
         raise WorkshopError(ReasonCode.GARBLED, text) from problem
-    if len(found.spans) > MAX_SPANS or any(len(span.name) > MAX_NAME for span in found.spans):
+    if len(timeline.spans) > MAX_SPANS or any(len(span.name) > MAX_NAME for span in timeline.spans):
         raise WorkshopError(ReasonCode.GARBLED, text)
-    return found
+    return timeline
 
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
@@ -275,7 +275,7 @@ def report_quantised(
 ) -> QuantisedReport:
     """Report coverage, weight scales and errors by tensor of a quantised variant.
 
-    `data`: samples that both are run on; without it they are random. `out_dir`: for its working files. Raises
+    `data` are the samples that both run on, random ones where it is None; `out_dir` is for scratch files. Raises
     WorkshopError.
     """
     reads = [variant_dir, *([data] if data else [])]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-# where in whose source code an error was raised, and the folder of this one child
+# places in another project's source code, and folders of this child
 _NOISE = (
     re.compile(r"^\[\w+Error\] : \d+ : \w+ : "),
     re.compile(r"^Load model from \S+ failed: ?"),

@@ -1,6 +1,6 @@
 """The answers of the workshop's functions, checked, as they come from a process that a model may have taken over.
 
-Sizes are bounded by what a row, a sentence and a page can hold. Nothing here is a path: files have the names that the
+Sizes are limited to what a row, a sentence and a page can hold. No answer holds a path: files have the names that the
 order gave them.
 """
 
@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(max_length=4000)]
 Name = Annotated[str, StringConstraints(max_length=1000)]
 
 
-# what a column of whole numbers holds
+# what an integer column of the database holds
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -27,7 +27,7 @@ class Reply(Message):
 
 
 class Written(Reply):
-    """An answer beside a written file; the caller sets its path, which is never read from the answer."""
+    """The answer of a function that writes a file; the caller sets the path, which is never read from the answer."""
 
     _path: Path = PrivateAttr()
 

@@ -24,23 +24,25 @@ def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int])
 
     Raises Problem fixed_batch or no_batch where the model does not take `batch`, unknown_dim for a name it has not.
     """
-    given, own = dict(shapes), facts["batch"]
+    chosen, model_batch = dict(shapes), facts["batch"]
     if batch is not None:
-        _check_batch(batch, own)
-        if isinstance(own, str):
-            given.setdefault(own, batch)
+        _check_batch(batch, model_batch)
+        if isinstance(model_batch, str):
+            chosen.setdefault(model_batch, batch)
     dims = list(facts["dims"])
-    for name in given:
+    for name in chosen:
         if name not in dims:
-            close = nearest_word(name, dims)
-            meant = (
-                f"; did you mean {close!r}?" if close else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
+            nearest = nearest_word(name, dims)
+            hint = (
+                f"; did you mean {nearest!r}?"
+                if nearest
+                else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
             )
-            raise Problem("unknown_dim", f"The model has no dynamic dimension {name!r}{meant}")
+            raise Problem("unknown_dim", f"The model has no dynamic dimension {name!r}{hint}")
     sizes = {}
     for name in dims:
         is_picture = name.lower() in _PICTURE_NAMES or any(word in name.lower() for word in _PICTURE_WORDS)
-        sizes[name] = given.get(name, 1 if name == own else _PICTURE if is_picture else _SEQUENCE)
+        sizes[name] = chosen.get(name, 1 if name == model_batch else _PICTURE if is_picture else _SEQUENCE)
     return sizes
 
 
@@ -48,13 +50,13 @@ def fill_shape(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
     return [dim if isinstance(dim, int) else sizes[dim] for dim in shape]
 
 
-def _check_batch(batch: int, own: int | str | None) -> None:
-    if own is None:
+def _check_batch(batch: int, model_batch: int | str | None) -> None:
+    if model_batch is None:
         text = (
             "Nothing shows a batch that all inputs of the model begin with: leave batch out, and set sizes with "
             "--shape NAME=SIZE, or `shapes` in a matrix."
         )
         raise Problem("no_batch", text)
-    if isinstance(own, int) and own != batch:
-        text = f"The model has the fixed batch {own}: batch {batch} needs an export with a dynamic first dimension."
-        raise Problem("fixed_batch", text)
+    if isinstance(model_batch, int) and model_batch != batch:
+        text = f"The model has the fixed batch {model_batch}: batch {batch} needs"
+        raise Problem("fixed_batch", f"{text} an export with a dynamic first dimension.")

@@ -1,4 +1,4 @@
-"""First dimensions of inputs that are one batch although their names do not say so. Runs in the child only."""
+"""Recognises first dimensions of inputs that are one batch under several names. Runs in the child only."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,11 @@ from farm.workshop.child import size_constraints
 from farm.workshop.child.shapes import copy_without_weights, list_shapes
 
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
-# sizes that no model has of itself: what equals one of them was it
-_MARKS_FROM = 100_003
+# each dimension is given a size from here on, by which it is recognised after inference
+_FIRST_MARK = 100_003
 _SIZES = {"Shape", "Size"}
-# what picks by numbers: (the input that is picked from, the numbers)
-_PICKS = {
-    **dict.fromkeys(("Gather", "GatherElements", "GatherND"), (0, 1)),
-    **dict.fromkeys(("ScatterElements", "ScatterND", "Scatter"), (0, 1)),
-}
+# operators whose input 1 holds indices into input 0
+_PICKS = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter"}
 
 
 def are_numbered_names(firsts: Sequence[str]) -> bool:
@@ -29,25 +26,25 @@ def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> boo
     Each must have to equal another of them, or be the first dimension of an output. Where inference finds no first
     dimension of any output, each input's rows must instead reach every output.
     """
-    marks = {dim: _MARKS_FROM + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
+    marks = {dim: _FIRST_MARK + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
     light = copy_without_weights(model)
     for value in light.graph.input:
         if value.name in firsts:
             value.type.tensor_type.shape.dim[0].dim_value = marks[firsts[value.name]]
     for value in light.graph.output:
         value.type.tensor_type.ClearField("shape")
-    shapes, left = list_shapes(light), set(marks.values())
+    shapes, unmatched = list_shapes(light), set(marks.values())
     for node in light.graph.node:
         for pair in size_constraints.list_constraints(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
-                left -= {size for size in pair if isinstance(size, int)}
-    begun = {(shapes.get(value.name) or [""])[0] for value in model.graph.output}
+                unmatched -= {size for size in pair if isinstance(size, int)}
+    output_firsts = {(shapes.get(value.name) or [""])[0] for value in model.graph.output}
     declared = [list(value.type.tensor_type.shape.dim[:1]) for value in model.graph.output]
-    return left <= begun or (
-        begun.isdisjoint(marks.values())
+    return unmatched <= output_firsts or (
+        output_firsts.isdisjoint(marks.values())
         and all(dims and not dims[0].HasField("dim_value") for dims in declared)
         and are_numbered_names([dims[0].dim_param for dims in declared])
-        and all(_reaches_all(model, name) for name, dim in firsts.items() if marks[dim] in left)
+        and all(_reaches_all(model, name) for name, dim in firsts.items() if marks[dim] in unmatched)
     )
 
 
@@ -60,8 +57,7 @@ def _reaches_all(model: onnx.ModelProto, name: str) -> bool:
     for node in model.graph.node:
         if node.op_type in _SIZES or not rows & {*node.input}:
             continue
-        picked_from, numbers = _PICKS.get(node.op_type, (0, 0))
-        if numbers and node.input[numbers] in rows and node.input[picked_from] not in stored:
+        if node.op_type in _PICKS and node.input[1] in rows and node.input[0] not in stored:
             return False
         rows.update(node.output)
     return rows >= {value.name for value in model.graph.output}

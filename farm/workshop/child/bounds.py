@@ -1,107 +1,109 @@
-"""Which whole numbers an input may hold, read off the operators that it feeds. Runs in the child only."""
+"""Finds the largest integers that an input may hold from the operators that read it. Runs in the child only."""
 
 from collections.abc import Iterator, Sequence
 
 import onnx
 
 from farm.workshop.child import constants, traversal
-from farm.workshop.child.shapes import Shape, Shapes
+from farm.workshop.child.shapes import Shape, Shapes, has_axis
 
-# their output holds the same numbers as their first input
-_PASSES_ON = {
+# operators whose output holds the same numbers as their first input
+_PASS_THROUGH = {
     *("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Expand", "Tile"),
     *("Split", "Concat", "Pad", "Gather"),
 }
-# inputs that are a count or a size: a small number above zero
-_COUNTS = {
+# (operator, index of an input) where the input is a count or a size: a small number above zero
+_COUNT_INPUTS = {
     *(("Loop", 0), ("TopK", 1), ("ConstantOfShape", 0), ("Range", 1), ("Expand", 1), ("Tile", 1), ("Reshape", 1)),
     *(("Upsample", 1), ("OneHot", 1), ("SequenceAt", 1), ("Trilu", 1), ("Slice", 2)),
 }
-# by operator: the input that holds indices; the table that they look up is input 0
-_LOOKUPS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
-# contrib embedding: index input → table input
+# by operator: the index of the input that holds indices into input 0
+_INDEX_INPUTS = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
+# by operator of com.microsoft: the index of each input that holds indices → that of the table they point into
 _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 
-# how exporters let negative indices count from the end: the rows are added where a number is below zero
-_WRAPS, _FLAGS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
+# Exporters let negative indices count from the end: they add the number of rows to indices below zero. The first
+# operators compute the new index, the second ones decide where it is needed.
+_WRAPPING, _CONDITIONS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
 
-# a small number above zero; the side of a picture
+# in place of a bound: the input is a small number above zero; it is the side of a picture
 COUNT, SIDE = -1, -2
 Limit = int | str
 
 
 def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Find the exclusive upper bound of each of the inputs that indexes something or is a size.
+    """Find the exclusive upper bound of each input that indexes something or is a size; leave out the other inputs.
 
     A bound is a number, the name of a dynamic dimension whose size it is, or COUNT or SIDE for an input that is itself
-    a size. Inputs without a bound are left out. `shapes` are those of the main graph's tensors.
+    a size. `shapes` are those of the main graph's tensors.
     """
     stored = {
         tensor.name: list(tensor.dims) for graph in traversal.iterate_graphs(model) for tensor in graph.initializer
     }
-    known: Shapes = {**stored, **shapes}
+    shapes = {**stored, **shapes}
     nodes = list(traversal.iterate_nodes(model, with_functions=False))
     depths = constants.read_constants(
-        model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1}
+        model, names={node.input[1] for node in nodes if node.op_type == "OneHot" and len(node.input) > 1}
     )
-    rows = {size for shape in known.values() for size in shape[:1]}
-    met = constants.read_constants(
-        model, names={name for node in nodes if node.op_type in _WRAPS for name in node.input}
+    row_counts = {size for shape in shapes.values() for size in shape[:1]}
+    operands = constants.read_constants(
+        model, names={name for node in nodes if node.op_type in _WRAPPING for name in node.input}
     )
-    scalars = {name for name, value in met.items() if value.size == 1 and value.item() in rows}
-    found: dict[str, Limit] = {}
+    stored_row_counts = {name for name, value in operands.items() if value.size == 1 and value.item() in row_counts}
+    bounds: dict[str, Limit] = {}
     for name in inputs:
-        carried, flags, limits = {name}, set[str](), list[Limit]()
+        carriers, conditions, limits = {name}, set[str](), list[Limit]()
         for node in nodes:
-            limits += _limits(node, carried, shapes=known)
-            if node.op_type == "OneHot" and node.input[0] in carried and node.input[1] in depths:
+            limits += _list_limits(node, carriers, shapes)
+            if node.op_type == "OneHot" and node.input[0] in carriers and node.input[1] in depths:
                 limits.append(int(depths[node.input[1]].reshape(-1)[0]))
-            _carry(node, carried, flags, scalars)
+            _follow_values(node, carriers, conditions, stored_row_counts)
         if limits:
-            found[name] = _choose_tightest(limits)
-    return found
+            bounds[name] = _choose_tightest(limits)
+    return bounds
 
 
-def _choose_tightest(limits: Sequence[Limit]) -> Limit:
-    """Choose the smallest number; without one a dynamic dimension; without one whether it is a side or a count."""
-    numbers = [limit for limit in limits if isinstance(limit, int) and limit not in (COUNT, SIDE)]
-    dimensions = [limit for limit in limits if isinstance(limit, str)]
-    if numbers:
-        return min(numbers)
-    if dimensions:
-        return max(dimensions)
-    return SIDE if SIDE in limits else COUNT
-
-
-def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
-    """Add the node's outputs to `carried` where they hold the input's numbers, wrapped from the end or not."""
-    if node.op_type in _PASSES_ON and carried & {*(node.input if node.op_type == "Concat" else node.input[:1])}:
-        carried.update(node.output)
-    elif node.op_type in _FLAGS and (carried | flags) & set(node.input):
-        flags.update(node.output)
-    elif node.op_type in _WRAPS and carried & set(node.input) and set(node.input) <= carried | flags | scalars:
-        carried.update(node.output)
-
-
-def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: Shapes) -> Iterator[Limit]:
+def _list_limits(node: onnx.NodeProto, carriers: set[str], shapes: Shapes) -> Iterator[Limit]:
+    """Yield the limits that a node sets on those of its inputs that are among `carriers`."""
     for index, name in enumerate(node.input):
-        if name not in carried:
+        if name not in carriers:
             continue
-        if (node.op_type, index) in _COUNTS:
+        if (node.op_type, index) in _COUNT_INPUTS:
             yield COUNT
         if (node.op_type, index) == ("Resize", 3):
             yield SIDE
-        if index == _LOOKUPS.get(node.op_type):
-            axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-            yield from _size(shapes.get(node.input[0]), axis)
+        if index == _INDEX_INPUTS.get(node.op_type):
+            yield from _list_known_size(shapes.get(node.input[0]), traversal.read_attribute(node, "axis", 0))
         if node.op_type == "GatherND" and index == 1:
             sizes = [size for size in shapes.get(node.input[0], []) if isinstance(size, int) and size > 0]
             yield from [min(sizes)] if sizes else []
         table = _EMBEDDINGS.get(node.op_type, {}).get(index)
         if table is not None and table < len(node.input):
-            yield from _size(shapes.get(node.input[table]), 0)
+            yield from _list_known_size(shapes.get(node.input[table]), 0)
 
 
-def _size(shape: Shape | None, axis: int) -> Iterator[Limit]:
-    if shape and -len(shape) <= axis < len(shape) and shape[axis]:
-        yield shape[axis]
+def _list_known_size(shape: Shape | None, axis: int) -> list[Limit]:
+    return [shape[axis]] if shape and has_axis(shape, axis) and shape[axis] else []
+
+
+def _follow_values(node: onnx.NodeProto, carriers: set[str], conditions: set[str], stored_row_counts: set[str]) -> None:
+    """Add the node's outputs to `carriers` or `conditions`, the tensors that an input's values reach.
+
+    `carriers` hold the values themselves, or negative ones counted from the end; `conditions` say which are negative.
+    """
+    inputs = set(node.input)
+    if node.op_type in _PASS_THROUGH and carriers & (inputs if node.op_type == "Concat" else {*node.input[:1]}):
+        carriers.update(node.output)
+    elif node.op_type in _CONDITIONS and (carriers | conditions) & inputs:
+        conditions.update(node.output)
+    elif node.op_type in _WRAPPING and carriers & inputs and inputs <= carriers | conditions | stored_row_counts:
+        carriers.update(node.output)
+
+
+def _choose_tightest(limits: Sequence[Limit]) -> Limit:
+    """Choose the smallest number, else a dynamic dimension, else SIDE, else COUNT."""
+    numbers = [limit for limit in limits if isinstance(limit, int) and limit not in (COUNT, SIDE)]
+    if numbers:
+        return min(numbers)
+    dimensions = [limit for limit in limits if isinstance(limit, str)]
+    return max(dimensions) if dimensions else SIDE if SIDE in limits else COUNT

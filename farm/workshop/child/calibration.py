@@ -1,7 +1,4 @@
-"""Samples that static quantisation reads its ranges from: given ones, or seeded random ones marked as such.
-
-Runs in the child only.
-"""
+"""Provides the samples of static quantisation: those that the user gave, or seeded random ones. Child only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +15,7 @@ _RANDOM_SAMPLES = 100
 _FEW, _ENOUGH = 100, 500
 _MAX_SAMPLES = 100_000
 _AT_ONCE = 32
-# an evaluation set may serve for calibration too: its labels are no input
+# arrays of an evaluation set, which may serve for calibration too, that are no inputs
 _NO_INPUTS = ("labels",)
 
 Feeds = list[arrays.Arrays]
@@ -32,10 +29,10 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
         self.rewind()
 
     def rewind(self) -> None:
-        self._rest: Iterator[arrays.Arrays] = iter(self._feeds)
+        self._remaining: Iterator[arrays.Arrays] = iter(self._feeds)
 
     def get_next(self) -> arrays.Arrays | None:
-        return next(self._rest, None)
+        return next(self._remaining, None)
 
 
 @answer_problems
@@ -63,31 +60,37 @@ def _join_sets(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arr
         if len(files) != len(ports):
             text = f"A set of test data has {len(files)} inputs, the model takes {len(ports)}: one input_N.pb for each."
             raise Problem("bad_calibration", text)
-    read = [dict(zip(ports, map(inputs.read_tensor_file, files), strict=True)) for files in sets]
+    sets_by_name = [dict(zip(ports, map(inputs.read_tensor_file, files), strict=True)) for files in sets]
     join = np.stack if facts["batch"] is None else np.concatenate
     try:
-        return {name: join([sample[name] for sample in read]) for name in ports}
+        return {name: join([sample[name] for sample in sets_by_name]) for name in ports}
     except ValueError as error:
         text = f"The sets of test data differ in shape ({error}): give calibration data as one .npz."
         raise Problem("bad_calibration", text) from error
 
 
-def make_feeds(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[str]]:
+def make_feeds(model: onnx.ModelProto, samples_path: Path | None) -> tuple[Feeds, list[str]]:
     """Make calibration feeds for the model, and sentences on where they come from.
 
-    `given` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no batch;
-    None takes seeded random samples. Raises Problem with the code bad_calibration or bad_arrays.
+    `samples_path` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no
+    batch; None takes seeded random samples. Raises Problem with the code bad_calibration or bad_arrays.
     """
     facts = signature.read_signature(model)
-    if given is None:
+    if samples_path is None:
         return _make_random_feeds(model, facts)
-    samples = _read_samples(given, facts)
-    return _make_checked_feeds(samples, facts), _describe_samples(_count_samples(samples, facts), of=given.name)
+    samples = _read_samples(samples_path, facts)
+    feeds, count = _make_checked_feeds(samples, facts), _count_samples(samples, facts)
+    history = [f"Calibrated with {count:,} samples of {samples_path.name}."]
+    if count < _FEW:
+        history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")
+    elif count < _ENOUGH:
+        history.append(f"Advice: {_ENOUGH} samples or more give steadier ranges.")
+    return feeds, history
 
 
-def _read_samples(given: Path, facts: signature.Signature) -> arrays.Arrays:
+def _read_samples(path: Path, facts: signature.Signature) -> arrays.Arrays:
     ports = {port["name"] for port in facts["inputs"]}
-    return {name: array for name, array in arrays.read_npz(given).items() if name not in _NO_INPUTS or name in ports}
+    return {name: array for name, array in arrays.read_npz(path).items() if name not in _NO_INPUTS or name in ports}
 
 
 def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
@@ -103,12 +106,12 @@ def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> F
 
 
 def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, list[str]]:
-    own = facts["batch"]
-    at_once = own if isinstance(own, int) else _AT_ONCE if isinstance(own, str) else 1
+    batch = facts["batch"]
+    at_once = batch if isinstance(batch, int) else _AT_ONCE if isinstance(batch, str) else 1
     rounds = -(-_RANDOM_SAMPLES // at_once)
-    found = feed.find_feed(model, _serialise(model), batch=at_once)
+    chosen = feed.find_feed(model, _serialise(model), batch=at_once)
     feeds = [
-        inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=1000 + number, asked=found.inputs)
+        inputs.make_seeded_inputs(model, facts, chosen=chosen.sizes, seed=1000 + number, fills=chosen.inputs)
         for number in range(rounds)
     ]
     text = (
@@ -125,23 +128,14 @@ def _serialise(model: onnx.ModelProto) -> bytes:
         return b""
 
 
-def _describe_samples(count: int, *, of: str) -> list[str]:
-    history = [f"Calibrated with {count:,} samples of {of}."]
-    if count < _FEW:
-        history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")
-    elif count < _ENOUGH:
-        history.append(f"Advice: {_ENOUGH} samples or more give steadier ranges.")
-    return history
-
-
 def _count_samples(samples: arrays.Arrays, facts: signature.Signature) -> int:
     lacking = [port["name"] for port in facts["inputs"] if port["name"] not in samples]
     if lacking:
         raise Problem("bad_calibration", f"The calibration data lack the input {printable(lacking[0])!r}.")
     counts = {len(array) if array.ndim else 0 for array in samples.values()}
     if len(counts) != 1:
-        found = ", ".join(str(count) for count in sorted(counts))
-        raise Problem("bad_calibration", f"The calibration data hold different numbers of samples: {found}.")
+        numbers = ", ".join(str(count) for count in sorted(counts))
+        raise Problem("bad_calibration", f"The calibration data hold different numbers of samples: {numbers}.")
     count = counts.pop()
     if not 0 < count <= _MAX_SAMPLES:
         text = f"The calibration data hold {count:,} samples: give 1 to {_MAX_SAMPLES:,}, best 500."
@@ -150,16 +144,16 @@ def _count_samples(samples: arrays.Arrays, facts: signature.Signature) -> int:
 
 
 def _split_into_feeds(samples: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[arrays.Arrays]:
-    own = facts["batch"]
-    if own is None:
+    batch = facts["batch"]
+    if batch is None:
         for at in range(count):
             yield {name: array[at] for name, array in samples.items()}
         return
-    size = own if isinstance(own, int) else _AT_ONCE
-    if isinstance(own, int) and count < own:
-        text = f"The calibration data hold {count} samples, the model's fixed batch is {own}: give at least {own}."
+    size = batch if isinstance(batch, int) else _AT_ONCE
+    if isinstance(batch, int) and count < batch:
+        text = f"The calibration data hold {count} samples, the model's fixed batch is {batch}: give at least {batch}."
         raise Problem("bad_calibration", text)
     # a fixed batch takes whole batches only
-    ends = range(0, count - size + 1 if isinstance(own, int) else count, size)
+    ends = range(0, count - size + 1 if isinstance(batch, int) else count, size)
     for at in ends:
         yield {name: np.ascontiguousarray(array[at : at + size]) for name, array in samples.items()}

@@ -1,6 +1,5 @@
-"""Code that a provider compiled and that a model carries: ONNX Runtime's nodes EPContext. Runs in the child only."""
+"""Recognises code that a provider compiled into a model (ONNX Runtime's EPContext nodes). Runs in the child only."""
 
-from collections.abc import Iterator
 from typing import TypedDict
 
 import onnx
@@ -8,10 +7,10 @@ import onnx
 from farm.workshop.child import traversal
 from farm.workshop.problems import printable
 
-# what ONNX Runtime itself calls them
+# the node's type in ONNX Runtime
 OPERATOR, DOMAIN = "EPContext", "com.microsoft"
-# of the kinds of text that are kept
-_MOST = 8
+# so many providers, SDKs and devices are listed at most
+_MAX_TEXTS = 8
 
 
 class Compiled(TypedDict):
@@ -28,30 +27,28 @@ def read_compiled(model: onnx.ModelProto) -> Compiled | None:
     nodes = [node for node in traversal.iterate_nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None
-    by = sorted(set(_texts(nodes, "source")))[:_MOST]
+    providers = _list_texts(nodes, "source")
     return {
-        "by": by,
-        "sdk": ", ".join(sorted(set(_texts(nodes, "ep_sdk_version")))[:_MOST]),
-        "hardware": ", ".join(sorted(set(_texts(nodes, "hardware_architecture")))[:_MOST]),
-        "problem": _problem(nodes, by),
+        "by": providers,
+        "sdk": ", ".join(_list_texts(nodes, "ep_sdk_version")),
+        "hardware": ", ".join(_list_texts(nodes, "hardware_architecture")),
+        "problem": _explain_problem(nodes, providers),
     }
 
 
-def _texts(nodes: list[onnx.NodeProto], name: str) -> Iterator[str]:
-    """Read the text attribute of this name from every node that has one."""
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.name == name and attribute.s:
-                yield printable(attribute.s.decode("utf-8", "replace"))
+def _list_texts(nodes: list[onnx.NodeProto], name: str) -> list[str]:
+    """List the different texts that the nodes have as the attribute of this name, sorted, at most _MAX_TEXTS."""
+    texts = {printable(traversal.read_attribute(node, name, b"").decode("utf-8", "replace")) for node in nodes}
+    return sorted(texts - {""})[:_MAX_TEXTS]
 
 
-def _problem(nodes: list[onnx.NodeProto], by: list[str]) -> str:
+def _explain_problem(nodes: list[onnx.NodeProto], providers: list[str]) -> str:
     """Say in one sentence why no node can run the code; empty where one with its provider can."""
     if any(attribute.name == "embed_mode" and attribute.i != 1 for node in nodes for attribute in node.attribute):
         return (
             "The compiled code lies in a file beside the model, whose place only the model names: compile it with "
             "`ep.context_embed_mode=1`, which puts the code into the model."
         )
-    if not by:
+    if not providers:
         return "The model carries compiled code (EPContext) that does not say for which provider: compile it again."
     return ""

@@ -1,7 +1,7 @@
-"""The ONNX package's own backend node tests, written as a suite that a runner without `onnx` can run.
+"""Writes the ONNX package's backend node tests as a suite that a runner without `onnx` can run.
 
-Source: `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of a dtype
-that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit types are counted as left out.
+They come from `onnx.backend.test.loader.load_node_model_tests`. Only tests with plain tensors are taken: arrays of a
+dtype that numpy itself has. Sequences, optionals, maps, bfloat16, float8 and 4-bit types are counted as left out.
 """
 
 import json

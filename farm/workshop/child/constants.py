@@ -9,7 +9,7 @@ from onnx import numpy_helper
 from farm.workshop.arrays import Array
 from farm.workshop.child import external, traversal
 
-_LARGEST = 1 << 20
+_MAX_TENSOR_BYTES = 1 << 20
 
 
 def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[str, Array]:
@@ -17,23 +17,23 @@ def read_constants(model: onnx.ModelProto, *, names: Collection[str]) -> dict[st
 
     Leave out tensors that are large, external or broken, and constants that are strings or sparse.
     """
-    found: dict[str, Array] = {}
+    values: dict[str, Array] = {}
     for graph in traversal.iterate_graphs(model):
         for tensor in graph.initializer:
-            if tensor.name in names and (value := _array(tensor)) is not None:
-                found[tensor.name] = value
+            if tensor.name in names and (value := _read_tensor(tensor)) is not None:
+                values[tensor.name] = value
     for node in traversal.iterate_nodes(model):
         if node.op_type == "Constant" and node.output and node.output[0] in names:
-            value = _constant(node)
+            value = _read_constant(node)
             if value is not None:
-                found[node.output[0]] = value
-    return found
+                values[node.output[0]] = value
+    return values
 
 
-def _constant(node: onnx.NodeProto) -> Array | None:
+def _read_constant(node: onnx.NodeProto) -> Array | None:
     for attribute in node.attribute:
         if attribute.name == "value":
-            return _array(attribute.t)
+            return _read_tensor(attribute.t)
         if attribute.name == "value_int":
             return np.asarray(attribute.i)
         if attribute.name == "value_float":
@@ -45,10 +45,10 @@ def _constant(node: onnx.NodeProto) -> Array | None:
     return None
 
 
-def _array(tensor: onnx.TensorProto) -> Array | None:
-    if external.read_location(tensor) or external.count_tensor_bytes(tensor) > _LARGEST:
+def _read_tensor(tensor: onnx.TensorProto) -> Array | None:
+    if external.read_location(tensor) or external.count_tensor_bytes(tensor) > _MAX_TENSOR_BYTES:
         return None
     try:
         return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # fewer elements than its shape says: the checker complains of it
+    except (ValueError, TypeError):  # fewer elements than its shape says, of which onnx's checker complains
         return None

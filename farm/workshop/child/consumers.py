@@ -1,4 +1,4 @@
-"""Which size a dynamic dimension must have, found from what reads it: a kernel, a matrix, a table. Child only.
+"""Finds the size that a dynamic dimension must have from the nodes that read it, such as a Conv. Child only.
 
 Shape inference carries the names of dimensions through the graph, reshapes included; where a name then meets a number
 that it must equal, that is its size.
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import onnx
 
 from farm.workshop import arrays
-from farm.workshop.child import constants, signature, size_constraints
-from farm.workshop.child.shapes import Shapes, copy_without_weights, list_shapes
+from farm.workshop.child import constants, signature, size_constraints, traversal
+from farm.workshop.child.shapes import Shapes, copy_without_weights, has_axis, list_shapes
 from farm.workshop.problems import printable
 
-# where attention takes what came before: (queries, past key)
+# by operator of attention: the index of the input that holds the keys of earlier steps
 _PASTS = {("com.microsoft", "GroupQueryAttention"): 3, ("com.microsoft", "MultiHeadAttention"): 6, ("", "Attention"): 4}
 _PICKS = {"Gather", "ArrayFeatureExtractor"}
 _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
@@ -24,15 +24,15 @@ _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 class Required:
     """What the graph says of dynamic dimensions, and the shapes that were inferred.
 
-    `sizes`: by dimension, each size that a node requires, with the first node that does. `least`: by dimension, the
-    smallest size that is possible. `same`: pairs of dimensions that must be equal. `tables`: numbers of rows of stored
+    `sizes`: by dimension, each size that a node requires, with the first node that does. `minimums`: by dimension,
+    the smallest possible size. `same`: pairs of dimensions that must be equal. `tables`: numbers of rows of stored
     tables that are added to an input's values, such as tables of positions. `pasts`: dimensions that are the length of
     a cache of earlier steps; `steps`: dimensions by which that cache grows, where inference finds them.
     """
 
     shapes: Shapes = field(default_factory=dict)
     sizes: dict[str, dict[int, str]] = field(default_factory=dict)
-    least: dict[str, int] = field(default_factory=dict)
+    minimums: dict[str, int] = field(default_factory=dict)
     same: set[tuple[str, str]] = field(default_factory=set)
     tables: list[int] = field(default_factory=list)
     pasts: set[str] = field(default_factory=set)
@@ -40,15 +40,15 @@ class Required:
 
     def list_sizes(self, dim: str) -> list[int]:
         """List the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
-        return list(self.sizes.get(dim, ())) or ([self.least[dim]] if dim in self.least else [])
+        return list(self.sizes.get(dim, ())) or ([self.minimums[dim]] if dim in self.minimums else [])
 
     def describe_disagreements(self) -> str:
         """Write a sentence for each dimension that nodes want at different sizes; empty where they agree."""
         return " ".join(
-            f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: "
+            f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in sizes.items())}: "
             f"say which with --shape {printable(dim)}=SIZE."
-            for dim, wanted in self.sizes.items()
-            if len(wanted) > 1
+            for dim, sizes in self.sizes.items()
+            if len(sizes) > 1
         )
 
 
@@ -56,59 +56,59 @@ def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> R
     """Find what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
     light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
-    found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
+    required, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     places = constants.read_constants(light, names=picked)
     for node in light.graph.node:
-        for left, other in size_constraints.list_constraints(node, shapes):
-            named, wanted = (left, other) if isinstance(left, str) else (other, left)
-            if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
-                found.same.add((named, wanted))
-            elif isinstance(wanted, int) and named in dims:
-                called = printable(f"{node.op_type} {node.name or node.output[0]}")
-                found.sizes.setdefault(str(named), {}).setdefault(wanted, called)
-        for named, least in _minimums(node, shapes, places):
-            if named in dims:
-                found.least[str(named)] = max(least, found.least.get(str(named), 0))
-        found.tables += _table_rows(node, shapes, dims)
+        for left, right in size_constraints.list_constraints(node, shapes):
+            dim, required_size = (left, right) if isinstance(left, str) else (right, left)
+            if isinstance(dim, str) and isinstance(required_size, str) and {dim, required_size} <= dims:
+                required.same.add((dim, required_size))
+            elif isinstance(required_size, int) and dim in dims:
+                node_name = printable(f"{node.op_type} {node.name or node.output[0]}")
+                required.sizes.setdefault(str(dim), {}).setdefault(required_size, node_name)
+        for dim, minimum in _list_minimums(node, shapes, places):
+            if dim in dims:
+                required.minimums[str(dim)] = max(minimum, required.minimums.get(str(dim), 0))
+        required.tables += _list_added_table_rows(node, shapes, dims)
         for past, step in _list_growing_dims(node, shapes, fed):
-            found.pasts |= {str(past)} & dims
-            found.steps |= {str(step)} & dims
-    _share(found)
-    return found
+            required.pasts |= {str(past)} & dims
+            required.steps |= {str(step)} & dims
+    _share_sizes(required)
+    return required
 
 
 def _name_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
     """Give unnamed dimensions of the inputs the names that the signature gave them."""
-    named = {port["name"]: port["shape"] for port in facts["inputs"]}
+    input_shapes = {port["name"]: port["shape"] for port in facts["inputs"]}
     for value in light.graph.input:
-        for dim, size in zip(value.type.tensor_type.shape.dim, named.get(value.name) or (), strict=False):
+        for dim, size in zip(value.type.tensor_type.shape.dim, input_shapes.get(value.name) or (), strict=False):
             if isinstance(size, str):
                 dim.dim_param = size
     return light
 
 
-def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
+def _list_minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
     """Yield dimensions that a node picks an index from, with the smallest size that has this index."""
     shape = shapes.get(node.input[0]) if node.input else None
     if not shape:
         return
     if node.op_type in _TREES:
-        yield shape[-1], max(size_constraints.read_attribute(node, "nodes_featureids", ()), default=0) + 1
+        yield shape[-1], max(traversal.read_attribute(node, "nodes_featureids", []), default=0) + 1
     picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
     if picked is not None and picked.size:
-        axis = int(size_constraints.read_attribute(node, "axis", 0)) if node.op_type == "Gather" else -1
-        # the first is picked of any size
-        if size_constraints.has_axis(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
+        axis = traversal.read_attribute(node, "axis", 0) if node.op_type == "Gather" else -1
+        # a dimension of any size has the first place
+        if has_axis(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
             yield shape[axis], int(picked.max()) + 1
 
 
-def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterator[int]:
-    ranks = [shapes.get(name) or [] for name in node.input]
-    if node.op_type != "Add" or len(ranks) != 2:
+def _list_added_table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterator[int]:
+    inputs = [shapes.get(name) or [] for name in node.input]
+    if node.op_type != "Add" or len(inputs) != 2:
         return
-    for table, other in (ranks, reversed(ranks)):
+    for table, other in (inputs, reversed(inputs)):
         is_table = 2 <= len(table) <= 3 and all(isinstance(size, int) for size in table)
         if (
             is_table
@@ -130,19 +130,19 @@ def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> I
     past, step = shapes.get(node.input[at], []), shapes.get(node.input[0 if at else -1], [])
     if at and len(past) >= 4 and step:
         yield past[-2], step[1 if len(step) == 3 else -2]
-    # one alone is put behind nothing: what an encoder gave
+    # a Concat of one input appends nothing: it holds what an encoder gave
     is_joined = (
-        node.op_type == "Concat" and len(node.input) > 1 and size_constraints.read_attribute(node, "axis", 0) in (-2, 2)
+        node.op_type == "Concat" and len(node.input) > 1 and traversal.read_attribute(node, "axis", 0) in (-2, 2)
     )
     if is_joined and len(past) == len(step) == 4:
         yield past[-2], step[-2]
 
 
-def _share(found: Required) -> None:
+def _share_sizes(required: Required) -> None:
     """Give dimensions that must be equal each other's sizes."""
-    pairs = sorted(found.same)
+    pairs = sorted(required.same)
     for _ in pairs:
         for dim, other in pairs:
             for name, source in ((dim, other), (other, dim)):
-                for size, node in list(found.sizes.get(source, {}).items()):
-                    found.sizes.setdefault(name, {}).setdefault(size, node)
+                for size, node in list(required.sizes.get(source, {}).items()):
+                    required.sizes.setdefault(name, {}).setdefault(size, node)

@@ -1,40 +1,41 @@
-"""The longest sequence that a decoder's graph takes, where something in it says so. Runs in the child only."""
+"""Finds the longest sequence that a decoder's graph takes, where the graph tells. Runs in the child only."""
 
 from collections.abc import Iterator
 
 import onnx
 
 from farm.rules.generation import decoders
+from farm.workshop.child import traversal
 from farm.workshop.child.signature import Port
 from farm.workshop.problems import printable
 
 _MAX_TOKENS = 1 << 24
-# a position goes through these as it is
-_PASSED = ("Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand")
-# where tables of cosines and sines stand among the inputs of nodes that rotate by position, by domain and name
-_ROTATED = {
+# operators that leave positions as they are
+_PASS_THROUGH = ("Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand")
+# by domain and operator that rotates by position: the indices of its inputs that are tables of cosines and sines
+_ROTATION_TABLES = {
     ("com.microsoft", "GroupQueryAttention"): (7, 8),
     ("com.microsoft", "RotaryEmbedding"): (2, 3),
     ("", "RotaryEmbedding"): (1, 2),
 }
 
-# a number of tokens, and what in the graph says it
+# a number of tokens, and in words what in the graph limits it
 Limit = tuple[int, str]
 
 
 def find_context_length(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
-    """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None where nothing says it."""
+    """Find the longest sequence the graph takes, as the fields of `plans.ContextFacts`; None: no limit."""
     tokens, where = _find_shortest_limit(model, inputs)
     return {"tokens": tokens, "where": where} if tokens else None
 
 
 def count_context_tokens(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
-    """Find how many tokens the graph takes at most; 0 where nothing says it."""
+    """Find how many tokens the graph takes at most; 0: no limit."""
     return _find_shortest_limit(model, inputs)[0]
 
 
 def _find_shortest_limit(model: onnx.ModelProto, inputs: list[Port]) -> Limit:
-    limits = [*_list_table_limits(model, inputs)]
+    limits = list(_list_table_limits(model, inputs))
     for port in inputs:
         last = (port["shape"] or [""])[-1]
         if decoders.is_mask_input(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
@@ -47,7 +48,7 @@ def _list_table_limits(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[L
     sizes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer if tensor.dims}
     places = {port["name"] for port in inputs if decoders.is_position_input(port["name"])}
     for node in model.graph.node:
-        if node.op_type in _PASSED and node.input and node.input[0] in places:
+        if node.op_type in _PASS_THROUGH and node.input and node.input[0] in places:
             places.update(node.output[:1])
         for table in _list_tables_read(node, places):
             if len(size := sizes.get(table, [])) > 1:
@@ -56,7 +57,6 @@ def _list_table_limits(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[L
 
 def _list_tables_read(node: onnx.NodeProto, places: set[str]) -> list[str]:
     if node.op_type == "Gather" and len(node.input) > 1 and node.input[1] in places:
-        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-        return [node.input[0]] if axis == 0 else []
+        return [node.input[0]] if traversal.read_attribute(node, "axis", 0) == 0 else []
     domain = "" if node.domain == "ai.onnx" else node.domain
-    return [node.input[at] for at in _ROTATED.get((domain, node.op_type), ()) if at < len(node.input)]
+    return [node.input[at] for at in _ROTATION_TABLES.get((domain, node.op_type), ()) if at < len(node.input)]

@@ -1,4 +1,4 @@
-"""Another operator set for a model. Runs in the child only."""
+"""Converts a model to another operator set. Runs in the child only."""
 
 import re
 
@@ -36,9 +36,9 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
 
 
 def check_same_outputs(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Compare the outputs of both models on seeded inputs and return one sentence that says the result.
+    """Compare the outputs of both models on seeded inputs and return the result as one sentence.
 
-    The sentence says so where this process's runtime cannot run them. Raises Problem conversion_failed where the
+    Where this process's runtime cannot run them, the sentence says so. Raises Problem conversion_failed where the
     outputs differ.
     """
     facts = signature.read_signature(before)
@@ -78,31 +78,30 @@ def _convert_with_reason(model: onnx.ModelProto, *, current: int, target: int) -
     if model.functions:
         model = inliner.inline_local_functions(model)
     try:
-        made = convert_with_onnx(model, target)
+        converted = convert_with_onnx(model, target)
     except Problem as problem:
         raise Problem(problem.code, conversions.explain_stop(problem.text, current=current, wanted=target)) from problem
-    return made, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
+    return converted, [f"Converted from opset {current} to {target} with onnx {onnx.__version__}."]
 
 
 def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed, with the bare reason."""
+    """Convert by onnx's converter alone. Raises Problem no_adapter or conversion_failed; its text is the reason."""
     try:
-        made = version_converter.convert_version(model, target)
+        converted = version_converter.convert_version(model, target)
     except Exception as error:  # the converter raises RuntimeError and others, undocumented
         for pattern in _NO_ADAPTER:
-            found = pattern.search(str(error))
-            if found:
-                way = "an older" if target < (version_stamps.read_opset(model) or 0) else "a newer"
-                text = f"no adapter leads to {way} version of {found['operator']}"
+            if match := pattern.search(str(error)):
+                age = "an older" if target < (version_stamps.read_opset(model) or 0) else "a newer"
+                text = f"no adapter leads to {age} version of {match['operator']}"
                 raise Problem("no_adapter", text) from error
         raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error
-    if (why := _find_fault(made)) and not _find_fault(model):
-        raise Problem("conversion_failed", f"what onnx's converter makes is no valid model ({why})")
-    return made
+    if (fault := _find_fault(converted)) and not _find_fault(model):
+        raise Problem("conversion_failed", f"what onnx's converter makes is no valid model ({fault})")
+    return converted
 
 
 def _find_fault(model: onnx.ModelProto) -> str:
-    """Say what is invalid in the model; the converter leaves attributes that the other operator set does not have."""
+    """Say what is invalid in the model, as the converter leaves attributes that the new operator set does not have."""
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:

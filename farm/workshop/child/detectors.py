@@ -1,4 +1,4 @@
-"""Whether a model detects objects in a picture, and so takes a larger one than a classifier. Child only."""
+"""Recognises models that detect objects, which take larger pictures than classifiers. Child only."""
 
 import itertools
 import re
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
-from farm.workshop.child import signature, size_constraints, traversal
-from farm.workshop.child.shapes import Shapes, copy_without_weights, list_shapes
+from farm.workshop.child import signature, traversal
+from farm.workshop.child.shapes import Shapes, copy_without_weights, has_axis, list_shapes
 
-_SEARCHES = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
+_DETECTION_OPERATORS = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
 _BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
 
 
@@ -18,7 +18,7 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
 
     `shapes` were inferred with dynamic sizes left open; `sizes` are the sizes for which the scales are compared.
     """
-    if any(node.op_type in _SEARCHES for node in traversal.iterate_nodes(model)):
+    if any(node.op_type in _DETECTION_OPERATORS for node in traversal.iterate_nodes(model)):
         return True
     for port in facts["outputs"]:
         shape = port["shape"] or []
@@ -29,24 +29,24 @@ def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shap
 
 
 def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
-    """Say whether a Concat joins maps of which each is at most half as long as the next longer one."""
-    joins = {node.output[0]: open_ for node in model.graph.node if len(open_ := list(_open(node, shapes))) > 1}
-    known = _list_sized_shapes(model, facts, sizes) if joins else {}
-    for parts in joins.values():
+    """Say whether a Concat joins maps each of which is at most half as long as the next longer map."""
+    joins = [parts for node in model.graph.node if len(parts := list(_list_open_parts(node, shapes))) > 1]
+    sized = _list_sized_shapes(model, facts, sizes) if joins else {}
+    for parts in joins:
         lengths = sorted(
-            (size for name, axis in parts if isinstance(size := known.get(name, shapes[name])[axis], int)), reverse=True
+            (size for name, axis in parts if isinstance(size := sized.get(name, shapes[name])[axis], int)), reverse=True
         )
         if len(lengths) > 1 and all(longer >= 2 * shorter for longer, shorter in itertools.pairwise(lengths)):
             return True
     return False
 
 
-def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
+def _list_open_parts(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
     """Yield the inputs that a Concat joins along an axis of open size, with that axis."""
-    axis = int(size_constraints.read_attribute(node, "axis", 0))
+    axis = traversal.read_attribute(node, "axis", 0)
     for name in node.input if node.op_type == "Concat" else ():
         shape = shapes.get(name, [])
-        if 2 <= len(shape) <= 3 and size_constraints.has_axis(shape, axis) and isinstance(shape[axis], str):
+        if 2 <= len(shape) <= 3 and has_axis(shape, axis) and isinstance(shape[axis], str):
             yield name, axis
 
 

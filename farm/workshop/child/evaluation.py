@@ -106,8 +106,8 @@ def _count_classes(raw: Array, step: str | None) -> int | None:
 
 def _join_outputs(outputs: list[Array]) -> Array:
     """Join several outputs, such as boxes and their scores, along the last axis. Raises Problem for unlike shapes."""
-    most = max(array.ndim for array in outputs)
-    wide = [array if array.ndim == most else array[..., None] for array in outputs]
+    rank = max(array.ndim for array in outputs)
+    wide = [array if array.ndim == rank else array[..., None] for array in outputs]
     if len({array.shape[:-1] for array in wide}) > 1:
         shapes = ", ".join(str(list(array.shape)) for array in outputs)
         raise Problem("bad_output", f"The outputs have the shapes {shapes}, which cannot stand side by side.")
@@ -139,23 +139,23 @@ def _check_decodable(outputs: Array, tokens: int) -> Array:
         outputs.ndim == 2 and outputs.dtype.kind in "iu",
     )
     if not is_scores and not is_ids:
-        what = f"{outputs.dtype} of shape {list(outputs.shape)}"
-        raise Problem("bad_output", f"The output is {what}: ctc wants scores of [sample, step, token], or tokens.")
-    known = outputs.shape[2] if is_scores else int(outputs.max(initial=-1)) + 1
-    if known > tokens:
-        raise Problem("bad_labels", f"The output has {known} tokens, `{VOCABULARY}` {tokens}: give a text for each.")
+        layout = f"{outputs.dtype} of shape {list(outputs.shape)}"
+        raise Problem("bad_output", f"The output is {layout}: ctc wants scores of [sample, step, token], or tokens.")
+    scored = outputs.shape[2] if is_scores else int(outputs.max(initial=-1)) + 1
+    if scored > tokens:
+        raise Problem("bad_labels", f"The output has {scored} tokens, `{VOCABULARY}` {tokens}: give a text for each.")
     return np.full(len(outputs), "")
 
 
 def _take_vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
-    given = stored.pop(VOCABULARY, None)
-    if given is None or given.ndim != 1 or given.dtype.kind != "U" or "" not in given:
-        lacks = "holds none" if given is None else f"has {given.dtype} of shape {list(given.shape)}"
+    vocabulary = stored.pop(VOCABULARY, None)
+    if vocabulary is None or vocabulary.ndim != 1 or vocabulary.dtype.kind != "U" or "" not in vocabulary:
+        lacks = "holds none" if vocabulary is None else f"has {vocabulary.dtype} of shape {list(vocabulary.shape)}"
         text = (
             f"ctc wants the text of each token in `{VOCABULARY}`, that of the blank empty; {printable(name)} {lacks}."
         )
         raise Problem("bad_labels", text)
-    return {VOCABULARY: given}
+    return {VOCABULARY: vocabulary}
 
 
 def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
@@ -168,9 +168,9 @@ def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arra
     counts = {name: len(array) if array.ndim else 0 for name, array in stored.items()}
     wrong = [name for name, count in counts.items() if count != (len(labels) if labels.ndim else 0)]
     if wrong or labels.ndim == 0 or len(labels) == 0:
-        which = f"{printable(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
+        complaint = f"{printable(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
         raise Problem(
-            "bad_labels", f"In {printable(path.name)} {which} for {labels.size} labels: give one label a sample."
+            "bad_labels", f"In {printable(path.name)} {complaint} for {labels.size} labels: give one label a sample."
         )
     return stored, labels, vocabulary
 
@@ -179,24 +179,24 @@ def _split_into_feeds(
     inputs: arrays.Arrays, facts: signature.Signature, *, count: int, at_once: int
 ) -> Iterator[tuple[arrays.Arrays, int]]:
     """Yield feeds along the batch with their numbers of samples; a fixed batch is filled up with its own samples."""
-    own = facts["batch"]
-    if own is None:
+    batch = facts["batch"]
+    if batch is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")
-    size = own if isinstance(own, int) else at_once
+    size = batch if isinstance(batch, int) else at_once
     for at in range(0, count, size):
-        picked = np.arange(at, min(at + size, count))
-        filled = np.resize(picked, size) if isinstance(own, int) else picked
-        feed = {name: np.ascontiguousarray(array[filled]) for name, array in inputs.items()}
+        places = np.arange(at, min(at + size, count))
+        padded = np.resize(places, size) if isinstance(batch, int) else places
+        feed = {name: np.ascontiguousarray(array[padded]) for name, array in inputs.items()}
         feeding.read_given_sizes(feed, facts)
-        yield feed, len(picked)
+        yield feed, len(places)
 
 
 def _choose_output_names(session: onnxruntime.InferenceSession, payload: payloads.Evaluation) -> list[str]:
     """Choose the output that the recipe names, else the first; boxes may name several, with commas between them."""
-    names, wanted = [str(output.name) for output in session.get_outputs()], payload["output"]
-    if wanted is None or wanted in names:
-        return [wanted or names[0]]
-    several = wanted.split(",") if payload["labels"] == "boxes" else [wanted]
+    names, output = [str(port.name) for port in session.get_outputs()], payload["output"]
+    if output is None or output in names:
+        return [output or names[0]]
+    several = output.split(",") if payload["labels"] == "boxes" else [output]
     for name in several:
         if name not in names:
             raise Problem("bad_output", f"The model has no output {printable(name)!r}: it has {', '.join(names[:10])}.")

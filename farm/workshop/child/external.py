@@ -13,10 +13,10 @@ from farm.workshop.child import traversal
 from farm.workshop.problems import Problem, printable
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-# what belongs to a bundle beside its model and the model's data
+# endings of files that may lie in a bundle beside its model and the model's data
 _COMPANIONS = (".npz", ".pb", ".json", PROGRAM_ENDING)
-# and of a folder that onnxruntime-genai reads
-_OF_TOKENIZERS = (".txt", ".model", ".jinja")
+# and in a folder that onnxruntime-genai reads
+_TOKENIZER_ENDINGS = (".txt", ".model", ".jinja")
 _HALF_BYTE = {TensorProto.UINT4, TensorProto.INT4, TensorProto.FLOAT4E2M1}
 _QUARTER_BYTE = {getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)}
 _BITS = {
@@ -55,7 +55,7 @@ def list_external_files(model: onnx.ModelProto) -> list[str]:
 
 
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
-    """Check every tensor's external data, and that the folder holds no file that belongs to nothing.
+    """Check every tensor's external data, and that the folder holds no file that nothing uses.
 
     Raises Problem with the code external_name, external_link, external_missing, external_self, external_range or
     external_extra.
@@ -65,7 +65,7 @@ def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> N
         if place:
             _check_tensor(tensor, place, folder=folder, main=main)
     used = {main, *list_external_files(model)}
-    companions = (*_COMPANIONS, *_OF_TOKENIZERS) if (folder / CONFIG).exists() else _COMPANIONS
+    companions = (*_COMPANIONS, *_TOKENIZER_ENDINGS) if (folder / CONFIG).exists() else _COMPANIONS
     extra = [path.name for path in folder.iterdir() if path.name not in used and not path.name.endswith(companions)]
     if extra:
         raise Problem(
@@ -86,7 +86,7 @@ def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, m
         raise Problem("external_link", f"{location} is a link or not a regular file: upload the file itself.")
     if not path.exists():
         raise Problem("external_missing", f"{location}, the external data of {name}, is missing: upload it too.")
-    # asked of the disk, which may not tell capital from small letters
+    # compared by the file system, which may ignore case
     if path.samefile(folder / main):
         text = (
             f"The tensor {name} points into {printable(main)} itself: save its data in a file of their own beside it."
@@ -102,11 +102,11 @@ def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> No
     except ValueError as error:
         text = f"The tensor {name} has an offset or length in {location} that is not a number: export the model again."
         raise Problem("external_range", text) from error
-    wanted = count_tensor_bytes(tensor)
+    needed = count_tensor_bytes(tensor)
     is_inside = offset >= 0 and length >= 0 and offset + length <= size
-    if not is_inside or any(dim < 0 for dim in tensor.dims) or wanted > length:
+    if not is_inside or any(dim < 0 for dim in tensor.dims) or needed > length:
         text = (
-            f"The tensor {name} wants {wanted:,} bytes at {offset:,} with length {length:,} of {location}, "
+            f"The tensor {name} wants {needed:,} bytes at {offset:,} with length {length:,} of {location}, "
             f"which has {size:,}: the two files do not belong together, upload both from one export."
         )
         raise Problem("external_range", text)

@@ -1,4 +1,4 @@
-"""What an inspection gathers of a model, as the fields of an `inspection.Inspection`."""
+"""Facts of a model, as fields of an `inspection.Inspection`."""
 
 from typing import Literal, TypedDict
 

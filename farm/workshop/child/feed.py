@@ -25,19 +25,19 @@ from farm.workshop.child import (
 )
 from farm.workshop.problems import Problem, answer_problems, printable
 
-# all tries together; what a child gets is more
-_ALL_S = 30.0
+# limit of all tries together; less than a child's own limit
+_MAX_TRYING_S = 30.0
 # work that differs by more between seeds would be measured as a difference between runs
-_MOST_DIFFERENCE = 0.1
+_MAX_DIFFERENCE = 0.1
 _SEEDS = (0, 1, 2)
-# what they put out, or whether they run, follows from values
-_BY_VALUE = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress", "Range"}
-# kinds of values that follow the seed
-_DRAWN = (fills.NORMAL, "range", fills.OF, fills.BOXES)
+# operators whose work depends on the values of their inputs
+_VALUE_DEPENDENT = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress", "Range"}
+# kinds of fills whose values follow from the seed
+_RANDOM_FILLS = (fills.NORMAL, "range", fills.OF, fills.BOXES)
 # a model whose one run takes longer is not run three times more
 _QUICK_S = 4.0
-# times that run, within which the others end
-_MANY = 4
+# each run with another seed may take so many times as long as the first
+_MAX_SLOWDOWN = 4
 
 
 @dataclass
@@ -62,11 +62,10 @@ def choose_feed(payload: payloads.Written) -> dict[str, object]:
     """
     path = Path(payload["folder"], payload["main"])
     model = model_file.read_model(path.parent, path.name)
-    found = find_feed(model, path, profile=Path(payload["out"], "profile"))
-    if found.took_s is not None:
-        found.inputs = _fix_seeds(model, found)
-    named = ("sizes", "inputs", "prompt", "tries", "problem")
-    return {name: getattr(found, name) for name in named}
+    feed = find_feed(model, path, profile=Path(payload["out"], "profile"))
+    if feed.took_s is not None:
+        feed.inputs = _fix_seeds(model, feed)
+    return {name: getattr(feed, name) for name in ("sizes", "inputs", "prompt", "tries", "problem")}
 
 
 @answer_problems
@@ -89,24 +88,24 @@ def find_feed(
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
-    ways = list(size_candidates.list_candidates(model, facts, required=required, batch=batch))
-    sizes, texts = ways[0], input_values.choose_fills(model, facts, required)
+    candidates = list(size_candidates.list_candidates(model, facts, required=required, batch=batch))
+    sizes, fill_texts = candidates[0], input_values.choose_fills(model, facts, required)
     if problem := signature.explain_unfeedable(facts["inputs"]):
-        return FoundFeed(sizes, texts, problem=problem)
+        return FoundFeed(sizes, fill_texts, problem=problem)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
-        return FoundFeed(sizes, texts)
+        return FoundFeed(sizes, fill_texts)
     try:
-        session = trials.load_session(stored, profile=profile if _follows_values(model, texts) else None)
+        session = trials.load_session(stored, profile=profile if _depends_on_values(model, fill_texts) else None)
     except trials.NoSessionError:
-        return FoundFeed(sizes, texts)
-    found = _try_sizes(model, facts, texts, session=session, ways=ways)
-    found.session = session
-    if found.took_s is not None:
-        prompt = size_candidates.make_prompt_sizes(found.sizes, facts, required)
-        found.prompt = prompt if prompt and _can_take(session, model, facts, texts, prompt) else {}
-    if found.problem and (asked := required.describe_disagreements()):
-        found.problem = f"The model ran in none of {_count_tries(found.tries)}: {asked}"
-    return found
+        return FoundFeed(sizes, fill_texts)
+    feed = _try_sizes(model, facts, fill_texts, session=session, candidates=candidates)
+    feed.session = session
+    if feed.took_s is not None:
+        prompt = size_candidates.make_prompt_sizes(feed.sizes, facts, required)
+        feed.prompt = prompt if prompt and _runs_with(session, model, facts, fill_texts, prompt) else {}
+    if feed.problem and (disagreements := required.describe_disagreements()):
+        feed.problem = f"The model ran in none of {_count_tries(feed.tries)}: {disagreements}"
+    return feed
 
 
 def _is_open(facts: signature.Signature) -> bool:
@@ -119,62 +118,65 @@ def _is_open(facts: signature.Signature) -> bool:
 def _try_sizes(
     model: onnx.ModelProto,
     facts: signature.Signature,
-    texts: dict[str, str],
+    fill_texts: dict[str, str],
     *,
     session: onnxruntime.InferenceSession,
-    ways: list[dict[str, int]],
+    candidates: list[dict[str, int]],
 ) -> FoundFeed:
-    ends_at = time.monotonic() + _ALL_S
+    ends_at = time.monotonic() + _MAX_TRYING_S
     tried: list[dict[str, int]] = []
-    asked: list[dict[str, int]] = []
-    said = ""
-    while (asked or ways) and len(tried) < size_candidates.MAX_TRIES and not (tried and time.monotonic() >= ends_at):
-        sizes = (asked or ways).pop(0)
+    first_complaint = ""
+    hinted: list[dict[str, int]] = []
+    while (hinted or candidates) and len(tried) < size_candidates.MAX_TRIES:
+        if tried and time.monotonic() >= ends_at:
+            break
+        sizes = (hinted or candidates).pop(0)
         if sizes in tried:
             continue
         tried.append(sizes)
         began = time.monotonic()
         try:
-            feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, asked=texts)
+            feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, fills=fill_texts)
             complaint = trials.find_complaint(session, feed)
         except trials.TookTooLongError:
-            return FoundFeed(sizes, texts, len(tried))
+            return FoundFeed(sizes, fill_texts, len(tried))
         except Problem as problem:
             complaint = problem.text
         if complaint is None:
-            return FoundFeed(sizes, texts, len(tried), took_s=time.monotonic() - began)
-        said = said or complaint
-        asked += size_candidates.suggest_sizes_from_complaint(complaint, sizes)
-    return FoundFeed(tried[0], texts, len(tried), _explain_failure(facts, texts, tried=tried, said=said))
+            return FoundFeed(sizes, fill_texts, len(tried), took_s=time.monotonic() - began)
+        first_complaint = first_complaint or complaint
+        hinted += size_candidates.suggest_sizes_from_complaint(complaint, sizes)
+    failure = _explain_failure(facts, fill_texts, tried=tried, complaint=first_complaint)
+    return FoundFeed(tried[0], fill_texts, len(tried), failure)
 
 
-def _can_take(
+def _runs_with(
     session: onnxruntime.InferenceSession,
     model: onnx.ModelProto,
     facts: signature.Signature,
-    texts: Mapping[str, str],
+    fill_texts: Mapping[str, str],
     sizes: dict[str, int],
 ) -> bool:
     try:
-        feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, asked=texts)
+        feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, fills=fill_texts)
         return trials.find_complaint(session, feed) is None
     except (Problem, trials.TookTooLongError):
         return False
 
 
 def _explain_failure(
-    facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str
+    facts: signature.Signature, fill_texts: Mapping[str, str], *, tried: list[dict[str, int]], complaint: str
 ) -> str:
     """Name the inputs, what was tried, what the model said, and what the user can do."""
     ranges = []
     for dim in facts["dims"][:6]:
         sizes = sorted({way[dim] for way in tried})
         ranges.append(f"{printable(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
-    made = [f"{printable(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
+    ports = [f"{printable(port['name'])} {port['dtype']} ({fill_texts[port['name']]})" for port in facts["inputs"][:6]]
     return (
-        f"The model ran in none of {_count_tries(len(tried))}, with {', '.join(made)}"
+        f"The model ran in none of {_count_tries(len(tried))}, with {', '.join(ports)}"
         + (f" and sizes {', '.join(ranges)}" if ranges else "")
-        + f"; it said first: {said}. Give sizes that it takes with --shape NAME=SIZE, one input with "
+        + f"; it said first: {complaint}. Give sizes that it takes with --shape NAME=SIZE, one input with "
         "--input NAME=VALUE, or all of them with --inputs FILE.npz."
     )
 
@@ -183,33 +185,35 @@ def _count_tries(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def _fix_seeds(model: onnx.ModelProto, found: FoundFeed) -> dict[str, str]:
+def _fix_seeds(model: onnx.ModelProto, feed: FoundFeed) -> dict[str, str]:
     """Return the fills, with a fixed seed where the model's work may depend on the values."""
-    if not _follows_values(model, found.inputs) or _is_same_work(model, found):
-        return found.inputs
-    drawn = _list_drawn(found.inputs)
-    return {name: f"{text}@0" if name in drawn else text for name, text in found.inputs.items()}
+    if not _depends_on_values(model, feed.inputs) or _is_same_work(model, feed):
+        return feed.inputs
+    random_inputs = _list_random_inputs(feed.inputs)
+    return {name: f"{text}@0" if name in random_inputs else text for name, text in feed.inputs.items()}
 
 
-def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
-    return bool(_list_drawn(texts)) and any(node.op_type in _BY_VALUE for node in traversal.iterate_nodes(model))
+def _depends_on_values(model: onnx.ModelProto, fill_texts: Mapping[str, str]) -> bool:
+    return bool(_list_random_inputs(fill_texts)) and any(
+        node.op_type in _VALUE_DEPENDENT for node in traversal.iterate_nodes(model)
+    )
 
 
-def _list_drawn(texts: Mapping[str, str]) -> list[str]:
-    return [name for name, text in texts.items() if fills.parse(text).kind in _DRAWN]
+def _list_random_inputs(fill_texts: Mapping[str, str]) -> list[str]:
+    return [name for name, text in fill_texts.items() if fills.parse(text).kind in _RANDOM_FILLS]
 
 
-def _is_same_work(model: onnx.ModelProto, found: FoundFeed) -> bool:
+def _is_same_work(model: onnx.ModelProto, feed: FoundFeed) -> bool:
     """Say whether the model was seen to do the same work for several seeds; False where that took too long to see."""
-    took_s = found.took_s or 0.0
-    if took_s >= _QUICK_S or found.session is None:
+    took_s = feed.took_s or 0.0
+    if took_s >= _QUICK_S or feed.session is None:
         return False
     facts = signature.read_signature(model)
     feeds = [
-        inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS
+        inputs.make_seeded_inputs(model, facts, chosen=feed.sizes, seed=seed, fills=feed.inputs) for seed in _SEEDS
     ]
     try:
-        work = trials.count_output_bytes(found.session, feeds, limit_s=1.0 + _MANY * took_s)
+        work = trials.count_output_bytes(feed.session, feeds, limit_s=1.0 + _MAX_SLOWDOWN * took_s)
     except (trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
         return False
-    return bool(work) and max(work) <= (1 + _MOST_DIFFERENCE) * min(work)
+    return bool(work) and max(work) <= (1 + _MAX_DIFFERENCE) * min(work)

@@ -1,4 +1,4 @@
-"""Weights in 4 bits, in blocks that share a scale, made with ONNX Runtime's own tool. Runs in the child only."""
+"""Makes variants with 4-bit weights, in blocks that share a scale, by ONNX Runtime's tool. Runs in the child only."""
 
 import logging
 from collections.abc import Mapping
@@ -17,48 +17,48 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
 
     Raises Problem with the code already_quantised, bad_option, nothing_quantised or quantising_failed.
     """
-    read = options.parse_options(chosen, precision="int4", nodes=[node.name for node in model.graph.node])
+    parsed = options.parse_options(chosen, precision="int4", nodes=[node.name for node in model.graph.node])
     quantisation.check_not_quantised(model)
     try:
-        after = _quantised(model, read)
+        quantised = _quantise(model, parsed)
     except Exception as error:  # the tool raises many kinds, undocumented
         raise Problem("quantising_failed", f"Quantising to 4 bits failed ({first_line(error)}).") from error
-    taken = sum(node.op_type == MATMUL for node in traversal.iterate_nodes(after))
-    if not taken:
+    count = sum(node.op_type == MATMUL for node in traversal.iterate_nodes(quantised))
+    if not count:
         text = "The model has no MatMul by stored weights, all that int4 takes: measure it as fp32, or in int8."
         raise Problem("nothing_quantised", text)
-    level = f", accuracy level {read.accuracy_level}" if read.accuracy_level != "0" else ""
-    kind = "symmetric" if read.symmetric else "with zero points"
-    how = f"int4, weights of {taken} MatMul in blocks of {read.block}, {kind}{level}{read.describe_exclusions()}"
-    return quantisation.finish_quantised(model, after, how=how)
+    level = f", accuracy level {parsed.accuracy_level}" if parsed.accuracy_level != "0" else ""
+    kind = "symmetric" if parsed.symmetric else "with zero points"
+    method = f"int4, weights of {count} MatMul in blocks of {parsed.block}, {kind}{level}{parsed.describe_exclusions()}"
+    return quantisation.finish_quantised(model, quantised, how=method)
 
 
-def _quantised(model: onnx.ModelProto, read: options.Options) -> onnx.ModelProto:
+def _quantise(model: onnx.ModelProto, parsed: options.Options) -> onnx.ModelProto:
     # here, as it imports sympy: seconds that no other recipe should wait for
     from onnxruntime.quantization import matmul_nbits_quantizer
 
     logging.getLogger(matmul_nbits_quantizer.__name__).setLevel(logging.WARNING)
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    quantisation.store_constants(plain.graph)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    quantisation.store_constants(copy.graph)
     tool = matmul_nbits_quantizer.MatMulNBitsQuantizer(
-        plain,
-        block_size=int(read.block),
-        is_symmetric=read.symmetric,
-        accuracy_level=int(read.accuracy_level),
-        nodes_to_exclude=list(read.exclude_nodes),
+        copy,
+        block_size=int(parsed.block),
+        is_symmetric=parsed.symmetric,
+        accuracy_level=int(parsed.accuracy_level),
+        nodes_to_exclude=list(parsed.exclude_nodes),
     )
     tool.process()
-    after: onnx.ModelProto = tool.model.model
-    _leave_out_repeated(after)
-    return after
+    quantised: onnx.ModelProto = tool.model.model
+    _remove_repeated_initialisers(quantised)
+    return quantised
 
 
-def _leave_out_repeated(model: onnx.ModelProto) -> None:
-    """Remove repeated initialisers, as the tool stores weights that two MatMul share once for each."""
+def _remove_repeated_initialisers(model: onnx.ModelProto) -> None:
+    """Undo that the tool stores weights twice that two MatMul share."""
     for graph in traversal.iterate_graphs(model):
-        kept = {tensor.name: tensor for tensor in graph.initializer}
-        if len(kept) < len(graph.initializer):
-            stored = list(kept.values())
+        by_name = {tensor.name: tensor for tensor in graph.initializer}
+        if len(by_name) < len(graph.initializer):
+            initialisers = list(by_name.values())
             del graph.initializer[:]
-            graph.initializer.extend(stored)
+            graph.initializer.extend(initialisers)

@@ -1,4 +1,4 @@
-"""Limits on a model's nodes, as they are and with its functions written out. Runs in the child only."""
+"""Limits the number of a model's nodes, as stored and with its functions expanded. Runs in the child only."""
 
 from itertools import islice
 
@@ -28,7 +28,8 @@ def check_expanded_size(model: onnx.ModelProto) -> None:
     bodies = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
     total = sum(
-        _written_out(node, bodies, sizes, depth=0) for node in traversal.iterate_nodes(model, with_functions=False)
+        _count_expanded_nodes(node, bodies, sizes, depth=0)
+        for node in traversal.iterate_nodes(model, with_functions=False)
     )
     if total > _MAX_NODES:
         nodes = f"{total:,}" if total < 10**12 else f"more than 10^{len(str(total)) - 1}"
@@ -39,7 +40,7 @@ def check_expanded_size(model: onnx.ModelProto) -> None:
         raise Problem("function_bomb", text)
 
 
-def _written_out(
+def _count_expanded_nodes(
     node: onnx.NodeProto,
     bodies: dict[tuple[str, str], onnx.FunctionProto],
     sizes: dict[tuple[str, str], int],
@@ -54,6 +55,7 @@ def _written_out(
         raise Problem("function_bomb", text)
     if key not in sizes:
         sizes[key] = sum(
-            _written_out(n, bodies, sizes, depth=depth + 1) for n in traversal.iterate_nodes_in(bodies[key].node)
+            _count_expanded_nodes(inner, bodies, sizes, depth=depth + 1)
+            for inner in traversal.iterate_nodes_in(bodies[key].node)
         )
     return sizes[key]

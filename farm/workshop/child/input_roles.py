@@ -26,15 +26,15 @@ _SCALES: Mapping[str, Callable[[float, float, float], tuple[float, float]]] = {
     "Mul": lambda factor, offset, by: (factor * by, offset * by),
     "Div": lambda factor, offset, by: (factor / by, offset / by),
 }
-# pixels, or the like, are scaled down from so many
+# the values, such as those of pixels, that are scaled down reach up to a number between these
 _MIN_REACH, _MAX_REACH = 100, 1 << 16
-# their output holds numbers of their first input, in another shape
-_MOVES = {
+# operators whose output holds numbers of their first input, in another shape
+_PASS_THROUGH = {
     *("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Expand", "Gather"),
     *("Split", "Concat"),
 }
 USUAL_RATE = 16_000
-# what is added to a score that is not to count: fp16 ends at -65,504
+# a number this low in place of a score hides it: fp16 ends at -65,504
 _HIDDEN = -10_000
 
 
@@ -45,11 +45,11 @@ def is_mask(port: signature.Port) -> bool:
 
 def is_hiding_mask(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Say whether ones in it hide what they mark: the graph puts about minus infinity in their places."""
-    carried = find_tensors_holding(model, port["name"])
+    carriers = find_tensors_holding(model, port["name"])
     chosen = [
         node.input[1]
         for node in traversal.iterate_nodes(model, with_functions=False)
-        if node.op_type == "Where" and len(node.input) == 3 and node.input[0] in carried
+        if node.op_type == "Where" and len(node.input) == 3 and node.input[0] in carriers
     ]
     stored = constants.read_constants(model, names=set(chosen))
     return any(value.size and value.dtype.kind == "f" and value.max() <= _HIDDEN for value in stored.values())
@@ -81,9 +81,9 @@ def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     has_others = any(value.name not in stored | {port["name"]} for value in model.graph.input)
     if has_others and _STATE.search(port["name"]) and any(_can_follow(out, port) for out in model.graph.output):
         return True
-    carried = find_tensors_holding(model, port["name"])
+    carriers = find_tensors_holding(model, port["name"])
     return any(
-        at < len(node.input) and node.input[at] in carried
+        at < len(node.input) and node.input[at] in carriers
         for node in traversal.iterate_nodes(model, with_functions=False)
         for at in _RECURRENT.get(node.op_type, ())
     )
@@ -106,20 +106,20 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
     """
     if not is_integer(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
-    known = [int(value.reshape(-1)[0]) for value in _partners(model, port["name"], _COMPARES) if value.size == 1]
-    if _RATE.match(port["name"]) or USUAL_RATE in known:
-        return USUAL_RATE if USUAL_RATE in known or not known else known[0]
-    return known[0] if known else None
+    numbers = [int(value.reshape(-1)[0]) for value in _list_operands(model, port["name"], _COMPARES) if value.size == 1]
+    if _RATE.match(port["name"]) or USUAL_RATE in numbers:
+        return USUAL_RATE if USUAL_RATE in numbers or not numbers else numbers[0]
+    return numbers[0] if numbers else None
 
 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """Find the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
     if not is_integer(port):
         return None
-    known = [
-        value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
+    lists = [
+        value for value in _list_operands(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
     ]
-    return max((int(value.max()) for value in known), default=None)
+    return max((int(value.max()) for value in lists), default=None)
 
 
 def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
@@ -130,21 +130,23 @@ def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[
     """
     if all(dim == 1 for dim in port["shape"] or ()):
         return []
-    met = [
-        value for value in _partners(model, port["name"], {"Equal"}) if value.size == 1 and value.dtype.kind in "fiu"
+    values = [
+        value
+        for value in _list_operands(model, port["name"], {"Equal"})
+        if value.size == 1 and value.dtype.kind in "fiu"
     ]
     low, high = (
         (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max) if is_integer(port) else (-_MAX_REACH, _MAX_REACH)
     )
-    known = sorted({int(value.item()) for value in met if low <= value.item() <= high and value.item() % 1 == 0})
-    return ([0, 1] if {0, 1} <= {*known} else known) if len(known) > 1 else []
+    numbers = sorted({int(value.item()) for value in values if low <= value.item() <= high and value.item() % 1 == 0})
+    return ([0, 1] if {0, 1} <= {*numbers} else numbers) if len(numbers) > 1 else []
 
 
 def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Say whether it holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
-    carried = find_tensors_holding(model, port["name"])
+    carriers = find_tensors_holding(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
-        node.op_type == "Sub" and carried >= {*node.input}
+        node.op_type == "Sub" and carriers >= {*node.input}
         for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
@@ -154,20 +156,20 @@ def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
-    known, reach = {port["name"]: (1.0, 0.0)}, 0
+    scales, reach = {port["name"]: (1.0, 0.0)}, 0
     for node in model.graph.node:
-        if not node.input or node.input[0] not in known:
+        if not node.input or node.input[0] not in scales:
             continue
-        if node.op_type in _MOVES:
-            known.update(dict.fromkeys(node.output, known[node.input[0]]))
-        elif node.op_type in _SCALES and (by := numbers.get(node.input[-1], 0)) > 0:
-            scaled = _SCALES[node.op_type](*known[node.input[0]], by)
-            known.update(dict.fromkeys(node.output, scaled))
-            reach = _end_of(*scaled) or reach
+        if node.op_type in _PASS_THROUGH:
+            scales.update(dict.fromkeys(node.output, scales[node.input[0]]))
+        elif node.op_type in _SCALES and (number := numbers.get(node.input[-1], 0)) > 0:
+            scaled = _SCALES[node.op_type](*scales[node.input[0]], number)
+            scales.update(dict.fromkeys(node.output, scaled))
+            reach = _solve_for_one(*scaled) or reach
     return reach
 
 
-def _end_of(factor: float, offset: float) -> int:
+def _solve_for_one(factor: float, offset: float) -> int:
     """Solve x × factor + offset = 1 where the offset is 0 or -1 and x may be a pixel's largest value; else 0."""
     is_scaled = factor > 0 and min(abs(offset), abs(offset + 1)) < 0.01
     end = (1 - offset) / factor if is_scaled else 0.0
@@ -176,34 +178,34 @@ def _end_of(factor: float, offset: float) -> int:
 
 def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Say whether something is divided by its numbers, so that none may be 0."""
-    carried = find_tensors_holding(model, port["name"])
+    carriers = find_tensors_holding(model, port["name"])
     return is_integer(port) and any(
-        node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
+        node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carriers
         for node in traversal.iterate_nodes(model, with_functions=False)
     )
 
 
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
     """Find the tensors that hold the input's own numbers, inside branches and loops too."""
-    carried = {name}
+    carriers = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):
-        if node.op_type in _MOVES and node.input and node.input[0] in carried:
-            carried.update(node.output)
-    return carried
+        if node.op_type in _PASS_THROUGH and node.input and node.input[0] in carriers:
+            carriers.update(node.output)
+    return carriers
 
 
-def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
+def _list_operands(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
     """Yield the stored values that operators of these kinds combine with the input's numbers."""
-    carried = find_tensors_holding(model, name)
-    met = [
+    carriers = find_tensors_holding(model, name)
+    operands = [
         other
         for node in traversal.iterate_nodes(model, with_functions=False)
         if node.op_type in kinds and len(node.input) == 2
         for first, other in (node.input, reversed(node.input))
-        if first in carried
+        if first in carriers
     ]
-    stored = constants.read_constants(model, names=set(met))
-    yield from (stored[other] for other in met if other in stored and stored[other].size)
+    stored = constants.read_constants(model, names=set(operands))
+    yield from (stored[other] for other in operands if other in stored and stored[other].size)
 
 
 def is_integer(port: signature.Port) -> bool:

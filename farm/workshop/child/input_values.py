@@ -14,17 +14,16 @@ from farm.workshop.arrays import Array
 from farm.workshop.child import bounds, consumers, input_roles, signature, traversal
 from farm.workshop.problems import Problem, printable
 
-_COUNT = 3
-# of a picture that what a model finds is brought to
-_SIDE = 640
-# a page is so wide and so high where boxes on it are whole numbers, whatever the table has behind
+# values of inputs that are a count, and the side of a picture
+_COUNT, _SIDE = 3, 640
+# the largest coordinate of a box in whole numbers
 _PAGE = 1000
-# of strings whose words nothing says
+# words of strings where no operator has a table of the strings that it knows
 _WORDS = "the quick brown fox jumps over a lazy dog while seven white birds watch"
 _WORDS_EACH = 8
 _MAX_CODES = 16
-# attributes in which operators keep the strings that they know
-_TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", "classlabels_strings")
+# attributes that hold the strings that an operator knows
+_STRING_TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", "classlabels_strings")
 _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
@@ -56,8 +55,8 @@ def make_array(
         return _draw_strings(fill, shape, random)
     if port["dtype"] != "bfloat16":
         return _make_numbers(fill, port, shape=shape, dtype=signature.find_dtype(port), sizes=sizes, random=random)
-    made = _make_numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
-    return (made.view(np.uint32) >> 16).astype(np.uint16)
+    values = _make_numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
+    return (values.view(np.uint32) >> 16).astype(np.uint16)
 
 
 def _draw_strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array:
@@ -133,15 +132,15 @@ def _draw_boxes(
 def _choose_by_role(
     port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]
 ) -> str | None:
-    """Choose a fill by what the input is for, such as ones for a mask and zeros for a state; None: not known."""
+    """Choose a fill by the input's role, such as ones for a mask and zeros for a state; None: the role is unknown."""
     if port["dtype"] == "string":
         return _find_known_texts(port, model)
     if signature.find_numpy_kind(port) in ("b", "i", "u") and input_roles.is_hiding_mask(port, model):
         return fills.ZERO
     if input_roles.is_mask(port):
         return fills.ONE
-    if (asked := input_roles.find_compared_number(port, model)) is not None:
-        return str(asked)
+    if (compared_number := input_roles.find_compared_number(port, model)) is not None:
+        return str(compared_number)
     if input_roles.holds_state(port, model):
         return fills.ZERO
     if input_roles.holds_positions(port):
@@ -153,20 +152,22 @@ def _choose_by_role(
 
 def _find_known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
     """Find the strings that operators behind the input have in their tables, as a fill; None: there are none."""
-    carried, is_split, found = {port["name"]}, False, list[str]()
+    carriers, is_split, texts = {port["name"]}, False, list[str]()
     for node in traversal.iterate_nodes(model, with_functions=False):
-        if node.input and carried & set(node.input) and node.output:
+        if node.input and carriers & set(node.input) and node.output:
             is_split |= node.op_type in _SPLITS
             tables = [
-                attribute.strings for attribute in node.attribute if attribute.name in _TABLES and attribute.strings
+                attribute.strings
+                for attribute in node.attribute
+                if attribute.name in _STRING_TABLES and attribute.strings
             ]
-            found += [text.decode(errors="ignore") for table in tables for text in table]
-            carried |= set() if tables else set(node.output)
-    text = f"{fills.WORDS if is_split else fills.TEXT}:"
-    for word in dict.fromkeys(found):
-        if word and word.isprintable() and not set(word) & {"|", "@"} and len(text) + len(word) < fills.MAX_TEXT:
-            text += word if text.endswith(":") else f"|{word}"
-    return None if text.endswith(":") else text
+            texts += [text.decode(errors="ignore") for table in tables for text in table]
+            carriers |= set() if tables else set(node.output)
+    fill = f"{fills.WORDS if is_split else fills.TEXT}:"
+    for word in dict.fromkeys(texts):
+        if word and word.isprintable() and not set(word) & {"|", "@"} and len(fill) + len(word) < fills.MAX_TEXT:
+            fill += word if fill.endswith(":") else f"|{word}"
+    return None if fill.endswith(":") else fill
 
 
 def _choose_length(port: signature.Port, facts: signature.Signature) -> str:
@@ -174,8 +175,8 @@ def _choose_length(port: signature.Port, facts: signature.Signature) -> str:
     others = [other for other in facts["inputs"] if other["name"] != port["name"] and len(other["shape"] or ()) > 1]
     others.sort(key=lambda other: not port["name"].startswith(other["name"].rstrip("s")))
     for other in others:
-        behind = [dim for dim in (other["shape"] or ())[1:] if isinstance(dim, str)]
-        dims = behind or [dim for dim in (other["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]
+        after_batch = [dim for dim in (other["shape"] or ())[1:] if isinstance(dim, str)]
+        dims = after_batch or [dim for dim in (other["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]
         if dims:
             return f"{fills.SIZE}{dims[0]}"
     return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE

@@ -1,4 +1,4 @@
-"""Inputs for a workload: makes seeded ones, or checks given ones. Runs in the child only."""
+"""Makes seeded inputs for a workload, or checks those that the user gave. Runs in the child only."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from farm.workshop.child import consumers, input_values, model_file, payloads, s
 from farm.workshop.problems import Problem, answer_problems, first_line, printable
 
 _MAX_BYTES = 2 << 30
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_FILLS: Mapping[str, str] = MappingProxyType({})
 
 Facts = signature.Signature
 
@@ -28,9 +28,9 @@ def make_inputs(payload: payloads.Workload) -> dict[str, object]:
     model, facts = _read_model_and_facts(payload)
     _check_names(payload["inputs"], facts)
     chosen = sizes.resolve_sizes(facts, batch=payload["batch"], shapes=payload["shapes"])
-    made = make_seeded_inputs(model, facts, chosen=chosen, seed=payload["seed"], asked=payload["inputs"])
-    arrays.write_npz(Path(payload["out"]), made)
-    return _describe_sizes(made, facts, chosen)
+    values = make_seeded_inputs(model, facts, chosen=chosen, seed=payload["seed"], fills=payload["inputs"])
+    arrays.write_npz(Path(payload["out"]), values)
+    return _describe_sizes(facts, chosen)
 
 
 @answer_problems
@@ -44,7 +44,7 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
     chosen = read_given_sizes(given, facts)
     ordered = {port["name"]: given[port["name"]] for port in facts["inputs"]}
     arrays.write_npz(Path(payload["out"]), ordered)
-    return _describe_sizes(ordered, facts, chosen)
+    return _describe_sizes(facts, chosen)
 
 
 @answer_problems
@@ -65,12 +65,12 @@ def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
 
 
 def make_seeded_inputs(
-    model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, asked: Mapping[str, str] = NOTHING
+    model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, fills: Mapping[str, str] = NO_FILLS
 ) -> arrays.Arrays:
     """Make one array for every input, the same for the same seed.
 
-    `chosen` are the sizes of dynamic dimensions, `asked` fills by input. Raises Problem with the code
-    inputs_too_large, bad_input or unknown_dim.
+    `chosen` are the sizes of dynamic dimensions, `fills` those of inputs by name; the others are chosen from the graph.
+    Raises Problem with the code inputs_too_large, bad_input or unknown_dim.
     """
     shapes = {}
     for port in facts["inputs"]:
@@ -84,14 +84,13 @@ def make_seeded_inputs(
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
         raise Problem("inputs_too_large", text)
-    texts = dict(asked)
-    if any(port["name"] not in asked for port in facts["inputs"]):
-        texts = {**input_values.choose_fills(model, facts, consumers.find_required_sizes(model, facts)), **asked}
-    made = {}
+    if any(port["name"] not in fills for port in facts["inputs"]):
+        fills = {**input_values.choose_fills(model, facts, consumers.find_required_sizes(model, facts)), **fills}
+    values = {}
     for at, port in enumerate(facts["inputs"]):
         name = port["name"]
-        made[name] = input_values.make_array(texts[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
-    return made
+        values[name] = input_values.make_array(fills[name], port, shape=shapes[name], sizes=chosen, seeds=(seed, at))
+    return values
 
 
 def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
@@ -99,23 +98,23 @@ def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
 
     Raises Problem inputs_names, inputs_dtype or inputs_shape where they do not fit the model.
     """
-    wanted = [port["name"] for port in facts["inputs"]]
-    missing, foreign = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
+    names = [port["name"] for port in facts["inputs"]]
+    missing, foreign = [name for name in names if name not in given], [name for name in given if name not in names]
     if missing or foreign:
         lacks = (
             f"lack {printable(missing[0])!r}" if missing else f"hold {printable(foreign[0])!r}, which is not an input"
         )
-        text = f"The given inputs {lacks}: the model takes {', '.join(printable(n) for n in wanted[:10])}."
+        text = f"The given inputs {lacks}: the model takes {', '.join(printable(name) for name in names[:10])}."
         raise Problem("inputs_names", text)
-    found: dict[str, int] = {}
+    sizes_read: dict[str, int] = {}
     for port in facts["inputs"]:
-        _check_array(given[port["name"]], port, found)
-    return found
+        _check_array(given[port["name"]], port, sizes_read)
+    return sizes_read
 
 
-def _check_names(asked: Mapping[str, str], facts: Facts) -> None:
+def _check_names(fills: Mapping[str, str], facts: Facts) -> None:
     names = [port["name"] for port in facts["inputs"]]
-    foreign = next((name for name in asked if name not in names), None)
+    foreign = next((name for name in fills if name not in names), None)
     if foreign is not None:
         text = f"The model has no input {printable(foreign)!r}: it takes {', '.join(printable(n) for n in names[:10])}."
         raise Problem("inputs_names", text)
@@ -126,17 +125,18 @@ def _read_model_and_facts(payload: payloads.Model) -> tuple[onnx.ModelProto, Fac
     return model, signature.read_signature(model)
 
 
-def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
+def _check_array(array: arrays.Array, port: signature.Port, sizes_read: dict[str, int]) -> None:
+    """Check an array's type and shape, and add the sizes of dynamic dimensions that are new to `sizes_read`."""
     name = printable(port["name"])
-    stored = signature.find_dtype(port)
-    if array.dtype != stored and not (array.dtype.kind == stored.kind == "U"):
+    dtype = signature.find_dtype(port)
+    if array.dtype != dtype and not (array.dtype.kind == dtype.kind == "U"):
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
         raise Problem("inputs_dtype", text)
     shape = port["shape"]
     if shape is None:
         return
     fits = len(shape) == array.ndim and all(
-        size == (found.setdefault(dim, size) if isinstance(dim, str) else dim)
+        size == (sizes_read.setdefault(dim, size) if isinstance(dim, str) else dim)
         for dim, size in zip(shape, array.shape, strict=True)
     )
     if not fits:
@@ -144,9 +144,9 @@ def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int
         raise Problem("inputs_shape", text)
 
 
-def _describe_sizes(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
-    own = facts["batch"]
-    return {"batch": chosen.get(own) if isinstance(own, str) else own, "sizes": dict(chosen)}
+def _describe_sizes(facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
+    batch = facts["batch"]
+    return {"batch": chosen.get(batch) if isinstance(batch, str) else batch, "sizes": dict(chosen)}
 
 
 def read_tensor_file(path: Path) -> arrays.Array:

@@ -35,29 +35,35 @@ def inspect(payload: payloads.Model) -> dict[str, object]:
     folder, main = Path(payload["folder"]), payload["main"]
     model = model_file.read_model(folder, main)
     try:
-        return _facts(model, folder=folder, main=main)
+        return _read_facts(model, folder=folder, main=main)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
-        # what parses as a message may still hold names that are no text, or fewer parts than it should
+        # a parsed message may still hold names that are no text, or lack parts
         traceback.print_exc()
-        what = "a name in it is not text, or a part is missing"
-        raise Problem("malformed", f"{printable(main)} breaks the ONNX format: {what}; export it again.") from error
+        complaint = "a name in it is not text, or a part is missing"
+        raise Problem(
+            "malformed", f"{printable(main)} breaks the ONNX format: {complaint}; export it again."
+        ) from error
 
 
-def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
+def _read_facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, object]:
     functions.check_expanded_size(model)
-    facts: Facts = {**signature.read_signature(model), **_file_facts(folder, main, model), **_graph_facts(model)}
-    source = programs.describe_program(folder, inputs=facts["inputs"], outputs=facts["outputs"])
-    found = {
-        "findings": findings.find_all_findings(model, facts=facts, path=folder / main),
-        "source": source,
-        "compiled": compiled.read_compiled(model),
+    facts: Facts = {
+        **signature.read_signature(model),
+        **_read_file_facts(folder, main, model),
+        **_read_graph_facts(model),
     }
-    told = {"genai": genai_config.read_config(folder, main, outputs=facts["outputs"])}
-    return {**facts, **found, **told, "context": context.find_context_length(model, inputs=facts["inputs"])}
+    return {
+        **facts,
+        "source": programs.describe_program(folder, inputs=facts["inputs"], outputs=facts["outputs"]),
+        "findings": findings.find_all_findings(model, facts=facts, path=folder / main),
+        "compiled": compiled.read_compiled(model),
+        "genai": genai_config.read_config(folder, main, outputs=facts["outputs"]),
+        "context": context.find_context_length(model, inputs=facts["inputs"]),
+    }
 
 
 def list_opset_imports(model: onnx.ModelProto) -> dict[str, int]:
-    """List the version of each imported domain, ONNX's own under ""; of a domain named twice the newest counts."""
+    """List the version of each imported domain, ONNX's own under "", and the newest of a domain named twice."""
     versions: dict[str, int] = {}
     for entry in model.opset_import:
         domain = "" if entry.domain == "ai.onnx" else printable(entry.domain)
@@ -77,7 +83,7 @@ def list_custom_domains(model: onnx.ModelProto) -> list[str]:
     return sorted(printable(domain) for domain in used if opsets.is_custom(domain))
 
 
-def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
+def _read_file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
     path, data = folder / main, external.list_external_files(model)
     with path.open("rb") as stored:
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
@@ -93,14 +99,14 @@ def _file_facts(folder: Path, main: str, model: onnx.ModelProto) -> FileFacts:
     }
 
 
-def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
+def _read_graph_facts(model: onnx.ModelProto) -> GraphFacts:
     imports, used = list_opset_imports(model), list_used_domains(model)
     operators: Counter[str] = Counter()
     trees = 0
     for node in traversal.iterate_nodes(model):
         if node.domain == "ai.onnx.ml":
-            held = {attribute.name: attribute.ints for attribute in node.attribute}
-            trees += len(held.get("tree_roots", set(held.get("nodes_treeids", ()))))
+            integers = {attribute.name: attribute.ints for attribute in node.attribute}
+            trees += len(integers.get("tree_roots", set(integers.get("nodes_treeids", ()))))
         domain = printable(node.domain)
         prefix = "" if domain in opsets.ONNX_DOMAINS else f"{domain}."
         operators[prefix + printable(node.op_type)] += 1

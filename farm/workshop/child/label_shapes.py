@@ -92,13 +92,13 @@ def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
     if labels.ndim != 3 or labels.shape[2] != 5 or labels.dtype.kind not in "fiu" or not np.isfinite(labels).all():
         text = f"The labels are {_layout(labels)}: {metric} wants rows of x1, y1, x2, y2, class a sample, all finite."
         raise Problem("bad_labels", text)
-    there = labels[labels[:, :, 4] >= 0]
-    wrong = there[(there[:, 2] < there[:, 0]) | (there[:, 3] < there[:, 1]) | (there[:, 4] != np.rint(there[:, 4]))]
-    if len(there) == 0 or len(wrong):
-        which = f"{wrong[0].tolist()} is among the labels" if len(wrong) else "No label is a box"
-        text = f"{which}: {metric} wants x1 ≤ x2, y1 ≤ y2 and a whole class from 0 on, -1 for no box."
+    boxes = labels[labels[:, :, 4] >= 0]
+    wrong = boxes[(boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]) | (boxes[:, 4] != np.rint(boxes[:, 4]))]
+    if len(boxes) == 0 or len(wrong):
+        complaint = f"{wrong[0].tolist()} is among the labels" if len(wrong) else "No label is a box"
+        text = f"{complaint}: {metric} wants x1 ≤ x2, y1 ≤ y2 and a whole class from 0 on, -1 for no box."
         raise Problem("bad_labels", text)
-    return int(there[:, 4].max()) + 1
+    return int(boxes[:, 4].max()) + 1
 
 
 def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
@@ -126,9 +126,10 @@ def _layout(array: Array) -> str:
 
 def _check_shape(outputs: Array, labels: Array, metric: str) -> None:
     if labels.shape[1:] != outputs.shape[1:]:
-        own, given = list(outputs.shape[1:]), list(labels.shape[1:])
+        output_shape, label_shape = list(outputs.shape[1:]), list(labels.shape[1:])
         raise Problem(
-            "bad_output", f"Of a sample the output has the shape {own}, the label {given}: {metric} wants the same."
+            "bad_output",
+            f"Of a sample the output has the shape {output_shape}, the label {label_shape}: {metric} wants the same.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Reads a model file, and says what it seems to be where it is no ONNX model. Runs in the child only."""
+"""Reads a model file, or explains what else the file seems to be. Runs in the child only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +10,8 @@ from farm.workshop.child import external, functions
 from farm.workshop.problems import Problem, first_line, printable
 
 _MAX_PROTOBUF = (1 << 31) - 1
-# how files begin that are often taken for a model
-_OTHERS = (
+# the first bytes of files that people often take for a model
+_OTHER_FORMATS = (
     (b"PK\x03\x04", "a zip archive (or a PyTorch file)"),
     (b"\x80\x02", "a Python pickle"),
     (b"\x89HDF", "an HDF5 file"),
@@ -42,7 +42,7 @@ def read_model(folder: Path, main: str, *, with_data: bool = False) -> onnx.Mode
     model = _parse(content, main)
     if not model.HasField("graph") or not (model.graph.node or model.graph.input or model.graph.output):
         raise Problem(
-            "not_onnx", f"{printable(main)} is not a valid ONNX model{_taken_for(content)}: it holds no graph."
+            "not_onnx", f"{printable(main)} is not a valid ONNX model{_describe_likeness(content)}: it holds no graph."
         )
     if not model.opset_import:
         raise Problem(
@@ -65,22 +65,22 @@ def _parse(content: bytes, main: str) -> onnx.ModelProto:
                 f"{printable(main)} ends after {len(content):,} bytes in the middle of a field: upload it again, whole."
             )
             raise Problem("truncated", text) from error
-        text = f"{printable(main)} is not a valid ONNX model{_taken_for(content)}: it cannot be parsed."
+        text = f"{printable(main)} is not a valid ONNX model{_describe_likeness(content)}: it cannot be parsed."
         raise Problem("not_onnx", text) from error
     except (RecursionError, ValueError) as error:
         raise Problem("not_onnx", f"{printable(main)} cannot be parsed ({first_line(error)}).") from error
     return model
 
 
-def _taken_for(content: bytes) -> str:
-    found = [words for start, words in _OTHERS if content.lstrip()[: len(start)] == start]
-    return f" but looks like {found[0]}" if found else ""
+def _describe_likeness(content: bytes) -> str:
+    likenesses = [words for start, words in _OTHER_FORMATS if content.lstrip()[: len(start)] == start]
+    return f" but looks like {likenesses[0]}" if likenesses else ""
 
 
 def _is_cut_short(content: bytes) -> bool:
     """Say whether the bytes are an ONNX message whose last field runs past the end."""
     try:
-        for number, wire, end in _top_fields(content):
+        for number, wire, end in _iterate_top_fields(content):
             if _FIELDS.get(number) != wire:
                 return False
             if end > len(content):
@@ -90,17 +90,17 @@ def _is_cut_short(content: bytes) -> bool:
     return False
 
 
-def _top_fields(content: bytes) -> Iterator[tuple[int, int, int]]:
+def _iterate_top_fields(content: bytes) -> Iterator[tuple[int, int, int]]:
     at = 0
     while at < len(content):
-        key, at = _varint(content, at)
+        key, at = _read_varint(content, at)
         wire = key & 7
-        length, at = _varint(content, at)
+        length, at = _read_varint(content, at)
         at += length if wire == 2 else 0
         yield key >> 3, wire, at
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
+def _read_varint(content: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = content[at]

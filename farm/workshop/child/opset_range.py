@@ -14,7 +14,7 @@ from farm.workshop.problems import Problem, answer_problems
 _OLDEST = 7
 # adapters read small constants, such as axes; weights only cost time
 _SMALL_BYTES = 4096
-_LONGEST_S = 8.0
+_MAX_S = 8.0
 
 
 @answer_problems
@@ -29,7 +29,7 @@ def find_opset_range(payload: payloads.Model) -> dict[str, object]:
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     light = _copy_without_weights(inliner.inline_local_functions(model) if model.functions else model)
-    until = time.monotonic() + _LONGEST_S
+    until = time.monotonic() + _MAX_S
     newest = opsets.max_opset(f"{opsets.NEWEST[0]}.{opsets.NEWEST[1]}") or current
     highest, above = _find_last_step(light, range(current + 1, newest + 1), start=current, until=until)
     lowest, below = _find_last_step(light, range(current - 1, _OLDEST - 1, -1), start=current, until=until)
@@ -41,20 +41,20 @@ def _find_last_step(
 ) -> tuple[int | None, str]:
     """Find the last step that works and why the next does not, by bisection; None and no reason when time was up.
 
-    Bisection is right because what stops the converter at a step stops it for all beyond.
+    Bisection is right because a converter that fails at a step fails at all later ones.
     """
-    made, stopped, why = -1, len(steps), ""
-    looked_at = len(steps) - 1
-    while made + 1 < stopped:
+    reached, failing, reason = -1, len(steps), ""
+    step = len(steps) - 1
+    while reached + 1 < failing:
         if time.monotonic() > until:
             return None, ""
         try:
-            conversion.convert_with_onnx(model, steps[looked_at])
-            made = looked_at
+            conversion.convert_with_onnx(model, steps[step])
+            reached = step
         except Problem as problem:
-            stopped, why = looked_at, problem.text
-        looked_at = (made + stopped) // 2
-    return steps[made] if made >= 0 else start, why
+            failing, reason = step, problem.text
+        step = (reached + failing) // 2
+    return steps[reached] if reached >= 0 else start, reason
 
 
 def _copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

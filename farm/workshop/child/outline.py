@@ -1,4 +1,4 @@
-"""The graph of a model without its weights, written to a file. Runs in the child only."""
+"""Writes the graph of a model without its weights to a file. Runs in the child only."""
 
 import mmap
 from pathlib import Path
@@ -22,13 +22,13 @@ def write_outline(payload: payloads.Outline) -> dict[str, object]:
         # read page by page as the graph is walked: weights are never touched
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        found = remove_weights(memoryview(mapped))
+        outline = remove_weights(memoryview(mapped))
     except ValueError as problem:
         raise Problem(
             "no_graph", f"{printable(main)} is not a valid ONNX model as far as it can be read: {problem}."
         ) from problem
-    if len(found) > limit:
-        text = f"It has {len(found):,} bytes without its weights, more than the {limit:,} that a page can draw."
+    if len(outline) > limit:
+        text = f"It has {len(outline):,} bytes without its weights, more than the {limit:,} that a page can draw."
         raise Problem("large_graph", text)
-    Path(payload["out"]).write_bytes(found)
-    return {"bytes": len(found)}
+    Path(payload["out"]).write_bytes(outline)
+    return {"bytes": len(outline)}

@@ -18,27 +18,27 @@ def unpack_package(payload: payloads.Package) -> dict[str, object]:
     how many files it lists, `limit_bytes` the size of the wanted ones together. Answers a problem with the code
     bad_package or missing_file.
     """
-    out, wanted = Path(payload["out"]), set(payload["names"])
-    left = payload["limit_bytes"]
+    out, names = Path(payload["out"]), set(payload["names"])
+    bytes_left = payload["limit_bytes"]
     try:
         with tarfile.open(Path(payload["folder"]) / payload["main"], "r|gz") as archive:
             for number, member in enumerate(archive):
                 if number >= payload["limit_files"]:
                     raise Problem("bad_package", f"The package lists more than {payload['limit_files']} files.")
                 top, _, name = member.name.partition("/dist/")
-                if member.isreg() and "/" not in top and name in wanted:
-                    wanted.discard(name)
-                    left = _copy_member(archive, member, out / name, left=left)
+                if member.isreg() and "/" not in top and name in names:
+                    names.discard(name)
+                    bytes_left = _copy_member(archive, member, out / name, bytes_left=bytes_left)
     except (tarfile.TarError, EOFError, OSError, ValueError) as problem:
         raise Problem("bad_package", UNREADABLE) from problem
-    if wanted:
-        raise Problem("missing_file", f"The package has no {' and no '.join(sorted(wanted))}: take another release.")
+    if names:
+        raise Problem("missing_file", f"The package has no {' and no '.join(sorted(names))}: take another release.")
     return {}
 
 
-def _copy_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, left: int) -> int:
+def _copy_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, *, bytes_left: int) -> int:
     """Copy one file and return how many bytes are left for the others."""
-    if member.size > left:
+    if member.size > bytes_left:
         raise Problem("bad_package", f"{member.name[:80]} is larger than the limit.")
     source = archive.extractfile(member)
     if source is None:
@@ -46,4 +46,4 @@ def _copy_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path
     with source, target.open("wb") as file:
         while piece := source.read(PIECE_BYTES):
             file.write(piece)
-    return left - member.size
+    return bytes_left - member.size

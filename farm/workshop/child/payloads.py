@@ -1,4 +1,4 @@
-"""The payloads of orders to the workshop's functions, as they arrive in the child."""
+"""Payloads of the orders that the workshop's functions receive in the child."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -6,20 +6,20 @@ from farm.contract.evaluation import LabelShape
 
 
 class Model(TypedDict):
-    """Every order names the model file `main` in `folder`."""
+    """What every order names: the model file `main` in `folder`."""
 
     folder: str
     main: str
 
 
 class Written(Model):
-    """An order that writes: `out` is the file or folder that it writes."""
+    """What every order names that writes something: the file or folder `out`."""
 
     out: str
 
 
 class Package(Written):
-    """A packed release of npm: the files of its folder `dist` that are wanted, and limits."""
+    """A packed npm release, the `names` of the files to take from its folder `dist`, and limits."""
 
     names: list[str]
     limit_files: int

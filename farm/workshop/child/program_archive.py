@@ -1,7 +1,7 @@
-"""The archive of a framework's program: a zip of torch.export with JSON and raw tensors. Runs in the child only.
+"""Reads and writes the archive of a framework's program: a zip of torch.export with JSON and raw tensors. Child only.
 
-Nothing is unpickled: what of the archive is pickled, or compiled, is refused, or left behind where it is not needed
-(the sample inputs of `torch.export.save`). Read off PyTorch 2.8–2.15.
+Nothing is unpickled. Pickled or compiled members are refused, or left out where they are not needed, as the sample
+inputs of `torch.export.save` are. The format is that of PyTorch 2.8 to 2.15.
 """
 
 import json
@@ -16,16 +16,16 @@ from typing import cast
 from farm.workshop.problems import Problem, printable
 
 GRAPH, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
-# by the file that lists them: folders of raw tensors
+# by the JSON file that lists them: the folders of raw tensors
 TENSORS = {
     "data/weights/model_weights_config.json": "data/weights/",
     "data/constants/model_constants_config.json": "data/constants/",
 }
 _SMALL = ("archive_format", "archive_version", "byteorder", ".data/version")
-_MOST_FILES, _LONGEST_JSON, _LONGEST_SMALL = 100_000, 256 << 20, 64
+_MAX_FILES, _MAX_JSON_BYTES, _MAX_SMALL_BYTES = 100_000, 256 << 20, 64
 _EXPORT = "save it with torch.export.save of PyTorch 2.8 or newer"
 
-# what json.loads gives for an object
+# a parsed JSON object
 Json = dict[str, object]
 
 
@@ -40,20 +40,20 @@ class Archive:
     def read_json(self, member: str) -> Json:
         """Read a member as a JSON object. Raises Problem bad_program where it is none."""
         info = self.members.get(member)
-        if info is None or info.file_size > _LONGEST_JSON:
+        if info is None or info.file_size > _MAX_JSON_BYTES:
             raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
         try:
-            found = json.loads(self.zipped.read(info))
+            content = json.loads(self.zipped.read(info))
         except (ValueError, RecursionError) as error:
             raise make_problem(self.name, f"has a {member} that is not JSON: {_EXPORT}") from error
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise make_problem(self.name, f"has a {member} that is not a JSON object: {_EXPORT}")
-        return cast(Json, found)
+        return cast(Json, content)
 
     def read_text(self, member: str) -> str:
-        """Read a small member as text; empty where it is missing or larger than that."""
+        """Read a small member as text; empty where it is missing or has more than _MAX_SMALL_BYTES."""
         info = self.members.get(member)
-        if info is None or info.file_size > _LONGEST_SMALL:
+        if info is None or info.file_size > _MAX_SMALL_BYTES:
             return ""
         return self.zipped.read(info).decode("ascii", errors="replace").strip()
 
@@ -81,19 +81,19 @@ def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[
             if (info := archive.members.get(member)) is not None:
                 with archive.zipped.open(info) as source, out.open(f"model/{member}", "w", force_zip64=True) as copy:
                     shutil.copyfileobj(source, copy, 1 << 20)
-        # the reader asks for sample inputs, which are pickled; none at all are taken for none
-        made = {GRAPH: json.dumps(graph).encode(), SAMPLES: b"", **more}
-        for member, content in made.items():
+        # PyTorch wants a member with sample inputs, which are pickled; an empty one counts as none
+        written = {GRAPH: json.dumps(graph).encode(), SAMPLES: b"", **more}
+        for member, content in written.items():
             out.writestr(f"model/{member}", content)
 
 
 def _list_members(name: str, zipped: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """List the members by name. `size` is the archive's in bytes, which its files cannot exceed. Raises Problem."""
     entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
-    if len(entries) > _MOST_FILES:
-        raise make_problem(name, f"holds {len(entries):,} files; {_MOST_FILES:,} are taken")
-    known = {entry.filename for entry in entries}
-    if "serialized_exported_program.json" in known:
+    if len(entries) > _MAX_FILES:
+        raise make_problem(name, f"holds {len(entries):,} files; {_MAX_FILES:,} are taken")
+    filenames = {entry.filename for entry in entries}
+    if "serialized_exported_program.json" in filenames:
         raise make_problem(name, f"is of the format before PyTorch 2.8, whose weights are pickled: {_EXPORT}")
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
         raise make_problem(name, f"is compressed or encrypted, which programs of torch.export are not: {_EXPORT}")
@@ -130,20 +130,20 @@ def _check_members(archive: Archive) -> None:
 
 def _list_tensor_members(archive: Archive) -> list[str]:
     """List the members with raw tensors. Raises Problem for a pickled tensor."""
-    found: dict[str, None] = {}
+    members: dict[str, None] = {}
     for listing, folder in TENSORS.items():
         entries = archive.read_json(listing).get("config")
         if not isinstance(entries, dict):
             raise make_problem(archive.name, f"has a {listing} that lists nothing: {_EXPORT}")
         for tensor, entry in entries.items():
-            found[folder + _find_tensor_file(archive, str(tensor), entry)] = None
-    return list(found)
+            members[folder + _find_tensor_file(archive, str(tensor), entry)] = None
+    return list(members)
 
 
 def _find_tensor_file(archive: Archive, tensor: str, entry: object) -> str:
     if not isinstance(entry, dict) or entry.get("use_pickle") is not False or entry.get("tensor_meta") is None:
-        what = f"keeps {printable(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
-        raise make_problem(archive.name, what)
+        complaint = f"keeps {printable(tensor)} pickled, which is not opened: make it a plain, dense tensor on the CPU"
+        raise make_problem(archive.name, complaint)
     name = entry.get("path_name")
     if not isinstance(name, str) or not name.replace("_", "").isalnum():
         raise make_problem(

@@ -18,7 +18,7 @@ from farm.workshop.problems import printable
 _DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
 _DTYPES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16"}
 _NUMBERS = "add|sub|mul|floordiv|truediv|mod|pow|neg|pos|eq|ne|lt|le|gt|ge|and_|or_|not_|getitem"
-_OWN = re.compile(
+_ALLOWED_TARGETS = re.compile(
     r"torch\.ops\.(aten|prims)\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+"
     rf"|_operator\.({_NUMBERS})|math\.(ceil|floor|trunc|sqrt)|torch\.sym_(max|min|int|float|not|ite|sum|sqrt)"
     r"|torch\.ops\.higher_order\.(cond|wrap_with_set_grad_enabled)"
@@ -31,7 +31,7 @@ _FUNCTIONS = re.compile(
 )
 _NODES = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.operator, ast.unaryop, ast.cmpop)
 _CONTAINERS = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
-_NAMED = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool")
+_NAMED_VALUES = ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool")
 _EXPORT = "export a model that takes and gives plain tensors"
 
 
@@ -56,47 +56,51 @@ class Graph:
     positional: int
 
 
-def parse_graph(name: str, found: Json) -> Graph:
+def parse_graph(name: str, content: Json) -> Graph:
     """Check and read the graph of the program `name`. Raises Problem bad_program where it cannot be run here."""
     try:
-        operators = _check_all(name, found)
-        return _read_graph(name, found, operators=operators)
+        operators = _check_contents(name, content)
+        return _read_graph(name, content, operators=operators)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
         raise make_problem(
             name, f"has a graph that is not torch.export's ({type(error).__name__}): save it again"
         ) from error
 
 
-def remove_executable_parts(found: Json) -> Json:
+def remove_executable_parts(content: Json) -> Json:
     """Copy the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls."""
-    module = dict(cast(Json, found["graph_module"]))
+    module = dict(cast(Json, content["graph_module"]))
     module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
     for node in _iterate_objects(module):
         if "target" in node and "metadata" in node:
             node["metadata"] = {}
     module["metadata"] = {}
-    return {**found, "graph_module": module, "guards_code": []}
+    return {**content, "graph_module": module, "guards_code": []}
 
 
-def _read_graph(name: str, found: Json, *, operators: int) -> Graph:
-    module = cast(Json, found["graph_module"])
+def _read_graph(name: str, content: Json, *, operators: int) -> Graph:
+    module = cast(Json, content["graph_module"])
     values = cast(Json, cast(Json, module["graph"])["tensor_values"])
     signature = cast(dict[str, list[Json]], module["signature"])
     called = cast(Json, cast(list[Json], module["module_call_graph"])[0]["signature"])
-    taken = [_read_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec]
-    given = [_read_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec]
+    input_names = [
+        _read_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec
+    ]
+    output_names = [
+        _read_argument(name, spec["user_output"]) for spec in signature["output_specs"] if "user_output" in spec
+    ]
     if any("user_input_mutation" in spec for spec in signature["output_specs"]):
         raise make_problem(name, f"changes its inputs in place: {_EXPORT}")
     keys, positional = _read_places(name, _parse_spec(called["in_spec"]))
-    if len(keys) != len(taken):
+    if len(keys) != len(input_names):
         raise make_problem(name, f"takes values inside others: {_EXPORT}")
     out_keys = _read_keys(name, _parse_spec(called["out_spec"]))
-    if len(out_keys) != len(given):
+    if len(out_keys) != len(output_names):
         raise make_problem(name, f"gives values that are not tensors: {_EXPORT}")
     # a value by keyword is called as the keyword
-    inputs = [_read_tensor(argument, values, key=key) for argument, key in zip(taken, keys, strict=True)]
-    outputs = [_read_tensor(argument, values, key=key) for argument, key in zip(given, out_keys, strict=True)]
-    saved_by = printable(str(found.get("torch_version") or ""), limit=40)
+    inputs = [_read_tensor(argument, values, key=key) for argument, key in zip(input_names, keys, strict=True)]
+    outputs = [_read_tensor(argument, values, key=key) for argument, key in zip(output_names, out_keys, strict=True)]
+    saved_by = printable(str(content.get("torch_version") or ""), limit=40)
     return Graph(saved_by, operators, tuple(inputs), tuple(outputs), positional)
 
 
@@ -111,9 +115,9 @@ def _read_argument(name: str, spec: object) -> str:
 
 
 def _read_tensor(name: str, values: Json, *, key: str) -> Tensor:
-    about = cast(Json, values[name])
-    sizes = tuple(cast(int | None, size.get("as_int")) for size in cast(list[Json], about["sizes"]))
-    code = cast(int, about["dtype"])
+    facts = cast(Json, values[name])
+    sizes = tuple(cast(int | None, size.get("as_int")) for size in cast(list[Json], facts["sizes"]))
+    code = cast(int, facts["dtype"])
     return Tensor(key or name, _DTYPES.get(code, f"type {code}"), sizes, key)
 
 
@@ -148,17 +152,17 @@ def _read_keys(name: str, spec: Json) -> list[str]:
     return [leaf for leaves in inner for leaf in leaves]
 
 
-def _check_all(name: str, found: Json) -> int:
+def _check_contents(name: str, content: Json) -> int:
     """Check everything in the graph and those below it, and return the number of operators. Raises Problem."""
     operators = 0
-    for part in _iterate_objects(found["graph_module"]):
+    for part in _iterate_objects(content["graph_module"]):
         if "target" in part:
             operators += 1
             _check_target(name, str(part["target"]))
         if part.get("custom_obj_values") or "as_custom_obj" in part:
             raise make_problem(name, f"holds objects of classes of its own, which are pickled: {_EXPORT}")
         _check_words(name, part)
-    for symbol in cast(Json, found.get("range_constraints") or {}):
+    for symbol in cast(Json, content.get("range_constraints") or {}):
         if not _SYMBOL.fullmatch(symbol):
             raise make_problem(
                 name, f"calls a dimension {printable(symbol)!r}, which is not one of torch.export's: save it again"
@@ -174,7 +178,7 @@ def _check_words(name: str, part: Json) -> None:
         )
     if isinstance(device := part.get("device"), dict) and device.get("type") != "cpu":
         raise make_problem(name, f"was exported for {printable(str(device.get('type')))}: export the model on the CPU")
-    for kind in _NAMED:
+    for kind in _NAMED_VALUES:
         value = part.get(kind)
         value = value.get("name", value.get("as_name")) if isinstance(value, dict) else None
         if isinstance(value, str) and not (value.isidentifier() and value.isascii()):
@@ -182,7 +186,7 @@ def _check_words(name: str, part: Json) -> None:
 
 
 def _check_target(name: str, target: str) -> None:
-    if _OWN.fullmatch(target):
+    if _ALLOWED_TARGETS.fullmatch(target):
         return
     operator = _OPERATOR.match(target)
     called = f"{operator[1]}::{operator[2]}" if operator is not None else target

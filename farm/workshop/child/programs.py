@@ -24,19 +24,19 @@ def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[
 
     What is wrong with it is a sentence in the field `problem`.
     """
-    found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
-    if not found:
+    programs = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
+    if not programs:
         return None
-    about: dict[str, object] = {"name": found[0].name, "bytes": found[0].stat().st_size}
+    facts: dict[str, object] = {"name": programs[0].name, "bytes": programs[0].stat().st_size}
     try:
-        _refuse_several(found)
-        with program_archive.open_archive(found[0]) as archive:
+        _refuse_several(programs)
+        with program_archive.open_archive(programs[0]) as archive:
             graph = program_graph.parse_graph(archive.name, archive.read_json(program_archive.GRAPH))
-        about |= {"saved_by": graph.saved_by, "operators": graph.operators}
+        facts |= {"saved_by": graph.saved_by, "operators": graph.operators}
         match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
     except Problem as problem:
-        about["problem"] = problem.text
-    return about
+        facts["problem"] = problem.text
+    return facts
 
 
 def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
@@ -44,17 +44,17 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
 
     Raises Problem bad_program where there is not one program, or it cannot be run or does not fit the model.
     """
-    found = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
-    if not found:
+    programs = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
+    if not programs:
         raise Problem(
             "bad_program", f"There is no {PROGRAM_ENDING} beside the model: add the one that torch.export.save wrote."
         )
-    _refuse_several(found)
-    with program_archive.open_archive(found[0]) as archive:
+    _refuse_several(programs)
+    with program_archive.open_archive(programs[0]) as archive:
         content = archive.read_json(program_archive.GRAPH)
         graph = program_graph.parse_graph(archive.name, content)
-        told = match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
-        more = {PORTS: json.dumps(told).encode()}
+        ports = match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
+        more = {PORTS: json.dumps(ports).encode()}
         program_archive.write_archive(archive, target, graph=program_graph.remove_executable_parts(content), more=more)
     return (
         f"The program of {printable(archive.name)} was taken over without its pickled sample inputs, guards and notes."
@@ -66,43 +66,47 @@ def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Seq
 
     Return what the runner reads in the archive. Raises Problem bad_program where they do not fit.
     """
-    taken = _match_side(name, graph.inputs, inputs, side="input")
-    given = _match_side(name, graph.outputs, outputs, side="output")
+    input_ports = _match_side(name, graph.inputs, inputs, side="input")
+    output_ports = _match_side(name, graph.outputs, outputs, side="output")
     return {
         "saved_by": graph.saved_by,
         "positional": graph.positional,
         "inputs": [
             {"name": port["name"], "key": tensor.key, "dtype": tensor.dtype, "sizes": list(tensor.sizes)}
-            for tensor, port in zip(graph.inputs, taken, strict=True)
+            for tensor, port in zip(graph.inputs, input_ports, strict=True)
         ],
-        "outputs": [port["name"] for port in given],
+        "outputs": [port["name"] for port in output_ports],
     }
 
 
-def _refuse_several(found: Sequence[Path]) -> None:
-    if len(found) > 1:
+def _refuse_several(programs: Sequence[Path]) -> None:
+    if len(programs) > 1:
         raise Problem(
             "bad_program",
-            f"{printable(found[0].name)} and {printable(found[1].name)} are both programs: keep one.",
+            f"{printable(programs[0].name)} and {printable(programs[1].name)} are both programs: keep one.",
         )
 
 
-def _match_side(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, side: str) -> list[Port]:
+def _match_side(name: str, tensors: Sequence[Tensor], ports: Sequence[Port], *, side: str) -> list[Port]:
     """Find the model's port for each of the program's tensors."""
-    by_name = {port["name"]: port for port in known}
-    if len(tensors) != len(known):
-        have = ", ".join(printable(tensor.name, limit=30) for tensor in tensors[:8]) or "none"
-        asked = ", ".join(printable(name, limit=30) for name in list(by_name)[:8]) or "none"
-        raise make_problem(name, f"has the {side}s {have} and the model has {asked}: export both from one model")
+    by_name = {port["name"]: port for port in ports}
+    if len(tensors) != len(ports):
+        program_names = ", ".join(printable(tensor.name, limit=30) for tensor in tensors[:8]) or "none"
+        model_names = ", ".join(printable(name, limit=30) for name in list(by_name)[:8]) or "none"
+        raise make_problem(
+            name, f"has the {side}s {program_names} and the model has {model_names}: export both from one model"
+        )
     is_by_name = {tensor.name for tensor in tensors} == by_name.keys()
-    chosen = [by_name[tensor.name] if is_by_name else port for tensor, port in zip(tensors, known, strict=True)]
-    for tensor, port in zip(tensors, chosen, strict=True):
+    matched = [by_name[tensor.name] if is_by_name else port for tensor, port in zip(tensors, ports, strict=True)]
+    for tensor, port in zip(tensors, matched, strict=True):
         if not _fits(tensor, port):
             theirs = f"{tensor.dtype}[{', '.join('?' if size is None else str(size) for size in tensor.sizes)}]"
             ours = f"{port['dtype']}[{', '.join(map(str, cast(Sequence[object], port['shape'] or ())))}]"
-            what = f"has the {side} {printable(tensor.name)} of {theirs} where the model has {printable(port['name'])} "
-            raise make_problem(name, f"{what}of {ours}: export both from one model")
-    return chosen
+            complaint = (
+                f"has the {side} {printable(tensor.name)} of {theirs} where the model has {printable(port['name'])} "
+            )
+            raise make_problem(name, f"{complaint}of {ours}: export both from one model")
+    return matched
 
 
 def _fits(tensor: Tensor, port: Port) -> bool:

@@ -35,18 +35,18 @@ def accept_prompts(payload: payloads.GivenPrompts) -> dict[str, object]:
     """
     folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])
     vocabulary = _count_tokens(folder, main)
-    given = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
-    if _PROMPT not in given:
+    stored = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
+    if _PROMPT not in stored:
         raise _problem(f"{printable(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
-    if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:
+    if (foreign := next((name for name in stored if name not in (_PROMPT, _TEXT)), None)) is not None:
         raise _problem(
             f"{printable(path.name)} has an array {printable(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}."
         )
-    rows = np.atleast_2d(_check_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
+    rows = np.atleast_2d(_check_ids(_PROMPT, stored[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
     _check_lengths(rows)
     accepted: arrays.Arrays = {_PROMPT: rows}
-    if _TEXT in given:
-        accepted[_TEXT] = text = _check_ids(_TEXT, given[_TEXT], ranks=(1,), vocabulary=vocabulary)
+    if _TEXT in stored:
+        accepted[_TEXT] = text = _check_ids(_TEXT, stored[_TEXT], ranks=(1,), vocabulary=vocabulary)
         if not 2 <= text.size <= MAX_TEXT:
             raise _problem(f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MAX_TEXT:,}.")
     arrays.write_npz(Path(payload["out"]), accepted)
@@ -59,30 +59,30 @@ def _count_tokens(folder: Path, main: str) -> int:
     inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
     if problem := decoders.generation_problem(inputs, outputs):
         raise _problem(f"Prompts are for models that generate: {problem}")
-    found = decoders.find_decoder(inputs, outputs)
-    assert found is not None
-    assert found.vocabulary is not None
-    told = genai_config.read_config(folder, main, outputs=facts["outputs"]) or {}
-    known = told.get("vocabulary")
-    return min(found.vocabulary, known) if isinstance(known, int) else found.vocabulary
+    decoder = decoders.find_decoder(inputs, outputs)
+    assert decoder is not None
+    assert decoder.vocabulary is not None
+    config = genai_config.read_config(folder, main, outputs=facts["outputs"]) or {}
+    vocabulary = config.get("vocabulary")
+    return min(decoder.vocabulary, vocabulary) if isinstance(vocabulary, int) else decoder.vocabulary
 
 
-def _check_ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
-    if given.dtype not in (np.int64, np.int32):
-        raise _problem(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
-    if given.ndim not in ranks:
+def _check_ids(name: str, ids: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
+    if ids.dtype not in (np.int64, np.int32):
+        raise _problem(f"The array {name} is {ids.dtype}: token ids are int64, convert it.")
+    if ids.ndim not in ranks:
         shapes = " or ".join(["[tokens]", "[rows, tokens]"][rank - 1] for rank in ranks)
-        raise _problem(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
-    if not given.size:
-        raise _problem(f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one.")
-    beyond = np.argwhere((given < 0) | (given >= vocabulary))
+        raise _problem(f"The array {name} has the shape {list(ids.shape)}: token ids have {shapes}.")
+    if not ids.size:
+        raise _problem(f"The array {name} has the shape {list(ids.shape)} and holds no token: give at least one.")
+    beyond = np.argwhere((ids < 0) | (ids >= vocabulary))
     if len(beyond):
         place = tuple(beyond[0].tolist())
         raise _problem(
-            f"{name}[{', '.join(map(str, place))}] is the token id {given[place]}, and the vocabulary has "
+            f"{name}[{', '.join(map(str, place))}] is the token id {ids[place]}, and the vocabulary has "
             f"{vocabulary:,}: ids are 0 to {vocabulary - 1}."
         )
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.ascontiguousarray(ids, dtype=np.int64)
 
 
 def _check_lengths(rows: arrays.Array) -> None:

@@ -1,6 +1,6 @@
-"""Integer variants of a model, made with ONNX Runtime's own tools. Runs in the child only."""
+"""Makes dynamic 8-bit variants, and checks the results of all quantising tools. Runs in the child only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -23,30 +23,29 @@ def quantise_dynamically(
     `work` is a folder for scratch files. Raises Problem with the code already_quantised, bad_option, nothing_quantised
     or quantising_failed.
     """
-    read = options.parse_options(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
+    parsed = options.parse_options(chosen, precision="int8-dynamic", nodes=[node.name for node in model.graph.node])
     check_not_quantised(model)
-    made = work / "quantised.onnx"
-    # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
-    plain = copy_without_shapes(model)
-    store_constants(plain.graph)
-    storage.write_model(plain, work, "plain.onnx")
-    left = list_misread_attention(model)
+    target = work / "quantised.onnx"
+    # the tool transposes weights, which would contradict shapes that an exporter stored; it infers them again
+    copy = copy_without_shapes(model)
+    store_constants(copy.graph)
+    storage.write_model(copy, work, "plain.onnx")
+    misread = list_misread_attention(model)
     try:
         quantize_dynamic(
             work / "plain.onnx",
-            made,
-            op_types_to_quantize=read.op_types or None,
-            per_channel=read.per_channel,
-            reduce_range=read.reduce_range,
-            weight_type=_TYPES[read.weight],
-            nodes_to_exclude=[*read.exclude_nodes, *left],
+            target,
+            op_types_to_quantize=parsed.op_types or None,
+            per_channel=parsed.per_channel,
+            reduce_range=parsed.reduce_range,
+            weight_type=_TYPES[parsed.weight],
+            nodes_to_exclude=[*parsed.exclude_nodes, *misread],
             use_external_data_format=storage.is_too_large_for_protobuf(model),
         )
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
-    how = f"int8-dynamic, weights {read.weight}{read.describe()}"
-    after, history = finish_quantised(model, onnx.load(made), how=how)
-    return after, [*history, *describe_left_nodes(left)]
+    description = f"int8-dynamic, weights {parsed.weight}{parsed.describe()}"
+    return finish_quantised(model, onnx.load(target), how=description, misread=misread)
 
 
 def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -59,21 +58,17 @@ def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def store_constants(graph: onnx.GraphProto) -> None:
     """Turn Constant nodes of the graph into initialisers, in place: the tool quantises no other weights."""
-    kept = []
+    other_nodes = []
     for node in graph.node:
         value = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
         if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or value is None or not node.output:
-            kept.append(node)
+            other_nodes.append(node)
             continue
         stored = graph.initializer.add()
         stored.CopyFrom(value)
         stored.name = node.output[0]
     del graph.node[:]
-    graph.node.extend(kept)
-
-
-def describe_left_nodes(names: list[str]) -> list[str]:
-    return [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in names]
+    graph.node.extend(other_nodes)
 
 
 def list_misread_attention(model: onnx.ModelProto) -> list[str]:
@@ -84,14 +79,19 @@ def list_misread_attention(model: onnx.ModelProto) -> list[str]:
 def check_not_quantised(model: onnx.ModelProto) -> None:
     """Raises Problem already_quantised: the tools would quantise a second time without a word."""
     if quantised.is_quantised(model):
-        why = "and a second time would spoil it: take precision fp32 to measure it as is."
-        raise Problem("already_quantised", f"The model is already quantised, {why}")
+        text = (
+            "The model is already quantised, and a second time would spoil it: take precision fp32 to measure it as is."
+        )
+        raise Problem("already_quantised", text)
 
 
-def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:
-    """Remove unused operator sets, set the IR version, and say in sentences what the quantisation `how` did.
+def finish_quantised(
+    before: onnx.ModelProto, after: onnx.ModelProto, *, how: str, misread: Sequence[str] = ()
+) -> tuple[onnx.ModelProto, list[str]]:
+    """Remove unused operator sets from `after`, set its IR version, and say in sentences what was done.
 
-    Raises Problem nothing_quantised where it did nothing, quantising_failed where the result no longer loads.
+    `how` describes the quantisation, `misread` are nodes that it left out. Raises Problem nothing_quantised where it
+    did nothing, quantising_failed where the result no longer loads.
     """
     if not quantised.is_quantised(after):
         raise Problem(
@@ -99,14 +99,16 @@ def finish_quantised(before: onnx.ModelProto, after: onnx.ModelProto, *, how: st
         )
     version_stamps.remove_unused_opsets(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
-    was = version_stamps.read_opset(before)
-    # None: what is left is of ONNX Runtime's own operators alone
-    now = version_stamps.read_opset(after) or was
-    if was != now:
-        history.append(f"The tool raised the opset from {was} to {now}.")
-    # its operators load wherever the original's did: so must the stamp
-    after.ir_version = max(before.ir_version, ir_of_opset(now or 0)) if was != now else before.ir_version
+    old_opset = version_stamps.read_opset(before)
+    # None where only operators of ONNX Runtime's own domain are left
+    new_opset = version_stamps.read_opset(after) or old_opset
+    if old_opset != new_opset:
+        history.append(f"The tool raised the opset from {old_opset} to {new_opset}.")
+    # with the same operator set the variant has to load wherever the original does
+    needed_ir = ir_of_opset(new_opset or 0) if old_opset != new_opset else 0
+    after.ir_version = max(before.ir_version, needed_ir)
     check_still_loads(before, after, doing="quantising")
+    history += [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in misread]
     return after, history
 
 
@@ -120,7 +122,7 @@ def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing:
     try:
         reference.load_session(before.SerializeToString())
     except Problem:
-        return  # nothing can be said against the variant
+        return  # the variant is not to blame
     try:
         reference.load_session(after.SerializeToString())
     except Problem as problem:

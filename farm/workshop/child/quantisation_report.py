@@ -18,7 +18,7 @@ from farm.workshop.arrays import Array
 from farm.workshop.child import calibration, constants, model_file, payloads, storage
 from farm.workshop.problems import Problem, answer_problems, first_line
 
-# operators that quantisation is for; what else there is costs little or cannot be quantised
+# operators worth quantising; others cost little or cannot be quantised
 _QUANTISED_OPERATORS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "Attention", "Gather")
 _MAX_SAMPLES = 8
 _MAX_SCALES = 4096
@@ -54,11 +54,11 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
     original = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     variant = model_file.read_model(Path(payload["variant"]), payload["main"], with_data=True)
     is_qdq = any(node.op_type == "DequantizeLinear" for node in variant.graph.node)
-    given = Path(payload["data"]) if payload["data"] else None
+    samples = Path(payload["data"]) if payload["data"] else None
     return {
         "coverage": measure_coverage(original, variant),
         "scales": list_weight_scales(variant) if is_qdq else {},
-        "errors": rank_tensor_errors(original, variant, given=given, out=Path(payload["out"])) if is_qdq else None,
+        "errors": rank_tensor_errors(original, variant, samples=samples, out=Path(payload["out"])) if is_qdq else None,
     }
 
 
@@ -68,18 +68,18 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
     What a runtime makes of that graph only a trace shows.
     """
     dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}
-    plain = {
+    float_operators = {
         (node.op_type, node.name)
         for node in variant.graph.node
         if node.op_type in _QUANTISED_OPERATORS
         and not dequantised.issuperset(node.input[: 1 if node.op_type == "Gather" else 2])
     }
     before = Counter(node.op_type for node in original.graph.node if node.op_type in _QUANTISED_OPERATORS)
-    kept: dict[str, list[str]] = {kind: [] for kind in before}
+    float_nodes: dict[str, list[str]] = {kind: [] for kind in before}
     for node in original.graph.node:
-        if (node.op_type, node.name) in plain:
-            kept[node.op_type].append(node.name)
-    return [{"op_type": kind, "all": count, "kept_float": kept[kind]} for kind, count in sorted(before.items())]
+        if (node.op_type, node.name) in float_operators:
+            float_nodes[node.op_type].append(node.name)
+    return [{"op_type": kind, "all": count, "kept_float": float_nodes[kind]} for kind, count in sorted(before.items())]
 
 
 def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
@@ -91,25 +91,25 @@ def list_weight_scales(variant: onnx.ModelProto) -> dict[str, list[float]]:
         if node.op_type == "DequantizeLinear" and node.input[0] in stored
     }
     values = constants.read_constants(variant, names=set(uses.values()))
-    known = {name: values[scale].reshape(-1)[:_MAX_SCALES] for name, scale in uses.items() if scale in values}
-    return {name: scales.astype(float).tolist() for name, scales in known.items()}
+    scales_by_name = {name: values[scale].reshape(-1)[:_MAX_SCALES] for name, scale in uses.items() if scale in values}
+    return {name: scales.astype(float).tolist() for name, scales in scales_by_name.items()}
 
 
 def rank_tensor_errors(
-    original: onnx.ModelProto, variant: onnx.ModelProto, *, given: Path | None, out: Path
+    original: onnx.ModelProto, variant: onnx.ModelProto, *, samples: Path | None, out: Path
 ) -> list[TensorError]:
     """Rank tensors by their error against the original, worst first, beside the error of their own rounding.
 
     Raises Problem ranking_failed where the tool fails.
     """
-    feeds, _ = calibration.make_feeds(original, given)
+    feeds, _ = calibration.make_feeds(original, samples)
     makers = {name: node for node in original.graph.node for name in node.output}
     with tempfile.TemporaryDirectory(dir=out) as work:
         try:
-            found = _measure_errors(original, variant, feeds[:_MAX_SAMPLES], Path(work))
+            errors = _measure_errors(original, variant, feeds[:_MAX_SAMPLES], Path(work))
         except Exception as error:  # the tool raises many kinds, undocumented
             raise Problem("ranking_failed", f"The errors could not be measured ({first_line(error)}).") from error
-    rows = [_make_row(name, makers.get(name), measured) for name, measured in found.items()]
+    rows = [_make_row(name, makers.get(name), measured) for name, measured in errors.items()]
     return sorted(rows, key=lambda row: row["model_db"] if row["model_db"] is not None else np.inf)
 
 

@@ -1,4 +1,4 @@
-"""Infers the shapes in a graph, with sizes and names of dimensions, without the weights' values. Child only."""
+"""Infers the shapes of a graph's tensors, as sizes and names of dimensions, without the weights. Child only."""
 
 import contextlib
 import math
@@ -14,6 +14,10 @@ Shape = list[int | str]
 Shapes = Mapping[str, Shape]
 # larger tensors hold weights, smaller ones shapes that inference has to read
 _MAX_READ = 256
+
+
+def has_axis(shape: Shape, axis: int) -> bool:
+    return -len(shape) <= axis < len(shape)
 
 
 def copy_without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -38,10 +42,10 @@ def set_inferred_shapes(model: onnx.ModelProto) -> None:
     """Write the inferred shapes into the model's main graph. Raises InferenceError, ValueError or RuntimeError."""
     light = copy_without_weights(model)
     light.graph.value_info.extend(model.graph.value_info)
-    found = infer_shapes(light).graph
-    for values, known in ((model.graph.value_info, found.value_info), (model.graph.output, found.output)):
-        del values[:]
-        values.extend(known)
+    inferred = infer_shapes(light).graph
+    for old, new in ((model.graph.value_info, inferred.value_info), (model.graph.output, inferred.output)):
+        del old[:]
+        old.extend(new)
 
 
 def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
@@ -49,9 +53,8 @@ def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
     # declared shapes are known even where inference fails
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)
-    values = (*light.graph.input, *light.graph.value_info, *light.graph.output)
     shapes: dict[str, Shape] = {}
-    for value in values:
+    for value in (*light.graph.input, *light.graph.value_info, *light.graph.output):
         if value.type.tensor_type.HasField("shape"):
             dims = value.type.tensor_type.shape.dim
             shapes[value.name] = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]
@@ -65,6 +68,6 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     the input of a LabelEncoder has no type.
     """
     kinds = {(node.domain in opsets.ONNX_DOMAINS, node.op_type) for node in model.graph.node}
-    if any(kind == "LabelEncoder" for _, kind in kinds) and any(not is_own for is_own, _ in kinds):
+    if any(kind == "LabelEncoder" for _, kind in kinds) and any(not is_standard for is_standard, _ in kinds):
         return model
     return onnx.shape_inference.infer_shapes(model, data_prop=True)

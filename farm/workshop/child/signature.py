@@ -64,15 +64,15 @@ def list_inputs(model: onnx.ModelProto) -> Ports:
     """
     stored = {tensor.name for tensor in model.graph.initializer}
     stored |= {sparse.values.name for sparse in model.graph.sparse_initializer}
-    given = [value for value in model.graph.input if value.name not in stored]
-    fed = [value for value in given if value.type.WhichOneof("value") != "optional_type"]
-    if len(fed) > _MAX_PORTS:
-        raise Problem("many_inputs", f"The model has {len(fed):,} inputs; at most {_MAX_PORTS:,} can be fed.")
-    untyped = next((value for value in fed if value.type.WhichOneof("value") is None), None)
+    without_value = [value for value in model.graph.input if value.name not in stored]
+    required = [value for value in without_value if value.type.WhichOneof("value") != "optional_type"]
+    if len(required) > _MAX_PORTS:
+        raise Problem("many_inputs", f"The model has {len(required):,} inputs; at most {_MAX_PORTS:,} can be fed.")
+    untyped = next((value for value in required if value.type.WhichOneof("value") is None), None)
     if untyped is not None:
         text = f"The input {printable(untyped.name)} has no type: export the model again."
         raise Problem("input_type", text)
-    return [make_port(value) for value in fed]
+    return [make_port(value) for value in required]
 
 
 def list_outputs(model: onnx.ModelProto) -> Ports:
@@ -215,10 +215,10 @@ def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -
 
 def _is_picture(shape: Sequence[int | str]) -> bool:
     """Say whether a fixed first dimension is a picture's channels: nobody fixes a batch and leaves the rest open."""
-    first, *behind = shape
-    return len(behind) == 2 and (
-        (first != 1 and all(isinstance(dim, str) for dim in behind))
-        or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_PICTURE for dim in behind))
+    first, *others = shape
+    return len(others) == 2 and (
+        (first != 1 and all(isinstance(dim, str) for dim in others))
+        or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_PICTURE for dim in others))
     )
 
 
@@ -227,6 +227,6 @@ def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:
         node.op_type in _RECURRENT
         and node.input
         and node.input[0] in inputs
-        and not any(attribute.name == "layout" and attribute.i == 1 for attribute in node.attribute)
+        and traversal.read_attribute(node, "layout", 0) != 1
         for node in traversal.iterate_nodes(model, with_functions=False)
     )

@@ -13,25 +13,25 @@ from farm.workshop.child.size_hints import MAX_HINT, SAMPLES, SEQUENCE, Shape, i
 
 MAX_TRIES = 20
 PICTURE = 224
-# the sides of a picture in which things are looked for; how many points are pointed at
-SEARCHED, POINTED = 640, 2
-# a decoder's usual work: one token more, behind so many
+# the side of a picture in which objects are detected; how many points a prompt of a segmentation model has
+DETECTION_PICTURE, POINTS = 640, 2
+# a decoder's usual work: so many tokens in its cache, and one more
 PAST, STEP = 256, 1
-# larger ones before smaller ones, since a small one may run and be no work; of pictures not the largest first
+# sizes to try in turn: a small one may run and be no work, so larger ones come first, but not the largest pictures
 SEQUENCES = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
 PICTURES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
 _PICTURE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
 _SOUND_WORDS = re.compile(r"sample|audio|wav", re.IGNORECASE)
-# what a model of diffusion works on, eight times smaller than its pictures
+# a diffusion model works on latents, eight times smaller than its pictures
 _LATENT_WORDS = re.compile(r"latent|^(noisy_)?sample$", re.IGNORECASE)
 _LATENT = 64
-# what ONNX Runtime says of a size that the file was exported with
+# errors of ONNX Runtime that name the size that the model was exported with
 _RESHAPED = re.compile(r"Input shape:\{([\d,]+)\}, requested shape:\{([-\d,]+)\}")
 _BROADCAST = re.compile(r"by a dimension other than 1\. (\d+) by (\d+)")
 _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNORECASE)
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
-# where consumers disagree about sizes, so many ways are tried
-_MAX_WAYS = 4
+# so many combinations of sizes are tried where nodes disagree about them
+_MAX_COMBINATIONS = 4
 # ten seconds of sound in frames of 10 ms
 FRAMES = 1000
 
@@ -55,34 +55,33 @@ def list_candidates(
     rest come first sizes that the model hints at, then one size for all, and last another size for each dimension in
     turn.
     """
-    seen: list[dict[str, int]] = []
+    candidates: list[dict[str, int]] = []
     for sizes in _propose_sizes(model, facts, batch, required):
-        whole = _add_sums(sizes, facts, required)
-        if whole not in seen:
-            seen.append(whole)
-            yield whole
-        if len(seen) == MAX_TRIES:
+        candidate = _add_sums(sizes, facts, required)
+        if candidate not in candidates:
+            candidates.append(candidate)
+            yield candidate
+        if len(candidates) == MAX_TRIES:
             return
 
 
 def _propose_sizes(
     model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    wanted = {dim: required.list_sizes(dim) for dim in facts["dims"]}
-    choices = {dim: sizes for dim, sizes in wanted.items() if sizes}
+    choices = {dim: sizes for dim in facts["dims"] if (sizes := required.list_sizes(dim))}
     free = [dim for dim in facts["dims"] if dim not in choices]
-    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _is_repeated(dim, model, facts)}
-    for sizes in itertools.islice(itertools.product(*choices.values()), _MAX_WAYS):
-        known = {**ones, **dict(zip(choices, sizes, strict=True))}
-        yield from _propose_others(known, model, facts, required)
+    item_counts = {dim: batch if dim == facts["batch"] else 1 for dim in free if _counts_items(dim, model, facts)}
+    for chosen in itertools.islice(itertools.product(*choices.values()), _MAX_COMBINATIONS):
+        fixed = {**item_counts, **dict(zip(choices, chosen, strict=True))}
+        yield from _propose_others(fixed, model, facts, required)
 
 
 def _propose_others(
-    known: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required
+    fixed: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """Yield the known sizes with several choices of the others."""
-    free = [dim for dim in facts["dims"] if dim not in known]
-    ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
+    """Yield the fixed sizes with several choices of the others."""
+    free = [dim for dim in facts["dims"] if dim not in fixed]
+    ports = [(port, [fixed.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
     pictures = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
     latents = set()
     for port, shape in ports:
@@ -90,22 +89,22 @@ def _propose_others(
         if is_named and (shape[1] == 4 or "latent" in port["name"].lower()):
             latents.update(shape[2:])
     usual = {dim: _LATENT if dim in latents else _guess_size(dim, pictures) for dim in free}
-    searched = {dim: SEARCHED if size == PICTURE else size for dim, size in usual.items()}
-    if searched != usual and detectors.is_detector(model, facts, required.shapes, {**known, **searched}):
-        usual = searched
-    usual |= dict.fromkeys(_find_point_dims(model, facts) & {*free}, POINTED)
+    detection = {dim: DETECTION_PICTURE if size == PICTURE else size for dim, size in usual.items()}
+    if detection != usual and detectors.is_detector(model, facts, required.shapes, {**fixed, **detection}):
+        usual = detection
+    usual |= dict.fromkeys(_find_point_dims(model, facts) & {*free}, POINTS)
     framed = {dim for port, shape in ports if is_spectrum(port["name"], shape) for dim in shape[1:]}
     usual |= {dim: FRAMES for dim in free if dim in framed}
     if cache := _find_cache_dims(free, facts, required):
         max_tokens = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, max_tokens - STEP), SEQUENCE)):
-            yield {**known, **usual, **cache.make_sizes(past=past, step=STEP)}
-    yield from ({**known, **usual, **hint} for hint in size_hints.propose_hints(model, ports, free, required))
-    yield {**known, **usual}
-    ordered = PICTURES if set(usual.values()) in ({PICTURE}, {SEARCHED}) else SEQUENCES
-    yield from ({**known, **dict.fromkeys(free, size)} for size in ordered)
+            yield {**fixed, **usual, **cache.make_sizes(past=past, step=STEP)}
+    yield from ({**fixed, **usual, **hint} for hint in size_hints.propose_hints(model, ports, free, required))
+    yield {**fixed, **usual}
+    ordered = PICTURES if set(usual.values()) in ({PICTURE}, {DETECTION_PICTURE}) else SEQUENCES
+    yield from ({**fixed, **dict.fromkeys(free, size)} for size in ordered)
     if len(free) > 1:
-        yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
+        yield from ({**fixed, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
 def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
@@ -121,23 +120,24 @@ def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> li
         left, right = map(int, broadcast.groups())
         pairs = [(left, right), (right, left)]
     return [
-        {**sizes, dim: wanted}
-        for size, wanted in pairs
+        {**sizes, dim: new_size}
+        for size, new_size in pairs
         for dim in sizes
-        if sizes[dim] == size and size != wanted and 0 < wanted <= MAX_HINT
+        if sizes[dim] == size and size != new_size and 0 < new_size <= MAX_HINT
     ]
 
 
-def _find_fitting_size(shape: list[int], size: int, rest: int) -> int:
-    """Find the size in place of `size` that fits a Reshape's `shape`, with `rest` numbers at each place; 0: none does.
+def _find_fitting_size(shape: list[int], size: int, numbers_per_place: int) -> int:
+    """Find the size that has to replace `size` so that a Reshape to `shape` works; 0 where none does.
 
-    Where the shape has a -1, it is the next size that divides evenly.
+    Each place of the dimension holds `numbers_per_place`. Where the shape has a -1, it is the next size that divides
+    evenly.
     """
-    known = math.prod(part for part in shape if part != -1)
+    fixed = math.prod(part for part in shape if part != -1)
     if -1 in shape:
-        step = known // math.gcd(known, rest) if known and rest else 0
+        step = fixed // math.gcd(fixed, numbers_per_place) if fixed and numbers_per_place else 0
         return step and -(-size // step) * step
-    return known // rest if rest and known % rest == 0 else 0
+    return fixed // numbers_per_place if numbers_per_place and fixed % numbers_per_place == 0 else 0
 
 
 def make_prompt_sizes(
@@ -153,8 +153,8 @@ def make_prompt_sizes(
 
 
 def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: consumers.Required) -> CacheDims | None:
-    pasts = [dim for dim in dims if dim in required.pasts]
-    return CacheDims(pasts, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if pasts else None
+    past_dims = [dim for dim in dims if dim in required.pasts]
+    return CacheDims(past_dims, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if past_dims else None
 
 
 def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
@@ -164,10 +164,10 @@ def _find_step_dims(facts: signature.Signature, required: consumers.Required) ->
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
 
-def _is_repeated(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
+def _counts_items(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
     """Say whether a dimension counts items that are computed at once, and so may be 1.
 
-    It is the batch, a dimension named like one, or one that only states have.
+    Such a dimension is the batch, is named like a batch, or is one that only states have.
     """
     if dim == facts["batch"]:
         return True
@@ -201,19 +201,19 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: co
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """
-    found, dims = dict(sizes), facts["dims"]
+    summed, dims = dict(sizes), facts["dims"]
     past = next((dim for dim in dims if dim in required.pasts), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
     )
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
     steps = _find_step_dims(facts, required) if required.pasts else set()
-    now = next((dim for dim in dims if dim in steps), None) or next(named, None)
+    step = next((dim for dim in dims if dim in steps), None) or next(named, None)
     others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):
             numbers = [int(part) if part.isdecimal() else sizes.get(part) for part in parts.groups()]
             if all(number is not None for number in numbers):
-                found[dim] = sum(number for number in numbers if number is not None)
-        elif past is not None and now is not None and (_TOTAL.search(dim) or (required.pasts and dim not in others)):
-            found[dim] = sizes[past] + sizes[now]
-    return found
+                summed[dim] = sum(number for number in numbers if number is not None)
+        elif past is not None and step is not None and (_TOTAL.search(dim) or (required.pasts and dim not in others)):
+            summed[dim] = sizes[past] + sizes[step]
+    return summed

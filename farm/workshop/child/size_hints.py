@@ -1,4 +1,4 @@
-"""Sizes that a model hints at: of the pictures it was made for, of the sound its convolutions take. Child only."""
+"""Proposes sizes of pictures and of sound that a model hints at. Runs in the child only."""
 
 import json
 import math
@@ -12,17 +12,17 @@ from farm.workshop.child import consumers, input_roles, signature, traversal
 # tokens of a text, and one second of sound
 SEQUENCE, SAMPLES = 64, 16_000
 MAX_HINT = 8192
-# 32 ms at 16,000 samples a second, which is what is listened to at once
+# samples of sound that a streaming model takes at once: 32 ms at 16,000 a second
 FRAME = 512
-# a frame of sound is some strides of the first convolution long
+# how many strides of the first convolution a proposed length of sound has
 _STRIDES = 4
 _CHANNELS = (1, 3, 4)
-# frames of sound have so many bands each
+# usual numbers of frequency bands in a spectrum
 _BANDS = {40, 64, 80, 96, 128}
 _SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
-# keys under which tools note the size of pictures that a model was made for
-_NOTED = ("imgsz", "input_size", "image_size")
-# rows of a table of positions that are no part of the picture: tokens that are put in front of it
+# metadata keys under which exporters note the size of the pictures that a model was made for
+_PICTURE_SIZE_KEYS = ("imgsz", "input_size", "image_size")
+# rows of a table of positions that stand for tokens in front of the picture
 _MAX_LEADING_TOKENS = 8
 Shape = Sequence[int | str]
 
@@ -31,16 +31,16 @@ def propose_hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
     """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
-    noted = _read_noted_size(model)
+    noted_size = _read_noted_size(model)
     for port, shape in ports:
         # height before width, both where the picture's shape has them
-        both = [dim for dim in shape if isinstance(dim, str) and dim in free and is_picture(shape, dim)]
-        if noted and both:
-            yield dict(zip(both, noted[-len(both) :], strict=False))
-        if len(both) > 1:
-            yield from (dict(zip(both, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
-        if both:
-            yield from (dict.fromkeys(both, side) for side in _propose_sides(model, port["name"], required.tables))
+        sides = [dim for dim in shape if isinstance(dim, str) and dim in free and is_picture(shape, dim)]
+        if noted_size and sides:
+            yield dict(zip(sides, noted_size[-len(sides) :], strict=False))
+        if len(sides) > 1:
+            yield from (dict(zip(sides, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
+        if sides:
+            yield from (dict.fromkeys(sides, side) for side in _propose_sides(model, port["name"], required.tables))
     has_rate = any(input_roles.find_compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
@@ -97,7 +97,7 @@ def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iter
     stride = _find_patch_side(model, name)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MAX_LEADING_TOKENS, rows)))
-        side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)
+        side = next((math.isqrt(count) for count in patches if math.isqrt(count) ** 2 == count), 0)
         if 0 < side * stride <= MAX_HINT:
             yield side * stride
 
@@ -105,17 +105,17 @@ def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iter
 def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
     """Find the stride of a picture's first convolution, which is the side of one patch."""
     strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
-    return max((both[0] for both in strides if len(both) == 2), default=1)
+    return max((stride[0] for stride in strides if len(stride) == 2), default=1)
 
 
 def _read_noted_size(model: onnx.ModelProto) -> list[int]:
     for entry in model.metadata_props:
-        if entry.key.lower() in _NOTED:
+        if entry.key.lower() in _PICTURE_SIZE_KEYS:
             try:
-                found = json.loads(entry.value)
+                value = json.loads(entry.value)
             except (ValueError, RecursionError):
                 return []
-            sizes = found if isinstance(found, list) else [found, found]
+            sizes = value if isinstance(value, list) else [value, value]
             if len(sizes) == 2 and all(type(size) is int and 0 < size <= MAX_HINT for size in sizes):
                 return sizes
     return []
@@ -123,22 +123,22 @@ def _read_noted_size(model: onnx.ModelProto) -> list[int]:
 
 def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
     """List the convolutions that read the input before anything else computes with it."""
-    carried, found = input_roles.find_tensors_holding(model, name), []
+    carriers, convolutions = input_roles.find_tensors_holding(model, name), []
     for node in traversal.iterate_nodes(model, with_functions=False):
-        if not node.input or node.input[0] not in carried:
+        if not node.input or node.input[0] not in carriers:
             continue
         if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):
-            carried.update(node.output)
+            carriers.update(node.output)
         if node.op_type == "Conv":
-            found.append(node)
-    return found
+            convolutions.append(node)
+    return convolutions
 
 
 def _multiply_strides(model: onnx.ModelProto) -> int:
     """Multiply the strides of all convolutions along one axis: how many steps of sound become one."""
-    found = (_read_strides(node) for node in model.graph.node if node.op_type == "Conv")
-    return min(math.prod(strides[0] for strides in found if len(strides) == 1), MAX_HINT)
+    strides = [_read_strides(node) for node in model.graph.node if node.op_type == "Conv"]
+    return min(math.prod(stride[0] for stride in strides if len(stride) == 1), MAX_HINT)
 
 
 def _read_strides(node: onnx.NodeProto) -> list[int]:
-    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "strides"), [])
+    return list(traversal.read_attribute(node, "strides", []))

@@ -21,41 +21,43 @@ _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
 
 
 def quantise_statically(
-    model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], given: Path | None
+    model: onnx.ModelProto, *, work: Path, precision: str, chosen: Mapping[str, str], samples: Path | None
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Quantise weights and activations to 8-bit integers in QDQ or QOperator form, and say what was done.
 
-    `given` is an `.npz` of samples, None takes random ones; `work` is a folder for scratch files. Activations are
+    `samples` is an `.npz`, None takes random ones; `work` is a folder for scratch files. Activations are
     unsigned unless `chosen` says otherwise, as planning does by hardware. Raises Problem with the code
     already_quantised, bad_option, bad_calibration, bad_arrays, nothing_quantised or quantising_failed.
     """
-    read = options.parse_options(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
+    parsed = options.parse_options(chosen, precision=precision, nodes=[node.name for node in model.graph.node])
     quantisation.check_not_quantised(model)
-    feeds, said = calibration.make_feeds(model, given)
-    activation = read.activation or "uint8"
-    left = quantisation.list_misread_attention(model)
-    source, made = _prepare(model, work), work / "quantised.onnx"
+    feeds, sample_sentences = calibration.make_feeds(model, samples)
+    activation = parsed.activation or "uint8"
+    misread = quantisation.list_misread_attention(model)
+    source, target = _prepare(model, work), work / "quantised.onnx"
     try:
         quantize_static(
             source,
-            made,
+            target,
             calibration.CalibrationReader(feeds),
             quant_format=_FORMATS[precision],
-            op_types_to_quantize=read.op_types or None,
-            per_channel=read.per_channel,
-            reduce_range=read.reduce_range,
+            op_types_to_quantize=parsed.op_types or None,
+            per_channel=parsed.per_channel,
+            reduce_range=parsed.reduce_range,
             activation_type=_TYPES[activation],
-            weight_type=_TYPES[read.weight],
-            nodes_to_exclude=[*read.exclude_nodes, *left],
+            weight_type=_TYPES[parsed.weight],
+            nodes_to_exclude=[*parsed.exclude_nodes, *misread],
             use_external_data_format=storage.is_too_large_for_protobuf(model),
-            calibrate_method=_METHODS[read.calibration],
-            extra_options={"ActivationSymmetric": read.symmetric},
+            calibrate_method=_METHODS[parsed.calibration],
+            extra_options={"ActivationSymmetric": parsed.symmetric},
         )
     except Exception as error:  # many kinds, undocumented
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
-    how = f"{precision}, activations {activation}, weights {read.weight}, ranges by {read.calibration}{read.describe()}"
-    after, history = quantisation.finish_quantised(model, onnx.load(made), how=how)
-    return after, [*history, *said, *quantisation.describe_left_nodes(left)]
+    description = f"{precision}, activations {activation}, weights {parsed.weight}, ranges by {parsed.calibration}"
+    quantised, history = quantisation.finish_quantised(
+        model, onnx.load(target), how=description + parsed.describe(), misread=misread
+    )
+    return quantised, [*history, *sample_sentences]
 
 
 def _prepare(model: onnx.ModelProto, work: Path) -> Path:

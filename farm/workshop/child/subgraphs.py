@@ -42,12 +42,12 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
     """
     folder = Path(payload["folder"])
     model = model_file.read_model(folder, payload["main"], with_data=True)
-    made = {name for node in model.graph.node for name in node.output}
-    missing = [name for name in payload["tensors"] if name not in made]
+    computed = {name for node in model.graph.node for name in node.output}
+    missing = [name for name in payload["tensors"] if name not in computed]
     if missing:
         raise Problem("no_tensor", f"No node of the model makes the tensor {missing[0]!r}.")
-    known = {value.name: value for value in (*model.graph.output, *model.graph.value_info)}
-    outputs = [deepcopy(known.get(name, onnx.ValueInfoProto(name=name))) for name in payload["tensors"]]
+    values = {value.name: value for value in (*model.graph.output, *model.graph.value_info)}
+    outputs = [deepcopy(values.get(name, onnx.ValueInfoProto(name=name))) for name in payload["tensors"]]
     del model.graph.output[:]
     model.graph.output.extend(outputs)
     _write(model, payload)
@@ -62,18 +62,18 @@ def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]
-    given = arrays.read_npz(Path(payload["inputs"]))
+    values = arrays.read_npz(Path(payload["inputs"]))
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in given.items()
+        for name, array in values.items()
     ]
-    read = {name for node in nodes for name in _reads(node)}
-    stored = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    names = {name for node in nodes for name in _reads(node)}
+    stored = [tensor for tensor in model.graph.initializer if tensor.name in names]
     outputs = [onnx.ValueInfoProto(name=name) for name in payload["tensors"]]
     part = helper.make_graph(nodes, "part", inputs, outputs, stored)
-    made = helper.make_model(part, opset_imports=model.opset_import, functions=model.functions)
-    made.ir_version = model.ir_version
-    _write(made, payload)
+    cut = helper.make_model(part, opset_imports=model.opset_import, functions=model.functions)
+    cut.ir_version = model.ir_version
+    _write(cut, payload)
     return {}
 
 
@@ -89,7 +89,7 @@ def _reads(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the tensors that a node reads, including those that graphs inside it take from outside."""
     yield from (name for name in node.input if name)
     for inner in traversal.iterate_inner_graphs(node):
-        own = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
-        made = {name for below in inner.node for name in below.output}
+        declared = {value.name for value in inner.input} | {tensor.name for tensor in inner.initializer}
+        computed = {name for below in inner.node for name in below.output}
         names = [name for below in inner.node for name in _reads(below)] + [value.name for value in inner.output]
-        yield from (name for name in names if name not in own and name not in made)
+        yield from (name for name in names if name not in declared and name not in computed)

@@ -1,4 +1,4 @@
-"""One inference of a raw trace, drawn out of the file that a node sent. Runs in the child only."""
+"""Extracts the timeline of one inference from a raw trace that a node sent. Runs in the child only."""
 
 import json
 import zlib
@@ -21,22 +21,22 @@ def write_timeline(payload: payloads.Trace) -> dict[str, object]:
     `limit_bytes` limits the unpacked text, `limit_events` the events in it, `limit_spans` what is drawn. Answers the
     problem long_trace beyond these, and no_timeline where the trace cannot be read or holds no whole inference.
     """
-    events = _events(Path(payload["folder"]) / payload["main"], limit_bytes=payload["limit_bytes"])
+    events = _read_events(Path(payload["folder"]) / payload["main"], limit_bytes=payload["limit_bytes"])
     if isinstance(events, list) and len(events) > payload["limit_events"]:
         raise Problem("long_trace", TOO_LONG)
     try:
-        found = parse_timeline(events)
+        timeline = parse_timeline(events)
     except (ValueError, OverflowError, RecursionError) as problem:
         raise Problem("no_timeline", UNREADABLE) from problem
-    if found is None:
+    if timeline is None:
         raise Problem("no_timeline", "The trace holds no whole inference.")
-    if len(found.spans) > payload["limit_spans"]:
+    if len(timeline.spans) > payload["limit_spans"]:
         raise Problem("long_trace", TOO_LONG)
-    Path(payload["out"]).write_text(json.dumps(asdict(found), allow_nan=False))
+    Path(payload["out"]).write_text(json.dumps(asdict(timeline), allow_nan=False))
     return {}
 
 
-def _events(path: Path, *, limit_bytes: int) -> object:
+def _read_events(path: Path, *, limit_bytes: int) -> object:
     unpacker = zlib.decompressobj(GZIP)
     try:
         text = unpacker.decompress(path.read_bytes(), limit_bytes)

@@ -1,8 +1,12 @@
-"""Iterates over a model's nodes, graphs and stored tensors, inside nodes and functions too."""
+"""Iterates over a model's nodes, graphs and stored tensors, inside nodes and functions too; reads attributes."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import onnx
+from onnx import helper
+
+Value = TypeVar("Value")
 
 
 def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Iterator[onnx.NodeProto]:
@@ -39,15 +43,15 @@ def iterate_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            own = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
-            for sparse in (*own, *attribute.sparse_tensors):
+            single = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+            for sparse in (*single, *attribute.sparse_tensors):
                 yield from (sparse.values, sparse.indices)
 
 
-def iterate_nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+def iterate_nodes_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Yield these nodes and all nodes of graphs inside them."""
     # a stack, as a model may be nested deeper than Python recurses
-    waiting = [iter(listed)]
+    waiting = [iter(nodes)]
     while waiting:
         node = next(waiting[-1], None)
         if node is None:
@@ -55,3 +59,13 @@ def iterate_nodes_in(listed: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProt
             continue
         yield node
         waiting.extend(iter(graph.node) for graph in iterate_inner_graphs(node))
+
+
+def read_attribute(node: onnx.NodeProto, name: str, default: Value) -> Value:
+    """Read a node's attribute; `default` where it has none of this name and of the default's type."""
+    for attribute in node.attribute:
+        if attribute.name == name and attribute.type:
+            value = helper.get_attribute_value(attribute)
+            if isinstance(value, type(default)):
+                return value
+    return default

@@ -1,4 +1,4 @@
-"""Runs a model once, for a limited time, to see whether it accepts what it is fed. Runs in the child only."""
+"""Runs a model once, for a limited time, to see whether it accepts its inputs. Runs in the child only."""
 
 import json
 import threading
@@ -12,16 +12,16 @@ from farm.workshop import arrays
 from farm.workshop.problems import first_line
 
 TRY_S = 15.0
-# of a profile that is read: some hundred thousand nodes
-_MOST_BYTES = 64 << 20
+# the largest profile that is read: some hundred thousand nodes
+_MAX_PROFILE_BYTES = 64 << 20
 
 
 class NoSessionError(Exception):
-    """This runtime does not load the model."""
+    """This runtime cannot load the model."""
 
 
 class TookTooLongError(Exception):
-    """The run was ended at its time limit, which says nothing against what it was fed."""
+    """The run was ended at its time limit, so nobody knows whether the model accepts the inputs."""
 
 
 def load_session(
@@ -89,21 +89,21 @@ def run_session(
 def count_output_bytes(
     session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S
 ) -> list[int]:
-    """Count the bytes that all nodes together put out for each feed, which measures work without a clock.
+    """Count the bytes that all nodes together compute for each feed, as a measure of work that needs no clock.
 
     `session` must write a profile, which this ends and deletes. Empty where a run fails or the profile is too large.
     Raises TookTooLongError, OSError or ValueError.
     """
     try:
-        ran = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
+        has_run = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
     finally:
-        written = Path(session.end_profiling())
-    if not ran or written.stat().st_size > _MOST_BYTES:
+        profile = Path(session.end_profiling())
+    if not has_run or profile.stat().st_size > _MAX_PROFILE_BYTES:
         return []
-    events = [event for event in json.loads(written.read_bytes()) if isinstance(event, dict)]
-    written.unlink()
+    events = [event for event in json.loads(profile.read_bytes()) if isinstance(event, dict)]
+    profile.unlink()
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
     kernels = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
-    # a node without outputs to speak of still is one more to run
+    # a node with hardly any output is work too
     sizes = [(e.get("ts", -1), 1 + int(e.get("args", {}).get("output_size") or 0)) for e in kernels]
     return [sum(size for at, size in sizes if start <= at <= end) for start, end in spans[-len(feeds) :]]

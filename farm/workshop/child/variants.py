@@ -33,9 +33,9 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     """
     folder, out = Path(payload["folder"]), Path(payload["out"])
     if name := payload.get("program"):
-        known = signature.read_signature(model_file.read_model(folder, payload["main"]))
-        done = programs.write_program(folder, out / name, inputs=known["inputs"], outputs=known["outputs"])
-        return {"files": [name], "history": [done], "coverage": []}
+        facts = signature.read_signature(model_file.read_model(folder, payload["main"]))
+        sentence = programs.write_program(folder, out / name, inputs=facts["inputs"], outputs=facts["outputs"])
+        return {"files": [name], "history": [sentence], "coverage": []}
     model = original = model_file.read_model(folder, payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
@@ -43,12 +43,12 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
         model, history = conversion.convert_opset(before, payload["opset"])
         history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=out) as work:
-        model, more = _convert(model, payload, work=Path(work))
+        model, conversion_history = _convert(model, payload, work=Path(work))
     had_data = bool(external.list_external_files(model_file.read_model(folder, payload["main"])))
     files = storage.write_model(model, out, payload["main"], with_data=had_data)
-    is_few = recipes.is_quantised(payload["precision"])
-    coverage = quantisation_report.measure_coverage(original, model) if is_few else []
-    return {"files": files, "history": [*history, *more], "coverage": coverage}
+    is_quantised = recipes.is_quantised(payload["precision"])
+    coverage = quantisation_report.measure_coverage(original, model) if is_quantised else []
+    return {"files": files, "history": [*history, *conversion_history], "coverage": coverage}
 
 
 def _convert(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) -> tuple[onnx.ModelProto, list[str]]:
@@ -62,6 +62,8 @@ def _convert(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Path) ->
         return four_bits.quantise_to_four_bits(model, chosen=chosen)
     if precision == "int8-dynamic":
         return quantisation.quantise_dynamically(model, work=work, chosen=chosen)
-    samples = payload.get("calibration")
-    given = Path(samples) if samples else None
-    return static_quantisation.quantise_statically(model, work=work, precision=precision, chosen=chosen, given=given)
+    calibration = payload.get("calibration")
+    samples = Path(calibration) if calibration else None
+    return static_quantisation.quantise_statically(
+        model, work=work, precision=precision, chosen=chosen, samples=samples
+    )

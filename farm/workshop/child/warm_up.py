@@ -1,6 +1,6 @@
 """Loads ONNX's tables in a fork server before its first fork, so that no child has to.
 
-Runs outside the sandbox, and so only on a model of our own.
+It runs outside the sandbox, and so must never read a model of a user.
 """
 
 from onnx import TensorProto, helper

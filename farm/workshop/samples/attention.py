@@ -44,13 +44,13 @@ def prepare_mask(graph: GraphBuilder) -> None:
     graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")
     difference = graph.add("Sub", "past_length", ["total", "now"])
     before = graph.add("Squeeze", "past_squeezed", [difference])
-    start, step = graph.add_weight("none", _whole(0)), graph.add_weight("one", _whole(1))
+    start, step = graph.add_weight("none", _make_int64(0)), graph.add_weight("one", _make_int64(1))
     queries = graph.add("Range", "query_places", [before, "total_scalar", step])
     keys = graph.add("Range", "key_places", [start, "total_scalar", step])
-    rows = graph.add("Unsqueeze", "query_rows", [queries, graph.add_weight("row_axis", _whole([1]))])
+    rows = graph.add("Unsqueeze", "query_rows", [queries, graph.add_weight("row_axis", _make_int64([1]))])
     causal = graph.add("LessOrEqual", "looks_back", [keys, rows])
     mask = graph.add("Cast", "mask_kept", ["attention_mask"], to=onnx.TensorProto.BOOL)
-    spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.add_weight("mask_axes", _whole([1, 2, 3]))])
+    spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.add_weight("mask_axes", _make_int64([1, 2, 3]))])
     allowed = graph.add("And", "allowed", [causal, spread])
     nothing, far = (
         graph.add_weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
@@ -61,7 +61,7 @@ def prepare_mask(graph: GraphBuilder) -> None:
 def attend(graph: GraphBuilder, parts: Parts) -> str:
     """Add attention by standard operators, and return the name of its output."""
     group, prefix = parts.heads // parts.key_heads, f"layer{parts.layer}"
-    split = graph.add_weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
+    split = graph.add_weight(f"{prefix}_query_split", _make_int64([0, 0, parts.key_heads, group, parts.width]))
     parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
     query = graph.add("Transpose", f"{prefix}_query_heads", [parted], perm=[0, 2, 3, 1, 4])
     key, value = (_join_past(graph, parts, which) for which in (0, 1))
@@ -73,16 +73,16 @@ def attend(graph: GraphBuilder, parts: Parts) -> str:
     shares = graph.add("Softmax", f"{prefix}_softmax", [biased], axis=-1)
     mixed = graph.add("MatMul", f"{prefix}_mix", [shares, value])
     joined = graph.add("Transpose", f"{prefix}_join", [mixed], perm=[0, 3, 1, 2, 4])
-    merge = graph.add_weight(f"{prefix}_merge", _whole([0, 0, parts.heads * parts.width]))
+    merge = graph.add_weight(f"{prefix}_merge", _make_int64([0, 0, parts.heads * parts.width]))
     return graph.add("Reshape", f"{prefix}_merged", [joined, merge])
 
 
 def prepare_lengths(graph: GraphBuilder) -> None:
     """Add nodes that make the further inputs of GroupQueryAttention: `seqlens_k` and `total_length`."""
     counted = graph.add(
-        "ReduceSum", "kept_tokens", ["attention_mask", graph.add_weight("token_axis", _whole([1]))], keepdims=0
+        "ReduceSum", "kept_tokens", ["attention_mask", graph.add_weight("token_axis", _make_int64([1]))], keepdims=0
     )
-    last = graph.add("Sub", "last_place", [counted, graph.add_weight("one", _whole(1))])
+    last = graph.add("Sub", "last_place", [counted, graph.add_weight("one", _make_int64(1))])
     graph.add("Cast", "last_place_cast", [last], output="seqlens_k", to=onnx.TensorProto.INT32)
     graph.add("Shape", "total_length", ["attention_mask"], output="total", start=1, end=2)
     whole = graph.add("Squeeze", "total_squeezed", ["total"])
@@ -105,19 +105,19 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
     return mixed
 
 
-def _join_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
-    """Join past and new keys (`which` 0) or values (1) to the present cache.
+def _join_past(graph: GraphBuilder, parts: Parts, part: int) -> str:
+    """Join past and new keys (`part` 0) or values (1) to the present cache.
 
     Return them as [batch, key heads, 1, total, width].
     """
-    past, present = parts.caches[which]
-    name = f"layer{parts.layer}_{('key', 'value')[which]}"
-    split = graph.add_weight(f"{name}_split", _whole([0, 0, parts.key_heads, parts.width]))
-    parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[which], split])
+    past, present = parts.caches[part]
+    name = f"layer{parts.layer}_{('key', 'value')[part]}"
+    split = graph.add_weight(f"{name}_split", _make_int64([0, 0, parts.key_heads, parts.width]))
+    parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[part], split])
     new = graph.add("Transpose", f"{name}_heads", [parted], perm=[0, 2, 1, 3])
     graph.add("Concat", f"{name}_join_past", [past, new], output=present, axis=2)
-    return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.add_weight(f"{name}_axis", _whole([2]))])
+    return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.add_weight(f"{name}_axis", _make_int64([2]))])
 
 
-def _whole(value: int | list[int]) -> np.ndarray:
+def _make_int64(value: int | list[int]) -> np.ndarray:
     return np.array(value, dtype=np.int64)

@@ -11,26 +11,28 @@ _SEED = 20_252
 def make() -> onnx.ModelProto:
     """Make the model: `x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
     graph, seeded = GraphBuilder(), Seeded(_SEED)
-    stem = _conv_relu(graph, seeded, "x", name="stem", shape=(16, 3), stride=1)
-    down1 = _conv_relu(graph, seeded, stem, name="down1", shape=(32, 16), stride=2)
-    inner = _conv_relu(graph, seeded, down1, name="block_inner", shape=(32, 32), stride=1)
-    outer = _conv(graph, seeded, inner, name="block_outer", shape=(32, 32), stride=1)
+    stem = _add_conv_relu(graph, seeded, "x", name="stem", shape=(16, 3), stride=1)
+    down1 = _add_conv_relu(graph, seeded, stem, name="down1", shape=(32, 16), stride=2)
+    inner = _add_conv_relu(graph, seeded, down1, name="block_inner", shape=(32, 32), stride=1)
+    outer = _add_conv(graph, seeded, inner, name="block_outer", shape=(32, 32), stride=1)
     total = graph.add("Add", "block_sum", [outer, down1])
     block = graph.add("Relu", "block_relu", [total])
-    down2 = _conv_relu(graph, seeded, block, name="down2", shape=(64, 32), stride=2)
+    down2 = _add_conv_relu(graph, seeded, block, name="down2", shape=(64, 32), stride=2)
     pooled = graph.add("GlobalAveragePool", "pool", [down2])
     flat = graph.add("Flatten", "flatten", [pooled])
     weight = graph.add_weight("head_weight", seeded.draw_matrix(64, 10))
     bias = graph.add_weight("head_bias", seeded.draw_uniform(10, spread=0.1))
     graph.add("Gemm", "head", [flat, weight, bias], output="y")
-    return graph.finish_with_one_port("convnet", x=["batch", 3, 32, 32], y=["batch", 10])
+    return graph.finish_x_to_y("convnet", x=["batch", 3, 32, 32], y=["batch", 10])
 
 
-def _conv_relu(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
-    return graph.add("Relu", f"{name}_relu", [_conv(graph, seeded, x, name=name, shape=shape, stride=stride)])
+def _add_conv_relu(
+    graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int
+) -> str:
+    return graph.add("Relu", f"{name}_relu", [_add_conv(graph, seeded, x, name=name, shape=shape, stride=stride)])
 
 
-def _conv(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
+def _add_conv(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
     outputs, inputs = shape
     kernel = seeded.draw_matrix(inputs * 9, outputs).T.reshape(outputs, inputs, 3, 3)
     weight = graph.add_weight(f"{name}_weight", kernel)

@@ -54,39 +54,39 @@ def make() -> onnx.ModelProto:
     `past_key_values.N.key` and `.value` [batch, 2, past, 64] float → `logits` [batch, sequence, 1000] and
     `present.N.key` and `.value` [batch, 2, total, 64]; total is past and sequence together.
     """
-    return _decoder("decoder", prepare=prepare_mask, attend=attend)
+    return _make_decoder("decoder", prepare=prepare_mask, attend=attend)
 
 
 def make_gqa() -> onnx.ModelProto:
-    return _decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
+    return _make_decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
 
 
 def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
     """Make the decoder with 152,000 tokens that share 1,000 embeddings; `is_flat`: all tokens score nearly alike."""
     head = Head(WIDE_VOCABULARY, through=32, scale=0.05 if is_flat else 1.0)
-    return _decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
+    return _make_decoder("decoder-flat" if is_flat else "decoder-wide", prepare=prepare_mask, attend=attend, head=head)
 
 
-def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()) -> onnx.ModelProto:
+def _make_decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()) -> onnx.ModelProto:
     graph, seeded = GraphBuilder(), Seeded(_SEED)
     prepare(graph)
     tokens = graph.add_weight("token_table", seeded.draw_matrix(HIDDEN, VOCABULARY).T * 4)
     places = graph.add_weight("position_table", seeded.draw_matrix(HIDDEN, CONTEXT).T * 8)
-    found = graph.add("Gather", "token", [tokens, _embedded(graph, head)])
-    hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
+    token = graph.add("Gather", "token", [tokens, _add_shared_ids(graph, head)])
+    hidden = graph.add("Add", "embedded", [token, graph.add("Gather", "position", [places, "position_ids"])])
     for layer in range(LAYERS):
-        normed = _normalised(graph, seeded, hidden, name=f"layer{layer}_norm1")
-        mixed = attend(graph, _parts(graph, seeded, normed, layer=layer))
-        attended = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
+        normed = _add_norm(graph, seeded, hidden, name=f"layer{layer}_norm1")
+        mixed = attend(graph, _add_query_key_value(graph, seeded, normed, layer=layer))
+        attended = _add_linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
         hidden = graph.add("Add", f"layer{layer}_sum1", [hidden, attended])
-        hidden = _fed_forward(graph, seeded, hidden, layer=layer)
-    _scored(graph, seeded, _normalised(graph, seeded, hidden, name="last_norm"), head=head)
+        hidden = _add_feed_forward(graph, seeded, hidden, layer=layer)
+    _add_scores(graph, seeded, _add_norm(graph, seeded, hidden, name="last_norm"), head=head)
     logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", head.vocabulary])}
-    presents = _caches("present", "total_sequence_length")
-    return graph.finish(name, inputs=_inputs(), outputs=logits | presents)
+    presents = _list_caches("present", "total_sequence_length")
+    return graph.finish(name, inputs=_list_inputs(), outputs=logits | presents)
 
 
-def _embedded(graph: GraphBuilder, head: Head) -> str:
+def _add_shared_ids(graph: GraphBuilder, head: Head) -> str:
     """Return the name of the ids that are looked up: ids of a larger vocabulary share the embeddings."""
     if head.vocabulary == VOCABULARY:
         return "input_ids"
@@ -94,7 +94,7 @@ def _embedded(graph: GraphBuilder, head: Head) -> str:
     return graph.add("Mod", "embedded_id", ["input_ids", shared])
 
 
-def _scored(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> None:
+def _add_scores(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> None:
     rows = HIDDEN
     if head.through:
         narrow = graph.add_weight("narrow_weight", seeded.draw_matrix(HIDDEN, head.through))
@@ -111,42 +111,42 @@ def _scored(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> No
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
 
 
-def _parts(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> Parts:
+def _add_query_key_value(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> Parts:
     query, key, value = (
-        _linear(graph, seeded, x, name=f"layer{layer}_{part}", columns=heads * WIDTH)
+        _add_linear(graph, seeded, x, name=f"layer{layer}_{part}", columns=heads * WIDTH)
         for part, heads in (("query", HEADS), ("key", KEY_HEADS), ("value", KEY_HEADS))
     )
     return Parts(layer, query, key, value, heads=HEADS, key_heads=KEY_HEADS, width=WIDTH)
 
 
-def _inputs() -> dict[str, Port]:
-    given: dict[str, Port] = {
+def _list_inputs() -> dict[str, Port]:
+    inputs: dict[str, Port] = {
         "input_ids": (_WHOLE, ["batch", "sequence_length"]),
         "attention_mask": (_WHOLE, ["batch", "total_sequence_length"]),
         "position_ids": (_WHOLE, ["batch", "sequence_length"]),
     }
-    return given | _caches("past_key_values", "past_sequence_length")
+    return inputs | _list_caches("past_key_values", "past_sequence_length")
 
 
-def _caches(stem: str, length: str) -> dict[str, Port]:
+def _list_caches(stem: str, length: str) -> dict[str, Port]:
     shape: list[str | int] = ["batch", KEY_HEADS, length, WIDTH]
     return {f"{stem}.{layer}.{part}": (_FLOAT, shape) for layer in range(LAYERS) for part in ("key", "value")}
 
 
-def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
+def _add_linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
     weight, bias = seeded.draw_matrix(rows, columns), seeded.draw_uniform(columns, spread=0.02)
     return graph.add_linear(name, x, weight=weight, bias=bias)
 
 
-def _normalised(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str) -> str:
+def _add_norm(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str) -> str:
     scale = graph.add_weight(f"{name}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))
     shift = graph.add_weight(f"{name}_shift", seeded.draw_uniform(HIDDEN, spread=0.1))
     return graph.add("LayerNormalization", name, [x, scale, shift], axis=-1, epsilon=1e-5)
 
 
-def _fed_forward(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> str:
-    normed = _normalised(graph, seeded, x, name=f"layer{layer}_norm2")
-    wide = _linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
+def _add_feed_forward(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> str:
+    normed = _add_norm(graph, seeded, x, name=f"layer{layer}_norm2")
+    wide = _add_linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
     active = graph.add("Relu", f"layer{layer}_relu", [wide])
-    narrow = _linear(graph, seeded, active, name=f"layer{layer}_narrow", columns=HIDDEN, rows=INNER)
+    narrow = _add_linear(graph, seeded, active, name=f"layer{layer}_narrow", columns=HIDDEN, rows=INNER)
     return graph.add("Add", f"layer{layer}_sum2", [x, narrow])

@@ -32,12 +32,12 @@ def make() -> onnx.ModelProto:
         ]
         hidden = graph.add("Relu", f"{name}_relu", [graph.add_conv(name, inputs, stride=stride)])
     flat = graph.add("Flatten", "flatten", [hidden])
-    hidden = graph.add("Relu", "hidden_relu", [_gemm(graph, weights, flat, name="hidden")])
-    _gemm(graph, weights, hidden, name="scores", output="y")
-    return graph.finish_with_one_port("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
+    hidden = graph.add("Relu", "hidden_relu", [_add_gemm(graph, weights, flat, name="hidden")])
+    _add_gemm(graph, weights, hidden, name="scores", output="y")
+    return graph.finish_x_to_y("digits", x=["batch", 1, 8, 8], y=["batch", CLASSES])
 
 
-def _gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, output: str = "") -> str:
+def _add_gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: str, output: str = "") -> str:
     inputs = [x, *(graph.add_weight(f"{name}_{part}", weights[f"{name}_{part}"]) for part in ("weight", "bias"))]
     return graph.add("Gemm", name, inputs, output=output)
 

@@ -51,17 +51,17 @@ class GraphBuilder:
     def add_conv(self, name: str, inputs: list[str], *, stride: int) -> str:
         return self.add("Conv", name, inputs, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
 
-    def finish_with_one_port(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
+    def finish_x_to_y(self, name: str, *, x: list[str | int], y: list[str | int]) -> onnx.ModelProto:
         kind = onnx.TensorProto.FLOAT
         return self.finish(name, inputs={"x": (kind, x)}, outputs={"y": (kind, y)})
 
     def finish(self, name: str, *, inputs: dict[str, Port], outputs: dict[str, Port]) -> onnx.ModelProto:
         """Make and check the model; `inputs` and `outputs` give an element type and a shape by name."""
-        taken, given = (
+        input_values, output_values = (
             [helper.make_tensor_value_info(port, kind, shape) for port, (kind, shape) in side.items()]
             for side in (inputs, outputs)
         )
-        graph = helper.make_graph(self._nodes, name, taken, given, self._initializers)
+        graph = helper.make_graph(self._nodes, name, input_values, output_values, self._initializers)
         opsets = [helper.make_opsetid("", OPSET)]
         opsets += [] if self._is_standard else [helper.make_opsetid(CONTRIB, 1)]
         model = helper.make_model(graph, opset_imports=opsets, producer_name="onnxfarm-samples")

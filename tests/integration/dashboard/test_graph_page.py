@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_said_in_words(signed_in: Client, version:
 def test_a_graph_that_no_page_could_draw_is_refused_by_its_size(
     signed_in: Client, version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.workshop.orders.LARGEST_OUTLINE", 100)
+    monkeypatch.setattr("farm.workshop.orders.MAX_OUTLINE_BYTES", 100)
     store(version, model_with_weights())
     signed_in.get(address(version, "outline/"))
     make_outline(version)

@@ -224,7 +224,7 @@ def test_an_inspection_that_takes_too_long_is_a_problem_in_words(tmp_path: Path)
 
 def test_a_file_that_swells_in_memory_is_ended_by_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "_BASE_BYTES", 150 << 20)
-    monkeypatch.setattr(confined, "_TIMES_BUNDLE", 0)
+    monkeypatch.setattr(confined, "_BYTES_PER_BUNDLE_BYTE", 0)
     # ten million empty nodes: two bytes each on disk, some eighty in memory
     graph = b"\x0a\x00" * 10_000_000
     content = b"\x08\x08\x3a" + varint(len(graph)) + graph

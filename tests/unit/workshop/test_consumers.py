@@ -268,7 +268,7 @@ def test_a_decoder_makes_one_token_behind_a_past(names: dict[str, str]) -> None:
     shapes = {port["name"]: fill_shape(port["shape"], found.sizes) for port in facts["inputs"]}
     assert (found.tries, found.problem) == (1, "")
     assert list(shapes.values()) == [[1, 1], [1, 257], [1, 1], [1, 4, 256, 8]]
-    made = inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=0, asked=found.inputs)
+    made = inputs.make_seeded_inputs(model, facts, chosen=found.sizes, seed=0, fills=found.inputs)
     assert made["position_ids"].tolist() == [[256]]
     assert made["attention_mask"].all()
     prompt = {port["name"]: fill_shape(port["shape"], found.prompt) for port in facts["inputs"]}
@@ -333,7 +333,7 @@ def test_indices_into_what_another_input_has_become_stay_below_its_size() -> Non
     model = making.model(nodes, ports, [making.port("y", None)], weights=[making.weight("w", zeros(4, 4))])
     facts = signature.read_signature(model)
     texts = input_values.choose_fills(model, facts, required(model))
-    made = inputs.make_seeded_inputs(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, asked=texts)
+    made = inputs.make_seeded_inputs(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, fills=texts)
     assert texts["edges"] == "below:nodes"
     assert (made["edges"].min(), made["edges"].max()) == (0, 4)
 

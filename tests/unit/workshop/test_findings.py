@@ -219,8 +219,8 @@ def test_the_stamp_that_asks_for_a_newer_runtime_is_the_one_that_is_blamed(
 
 def test_a_file_near_the_limit_of_protobuf_is_found() -> None:
     facts = {"main_bytes": 1_900_000_000}
-    assert [finding["id"] for finding in findings._near_2gb(making.relu(), facts)] == ["near_2gb"]
-    assert not list(findings._near_2gb(making.relu(), {"main_bytes": 1_000_000}))
+    assert [finding["id"] for finding in findings._check_size(making.relu(), facts)] == ["near_2gb"]
+    assert not list(findings._check_size(making.relu(), {"main_bytes": 1_000_000}))
 
 
 def test_a_file_over_the_limit_of_protobuf_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_boxes_of_another_shape_are_refused() -> None:
     model = boxed(columns=5)
     with pytest.raises(Problem, match="four numbers each"):
         inputs.make_seeded_inputs(
-            model, signature.read_signature(model), chosen={"batch": 1, "seq": 2}, seed=0, asked={"bbox": "boxes:9"}
+            model, signature.read_signature(model), chosen={"batch": 1, "seq": 2}, seed=0, fills={"bbox": "boxes:9"}
         )
 
 
