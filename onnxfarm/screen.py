@@ -207,9 +207,7 @@ def _accuracy(cell: Cell) -> Text:
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
-    entry = accuracy_metrics.metric_of(accuracy)
-    interval = entry.format_interval(accuracy.ci_low, accuracy.ci_high)
-    text = f"{accuracy.metric} {entry.format_value(accuracy.value)}" + (f" ({interval})" if interval else "")
+    text = f"{accuracy.metric} {accuracy_metrics.metric_of(accuracy).format_reached(accuracy)}"
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 

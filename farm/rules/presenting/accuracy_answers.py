@@ -36,9 +36,7 @@ def _gain(found: Accuracy) -> float:
 
 def _figures(name: str, found: Accuracy) -> str:
     metric = metric_of(found)
-    interval = metric.format_interval(found.ci_low, found.ci_high)
-    own = f"{name} {metric.format_value(found.value)}{f' ({interval})' if interval else ''}"
-    return ", ".join(filter(None, (own, metric.format_difference(found))))
+    return ", ".join(filter(None, (f"{name} {metric.format_reached(found)}", metric.format_difference(found))))
 
 
 def _headline(worst: dict[str, Accuracy]) -> str:

@@ -58,6 +58,11 @@ class AccuracyMetric:
         low, high = max(self.least, low), min(self.most, high)
         return f"{self.format_value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.format_value(high)}"
 
+    def format_reached(self, found: "Accuracy") -> str:
+        """Format what a cell reached, with its interval where it has one: `98.1 % (96.6–99.0 %)`."""
+        interval = self.format_interval(found.ci_low, found.ci_high)
+        return f"{self.format_value(found.value)}{f' ({interval})' if interval else ''}"
+
     def format_difference(self, found: "Accuracy") -> str:
         if found.difference is None:
             return ""
