@@ -86,7 +86,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     sides = _sides(
         resolve_runtimes(good, home=place) or "", resolve_runtimes(bad, home=place, with_prereleases=pre) or ""
     )
-    metrics = sought.names_of_metrics(kind)
+    metrics = sought.find_metric_names(kind)
     axes = {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     declared = read_matrix_without_runtimes(
         matrix,
@@ -136,7 +136,7 @@ def _search(question: _Question, *, home: Path, report: Path | None, console: Co
 
 
 def _rule(kind: str, threshold: float) -> Rule:
-    if kind and kind not in KEYS and not sought.names_of_metrics(kind):
+    if kind and kind not in KEYS and not sought.find_metric_names(kind):
         raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *sought.NAMES))}")
     try:
         return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else DEFAULT_KINDS})

@@ -345,7 +345,7 @@ def _checks(text: str, metrics: str | None) -> "Checks":
     from farm.rules.changes.gate import USUAL
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
-    from farm.rules.searches.sought import MEMORY, NAMES, names_of_metrics
+    from farm.rules.searches.sought import MEMORY, NAMES, find_metric_names
 
     named = [part.strip() for part in text.split(",") if part.strip()]
     for check in named:
@@ -355,9 +355,9 @@ def _checks(text: str, metrics: str | None) -> "Checks":
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
     wanted = USUAL if metrics is None else [part.strip() for part in metrics.split(",") if part.strip()]
     for metric in wanted:
-        if not names_of_metrics(metric):
+        if not find_metric_names(metric):
             raise Usage(f"--metric: {choice_sentence('metric', metric, (MEMORY, *NAMES))}")
-    judged = tuple(name for metric in wanted for name in names_of_metrics(metric))
+    judged = tuple(name for metric in wanted for name in find_metric_names(metric))
     return Checks(fail_on=tuple(check for check in CHECKS if check in named), metrics=judged)
 
 

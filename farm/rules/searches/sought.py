@@ -85,16 +85,16 @@ class SoughtKind:
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
         sides = {"old": good, "new": probe}
         judgement = watch_rounds.judge(document, self.rule, **sides)
-        pair = _pair_of(document, self.series, **sides)
+        pair = _find_pair(document, self.series, **sides)
         comparison = None if pair is None else pair.comparison
-        same = (self.kind, self.series)
-        found = [finding for finding in judgement.findings if (finding.kind, finding.series) == same]
-        if found:
-            return make_step(probe, Outcome.BAD, found[0].text, comparison)
-        if same in judgement.cleared or self._is_without(comparison):
+        key = (self.kind, self.series)
+        findings = [finding for finding in judgement.findings if (finding.kind, finding.series) == key]
+        if findings:
+            return make_step(probe, Outcome.BAD, findings[0].text, comparison)
+        if key in judgement.cleared or self._is_without(comparison):
             return make_step(probe, Outcome.GOOD, "", comparison)
         doubts = [*judgement.infra, *judgement.undecided]
-        return make_step(probe, Outcome.SKIPPED, _why_not(pair, doubts), comparison)
+        return make_step(probe, Outcome.SKIPPED, _explain_skip(pair, doubts), comparison)
 
     def _is_without(self, comparison: Comparison | None) -> bool:
         """Whether the release surely lacks the change: it is slower by less than the rule allows; or it is undecided,
@@ -126,13 +126,13 @@ class SoughtMetric:
         return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        pair = _pair_of(document, self.series, old=good, new=probe)
-        change = next(iter(_changes(pair, [self.change.name])), None)
+        pair = _find_pair(document, self.series, old=good, new=probe)
+        change = next(iter(_select_changes(pair, [self.change.name])), None)
         if change is None:
-            return make_step(probe, Outcome.SKIPPED, _why_not(pair))
+            return make_step(probe, Outcome.SKIPPED, _explain_skip(pair))
         if change.verdict == "undecided":
             return make_step(probe, Outcome.SKIPPED, f"{metric_changes.title(change)} is undecided", change)
-        if change.verdict == self.change.verdict and _size(change) >= PART * _size(self.change):
+        if change.verdict == self.change.verdict and _measure_size(change) >= PART * _measure_size(self.change):
             return make_step(probe, Outcome.BAD, metric_changes.describe(change), change)
         return make_step(probe, Outcome.GOOD, "", change)
 
@@ -159,18 +159,18 @@ def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runt
 def find_sought_metric(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> SoughtMetric:
     """Find the largest decided change of these metrics, losses before gains. Raises SearchProblem where none of them
     has a decided change."""
-    found = [
+    decided = [
         SoughtMetric(pair.series, change)
         for pair in cell_pairs.pair_cells(document, old=good, new=bad)
-        for change in _changes(pair, names)
+        for change in _select_changes(pair, names)
         if is_change(change.verdict)
     ]
-    if not found:
+    if not decided:
         raise SearchProblem(
             f"{bad.version} was given as bad, but beside {good.version} none of these is decided to have changed here: "
             f"{', '.join(names)}."
         )
-    return min(found, key=lambda sought: (metric_changes.is_gain(sought.change), -_size(sought.change)))
+    return min(decided, key=lambda sought: (metric_changes.is_gain(sought.change), -_measure_size(sought.change)))
 
 
 def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> None:
@@ -185,7 +185,7 @@ def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> No
     raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
 
 
-def names_of_metrics(asked: str) -> tuple[str, ...]:
+def find_metric_names(asked: str) -> tuple[str, ...]:
     """Return the names of the metrics that a user's word asks for; empty where it names none that is compared."""
     if asked == MEMORY:
         return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")
@@ -200,20 +200,20 @@ def are_decided_by_repeats(names: Sequence[str], scenarios: Sequence[object]) ->
     return bool(measured) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in measured)
 
 
-def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:
+def _find_pair(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:
     pairs = cell_pairs.pair_cells(document, old=old, new=new)
     return next((pair for pair in pairs if pair.series == series), None)
 
 
-def _why_not(pair: Pair | None, doubts: Sequence[str] = ()) -> str:
+def _explain_skip(pair: Pair | None, doubts: Sequence[str] = ()) -> str:
     endings = [] if pair is None else [cell.reason.text for cell in (pair.new, pair.old) if cell.reason is not None]
     return [*endings, *doubts, "It was not compared."][0]
 
 
-def _changes(pair: Pair | None, names: Sequence[str]) -> list[MetricChange]:
-    found = None if pair is None else pair.comparison
-    return [] if found is None else [change for change in found.metrics if change.name in names]
+def _select_changes(pair: Pair | None, names: Sequence[str]) -> list[MetricChange]:
+    comparison = None if pair is None else pair.comparison
+    return [] if comparison is None else [change for change in comparison.metrics if change.name in names]
 
 
-def _size(change: MetricChange) -> float:
+def _measure_size(change: MetricChange) -> float:
     return abs(log(change.ratio)) if change.ratio else abs(change.change or 0.0) / change.margin

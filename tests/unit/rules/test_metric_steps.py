@@ -33,7 +33,7 @@ def document(*changes: MetricChange, new: str = "done", is_compared: bool = True
 
 def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetric | None:
     try:
-        return searched.find_sought_metric(document(*changes), searched.names_of_metrics(asked), good=GOOD, bad=BAD)
+        return searched.find_sought_metric(document(*changes), searched.find_metric_names(asked), good=GOOD, bad=BAD)
     except SearchProblem:
         return None
 
@@ -45,9 +45,9 @@ def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, 
 
 
 def test_memory_is_every_metric_in_bytes() -> None:
-    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.names_of_metrics("memory"))
-    assert searched.names_of_metrics("p99_ms") == ("p99_ms",)
-    assert searched.names_of_metrics("slower") == ()
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.find_metric_names("memory"))
+    assert searched.find_metric_names("p99_ms") == ("p99_ms",)
+    assert searched.find_metric_names("slower") == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_memory_is_every_metric_in_bytes() -> None:
     ],
 )
 def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
-    assert searched.are_decided_by_repeats(searched.names_of_metrics(asked), scenarios) is is_by_repeat
+    assert searched.are_decided_by_repeats(searched.find_metric_names(asked), scenarios) is is_by_repeat
 
 
 def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
