@@ -1,18 +1,50 @@
 """The numbers of task accuracy: the value with its interval, the difference to FP32, what stayed in float."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import NamedTuple
 
 from dashboard import axes
 from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
+from farm.rules.cells.metrics import MIN_MEMORY
 from farm.rules.presenting import parities
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.quality import accuracy_metrics, quantisation
 from farm.rules.wording import numbers
+
+
+class Weight(NamedTuple):
+    """What is weighed beside latency and accuracy, where less is better. `heading`: of its column, with the `note` that
+    explains it; `larger`: what a larger point means; `step`: a smaller difference counts as none."""
+
+    heading: str
+    note: str
+    larger: str
+    read: Callable[[Cell], float | None]
+    format: Callable[[float | None], str]
+    step: float = 1.0
+
+    def count_steps(self, cell: Cell) -> float:
+        amount = self.read(cell)
+        return inf if amount is None else amount // self.step
+
+
+MODEL_SIZE = Weight(
+    "size", "the .onnx and its external data", "a larger model", lambda cell: cell.model_bytes, numbers.size
+)
+PEAK_MEMORY = Weight(
+    "peak memory",
+    "of a process that loads and runs the model once",
+    "more peak memory",
+    lambda cell: cell.peak_memory_bytes,
+    numbers.memory,
+    MIN_MEMORY,
+)
 
 
 def format_value(accuracy: Accuracy | None) -> str:
@@ -48,12 +80,18 @@ def difference_entry(cell: Cell) -> Entry:
     return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 
-def make_table(cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK) -> Table:
+def make_table(
+    cells: Sequence[Cell],
+    front: frozenset[str],
+    address: Address,
+    times: Times = BY_CLOCK,
+    weight: Weight = MODEL_SIZE,
+) -> Table:
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
-        Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
+        Number(weight.heading, lambda cell: written(weight.read(cell), weight.format), note=weight.note),
         figure.p50_column(times, cells),
         Number("accuracy", accuracy_entry, note="with its 95 % interval"),
         Number(
@@ -70,7 +108,7 @@ def make_table(cells: Sequence[Cell], front: frozenset[str], address: Address, t
         Prose("What it ran", lambda cell: Entry(describe_float_operators(cell))),
     )
     ordered = sorted(cells, key=lambda cell: (cell.p50_ms is None, cell.p50_ms))
-    return Table.of("pareto", "Size, latency and accuracy of each cell", shown, ordered)
+    return Table.of("pareto", f"{weight.heading.capitalize()}, latency and accuracy of each cell", shown, ordered)
 
 
 def describe_float_operators(cell: Cell) -> str:

@@ -61,9 +61,7 @@ class Judged:
 
     @property
     def words(self) -> str:
-        interval = accuracies.format_interval(self.accuracy)
-        judged = accuracies.format_value(self.accuracy) + (f" ({interval})" if interval else "")
-        return f"{self.time}<br>{judged}"
+        return f"{self.time}<br>{accuracy_metrics.metric_of(self.accuracy).format_reached(self.accuracy)}"
 
     @property
     def time(self) -> str:
@@ -71,9 +69,14 @@ class Judged:
         return f"{latency} of CPU time" if self.is_processor else latency
 
 
-def draw_cells(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one that
-    most of them have. Dominated cells are faded, and areas as large as models."""
+def draw_cells(
+    cells: Sequence[Cell],
+    address: Address,
+    comparisons: Sequence[Comparison] = (),
+    weight: accuracies.Weight = accuracies.MODEL_SIZE,
+) -> Figure:
+    """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one
+    that most of them have. Dominated cells are faded, and areas are in proportion to the weight."""
     times = Times.of(cells, comparisons).alike(cells)
     judged = _of_usual_recipe(
         _judged(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
@@ -81,26 +84,26 @@ def draw_cells(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         if cell.twin_of is None
     )
     if not judged:
-        return empty_figure(CELLS, NO_CELL, accuracies.make_table([], frozenset(), address, times))
+        return empty_figure(CELLS, NO_CELL, accuracies.make_table([], frozenset(), address, times, weight))
     known = [point.cell for point in judged]
     along, colour_of = axes.varying_axes(known), colours.choose_cell_colour(known)
     right = [point for point in judged if not is_wrong(point.cell)]
-    front = find_undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
+    front = find_undominated([(p.p50_ms, weight.count_steps(p.cell), -p.goodness) for p in right])
     chosen = [right[place] for place in front]
     others = [point for point in judged if point not in chosen]
     metric = accuracies.name_metric(judged[0].accuracy)
-    largest = max(cell.model_bytes or 0 for cell in known)
+    largest = max(weight.read(cell) or 0.0 for cell in known)
 
     def drawn(points: Sequence[Judged], *, is_front: bool) -> theme.Json:
         names = [axes.name_of(point.cell, along) if along else "the model" for point in points]
         marks = [f"<br>{signed(WRONG)}" if is_wrong(point.cell) else "" for point in points]
         says = [
-            f"{name}<br>{p.words}<br>{numbers.size(p.cell.model_bytes)}{mark}"
+            f"{name}<br>{p.words}<br>{weight.format(weight.read(p.cell))}{mark}"
             for name, p, mark in zip(names, points, marks, strict=True)
         ]
         marker = {
             "color": [colour_of(point.cell) if is_front else colours.GREY for point in points],
-            "size": [_diameter(point.cell, largest) for point in points],
+            "size": [_diameter(weight.read(point.cell), largest) for point in points],
             "opacity": 0.9 if is_front else 0.35,
             "line": theme.pen(theme.INK if is_front else theme.LINE, 1),
         }
@@ -112,7 +115,7 @@ def draw_cells(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         title=_title(judged, chosen, along),
         summary=(
             f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
-            "front; the larger a point, the more bytes its model has. The table below has every number."
+            f"front; a larger point is {weight.larger}. The table below has every number."
         ),
         data=[
             _front_line(chosen),
@@ -120,8 +123,8 @@ def draw_cells(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
             *([drawn(chosen, is_front=True)] if chosen else []),
         ],
         layout=_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
-        table=accuracies.make_table(known, frozenset(point.cell.id for point in chosen), address, times),
-        note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
+        table=accuracies.make_table(known, frozenset(point.cell.id for point in chosen), address, times, weight),
+        note=f"Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: {weight.larger}.",
     )
 
 
@@ -262,11 +265,9 @@ def _points(
     )
 
 
-def _diameter(cell: Cell, largest: int) -> float:
-    """Areas in proportion to bytes, the largest model's point LARGEST wide."""
-    if not largest or not cell.model_bytes:
-        return SMALLEST
-    return round(max(SMALLEST, LARGEST * sqrt(cell.model_bytes / largest)), 1)
+def _diameter(amount: float | None, largest: float) -> float:
+    """Return the width of a point whose area is in proportion to the amount; the largest one is LARGEST wide."""
+    return round(max(SMALLEST, LARGEST * sqrt(amount / largest)), 1) if amount else SMALLEST
 
 
 def _columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:

@@ -11,6 +11,7 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import cells
 from farm.contract.document_cells import Accuracy, Cell, OperatorTime, Parity
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.wording.numbers import MIB
 from tests.documents import NEW, make_cell
 from tests.unit.dashboard.conftest import address
 
@@ -62,6 +63,22 @@ def test_a_point_has_both_intervals_and_an_area_for_its_bytes() -> None:
     sizes = front["marker"]["size"]
     assert sizes[0] == pareto.LARGEST
     assert (sizes[1] / sizes[0]) ** 2 == pytest.approx(50 / 190, rel=0.02)
+
+
+def test_points_can_stand_for_peak_memory_and_say_so() -> None:
+    sizes = {"c1": 200, "c2": 195, "c3": 50}
+    measured = [plain.model_copy(update={"peak_memory_bytes": sizes.get(plain.id, 0) * MIB or None}) for plain in ALL]
+    figure = pareto.draw_cells(measured, address, weight=accuracies.PEAK_MEMORY)
+    _, faded, front = drawn(figure)
+    # 5 MiB less is no less
+    assert [point[0] for point in front["customdata"]] == [address("c1"), address("c3")]
+    assert front["marker"]["size"] == [pareto.LARGEST, pareto.LARGEST / 2]
+    assert faded["marker"]["size"][1] == pareto.SMALLEST, "not measured"
+    assert "50 MiB" in front["customdata"][1][1]
+    assert "A larger point: more peak memory." in figure.note
+    assert "peak memory" in figure.summary
+    assert [head.text for head in figure.table.heads][1] == "peak memory"
+    assert [row[1].text for row in figure.table.rows] == ["50 MiB", "200 MiB", "195 MiB", "not measured"]
 
 
 def test_the_table_has_every_number_and_says_who_is_on_the_front() -> None:
