@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from farm.rules.presenting import tables
 from farm.rules.wording.vocabulary import WRONG, sign_of, signed
 from onnxfarm.outputs import make_table
 
@@ -13,6 +15,16 @@ from onnxfarm.outputs import make_table
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 # what a column that may fold gets at least, and what is between two columns
 FOLDED, GAP = 24, 2
+
+
+def print_table(table: tables.Table, *, console: Console) -> None:
+    """Print a table that pages show too, in parts where it is too wide."""
+    heads = [Column(head.text, justify="right", no_wrap=True) if head.is_number else head.text for head in table.heads]
+    shown = make_table(*heads)
+    for row in table.rows:
+        shown.add_row(*(Text(entry.text) for entry in row))
+    for part in split_to_width(shown, width=console.width):
+        console.print(part)
 
 
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:

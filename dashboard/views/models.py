@@ -22,7 +22,7 @@ from dashboard.views.run import cell_addresses_in
 from dashboard.views.run_pieces import load_whole
 from dashboard.views.variant import make_variant_table as variant_table
 from farm.accounts.selectors import can_write
-from farm.alerts.selectors.finds import find_last_answer
+from farm.alerts.selectors.finds import find_last_answered_search
 from farm.alerts.selectors.pages import find_watch_of_each
 from farm.base.refusals import Refusal
 from farm.contract.reasons import CellStatus
@@ -268,7 +268,10 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
 def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     if version is None:
         return {}
-    return {"last_find": find_last_answer(version.pk), "may_find": may_write and version.state == VersionState.READY}
+    return {
+        "last_find": find_last_answered_search(version.pk),
+        "may_find": may_write and version.state == VersionState.READY,
+    }
 
 
 def describe_best(user: "Anyone", model: "Model", budget: str = "") -> dict[str, object]:

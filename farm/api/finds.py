@@ -8,6 +8,7 @@ from farm.alerts.models import Find
 from farm.alerts.selectors import finds as selectors
 from farm.alerts.services.finds import Question, cancel_find, start_find
 from farm.api.auth import person
+from farm.api.shapes import fill
 from farm.contract.api.finds import FindOut, RaceOut
 from farm.contract.document_find import MAX_MINUTES, Goal
 from farm.registry.selectors import version
@@ -46,54 +47,47 @@ class FindOrder(Schema):
 def find_settings(request: HttpRequest, payload: FindOrder) -> Status[FindOut]:
     """Find the fastest settings that are accurate enough and fit, by a race on each kind of hardware."""
     user = person(request)
-    question = Question(
-        goal=payload.goal,
-        minutes=payload.minutes,
-        space=payload.space,
-        providers=payload.providers,
-        beside=payload.beside,
-        hardware=payload.hardware,
-        limits=Limits(payload.max_p50_ms, payload.max_p99_ms, payload.max_memory_bytes, payload.min_accuracy),
-    )
+    names = {"goal", "minutes", "space", "providers", "beside", "hardware"}
+    limits = Limits(**payload.model_dump(exclude={"version", *names}))
+    question = Question(limits=limits, **payload.model_dump(include=names))
     return Status(202, _make_answer(start_find(version=version(user, payload.version), by=user, question=question)))
 
 
 @router.get("/finds/{int:find_id}", response=FindOut)
 def read_find(request: HttpRequest, find_id: int) -> FindOut:
     """Read a search, with the best answer so far of each race."""
-    return _make_answer(selectors.find(person(request), find_id))
+    return _make_answer(selectors.find_first_race(person(request), find_id))
 
 
 @router.post("/finds/{int:find_id}/cancel", response=FindOut)
 def cancel(request: HttpRequest, find_id: int) -> FindOut:
     """Cancel a search. The best answers so far stay."""
     user = person(request)
-    return _make_answer(cancel_find(find=selectors.find(user, find_id), by=user))
+    return _make_answer(cancel_find(find=selectors.find_first_race(user, find_id), by=user))
 
 
 def _make_answer(first: Find) -> FindOut:
-    found = selectors.summarise_races(first)
-    return FindOut(
+    search = selectors.summarise_races(first)
+    return fill(
+        FindOut,
+        first,
         id=first.pk,
         url=selectors.address_of(first),
         version=first.version_id,
         goal=first.question["goal"],
-        is_open=found.is_open,
-        sentence=found.sentence,
-        everywhere=None if found.everywhere is None else found.everywhere.settings,
-        races=[_race(race) for race in found.races],
-        started_at=first.started_at,
+        is_open=search.is_open,
+        sentence=search.sentence,
+        everywhere=None if search.everywhere is None else search.everywhere.settings,
+        races=[_make_race(race) for race in search.races],
     )
 
 
-def _race(race: Find) -> RaceOut:
-    return RaceOut(
-        hardware=race.hardware,
-        state=race.state,
-        sentence=race.sentence,
+def _make_race(race: Find) -> RaceOut:
+    return fill(
+        RaceOut,
+        race,
         doing=selectors.describe_progress(race),
         run=race.run_id,
         runs=[step["run"] for step in race.steps],
         minutes=round(race.minutes, 2),
-        answer=race.answer,
     )

@@ -11,6 +11,8 @@ from farm.contract.document_cells import Part
 
 Goal = Literal["latency", "throughput", "processor-time", "memory"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
+State = Literal["decided", "close", "undecided", "nothing"]
+Why = Literal["failed", "refused", "budget", "slower", "undecided", "no time"]
 # of each kind of hardware
 MAX_MINUTES = 24 * 60
 
@@ -42,7 +44,7 @@ class LeftSetting(Part):
     settings: dict[str, object]  # as a matrix has them
     # `failed`, `refused` (it cannot run here), `budget`, `slower`, `undecided` (a budget is neither kept nor broken) or
     # `no time`
-    why: Literal["failed", "refused", "budget", "slower", "undecided", "no time"]
+    why: Why
     budget: str = ""  # the budget: `p50`, `p99`, `memory`, `accuracy` or `outputs`; empty: none
     text: str  # why, in words
 
@@ -55,7 +57,7 @@ class Found(Part):
     goal: Goal  # what is to be best
     budgets: dict[str, float] = Field(default_factory=dict)  # those that were asked for, by their options' names
     # `decided`: one setting; `close`: one of these; `undecided`: the best so far; `nothing`: none keeps the budgets
-    state: Literal["decided", "close", "undecided", "nothing"]
+    state: State
     sentence: str  # the answer in words
     size: int  # settings of the space that could be run
     answer: list[FoundSetting] = Field(default_factory=list)  # the first stands for the others
@@ -76,9 +78,6 @@ class Found(Part):
     launches: int = 0  # processes that were timed
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False, populate_by_name=True)
-
-    def to_json(self) -> str:
-        return self.model_dump_json(by_alias=True, indent=2)
 
 
 def make_json_schema() -> dict[str, Any]:

@@ -45,9 +45,9 @@ def _follow(client: Client, asked: FindOut, *, console: Console) -> FindOut:
     return asked
 
 
-def parse_answers(done: FindOut) -> list[Found]:
-    """Parse the document of each race. Raises Infrastructure where a race could not be run."""
-    for race in done.races:
+def parse_answers(search: FindOut) -> dict[str, Found]:
+    """Parse the answer of each race, by its hardware. Raises Infrastructure where a race could not be run."""
+    for race in search.races:
         if race.answer is None:
-            raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {done.url}")
-    return [Found.model_validate(race.answer) for race in done.races]
+            raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {search.url}")
+    return {race.hardware: Found.model_validate(race.answer) for race in search.races}

@@ -64,7 +64,7 @@ def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
         for first in range(0, rounds, ROUNDS_AT_ONCE):
             for start in range(0, len(contenders), PART):
                 part = contenders[start : start + PART]
-                if known(path, model.name, first) >= {each.label for each in part}:
+                if list_settings(path, model.name, first) >= {each.label for each in part}:
                     continue
                 matrix = Race(space, part).matrix_of(part)
                 asked = Experiment(matrix, asked={"rounds": ROUNDS_AT_ONCE})
@@ -82,99 +82,101 @@ def append(path: Path, model: str, first: int, part: Sequence[Contender], docume
             file.write(json.dumps(line) + "\n")
 
 
-def known(path: Path, model: str, first: int) -> set[str]:
-    """The settings whose rounds from this one on are there."""
-    return {line["setting"] for line in lines_of(path) if (line["model"], line["first"]) == (model, first)}
+def list_settings(path: Path, model: str, first: int) -> set[str]:
+    """List the settings of a model whose rounds from this one on are in the file."""
+    return {line["setting"] for line in read_lines(path) if (line["model"], line["first"]) == (model, first)}
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def grids(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """The grid of each model; settings that lack launches of others are left out."""
-    found: dict[str, dict[str, list[float]]] = {}
+def build_grids(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """Build the grid of each model; settings that lack launches of others are left out."""
+    grids: dict[str, dict[str, list[float]]] = {}
     for line in sorted(lines, key=lambda line: line["first"]):
-        found.setdefault(line["model"], {}).setdefault(line["setting"], []).extend(line["p50_ms"])
-    for model, grid in found.items():
-        most = max(map(len, grid.values()))
-        found[model] = {setting: launches for setting, launches in grid.items() if len(launches) == most}
-    return found
+        grids.setdefault(line["model"], {}).setdefault(line["setting"], []).extend(line["p50_ms"])
+    for model, grid in grids.items():
+        rounds = max(map(len, grid.values()))
+        grids[model] = {setting: launches for setting, launches in grid.items() if len(launches) == rounds}
+    return grids
 
 
 @dataclass
-class Recorded:
+class RecordedBench:
     """A bench whose rounds are drawn from recorded ones: all settings of a block have the same round each time."""
 
-    raced: Grid
+    grid: Grid
     dice: np.random.Generator
     launches: int = 0
 
     def measure(self, experiment: Experiment, search: Search[Measured, Any]) -> Measured:
-        settings = list(experiment.asked["settings"])
-        samples = self.drawn(settings, int(str(experiment.asked["rounds"] or FINAL_ROUNDS)))
-        cells = [_cell(setting, samples[setting]) for setting in settings]
-        pairs = list(combinations(settings, 2)) if experiment.asked["rounds"] != 1 else []
-        both = [[*zip(samples[old], samples[new], strict=True)] for old, new in pairs]
-        judged = verdicts.judge_many(both, margin=NEAR)
-        compared = [_comparison(old, new, told) for (old, new), told in zip(pairs, judged, strict=True)]
-        document = Document(machine={}, seed=0, cells=cells, comparisons=compared)
+        settings: list[str] = list(experiment.asked["settings"])
+        rounds: Any = experiment.asked["rounds"]
+        samples = self.draw(settings, rounds or FINAL_ROUNDS)
+        cells = [_make_cell(setting, samples[setting]) for setting in settings]
+        pairs = list(combinations(settings, 2)) if rounds != 1 else []
+        samples_of_pairs = [[*zip(samples[old], samples[new], strict=True)] for old, new in pairs]
+        judged = verdicts.judge_many(samples_of_pairs, margin=NEAR)
+        comparisons = [_make_comparison(*pair, verdict) for pair, verdict in zip(pairs, judged, strict=True)]
+        document = Document(machine={}, seed=0, cells=cells, comparisons=comparisons)
         return Measured(experiment.matrix, document, lambda cell: {})
 
-    def drawn(self, settings: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    def draw(self, settings: Sequence[str], rounds: int) -> dict[str, list[float]]:
+        """Draw rounds: the launches of each setting in them."""
         self.launches += rounds * len(settings)
         # a block has no round twice; one of all rounds is drawn with replacement, for the spread between replays
-        most = len(next(iter(self.raced.values())))
-        chosen = self.dice.choice(most, rounds, replace=rounds >= most)
-        return {setting: [self.raced[setting][place] for place in chosen] for setting in settings}
+        recorded = len(next(iter(self.grid.values())))
+        chosen = self.dice.choice(recorded, rounds, replace=rounds >= recorded)
+        return {setting: [self.grid[setting][place] for place in chosen] for setting in settings}
 
 
-def _cell(setting: str, samples: list[float]) -> Cell:
-    known = {"id": setting, "digest": setting, "model_sha256": "", "runtime": "onnxruntime", "precision": "fp32"}
+def _make_cell(setting: str, samples: list[float]) -> Cell:
+    fixed = {"id": setting, "digest": setting, "model_sha256": "", "runtime": "onnxruntime", "precision": "fp32"}
     timed = {"p50_ms": median(samples), "samples_ms": samples, "p50_ci_ms": median_interval(samples)}
-    return Cell.model_validate(known | timed | {"provider": "CPU", "threads": 1, "status": "done"})
+    return Cell.model_validate(fixed | timed | {"provider": "CPU", "threads": 1, "status": "done"})
 
 
-def _comparison(old: str, new: str, told: Any) -> Comparison:
-    figures = {"ratio": told.ratio, "ci_low": told.ci_low, "ci_high": told.ci_high, "rounds": told.rounds_used}
-    return Comparison(baseline=old, candidate=new, verdict=told.verdict, margin=told.margin, **figures)
+def _make_comparison(old: str, new: str, judged: Any) -> Comparison:
+    figures = {"ratio": judged.ratio, "ci_low": judged.ci_low, "ci_high": judged.ci_high, "rounds": judged.rounds_used}
+    return Comparison(baseline=old, candidate=new, verdict=judged.verdict, margin=judged.margin, **figures)
 
 
-def halved(bench: Recorded, settings: Sequence[str], launches: int) -> str:
-    """The winner of successive halving with so many launches."""
+def run_halving(bench: RecordedBench, settings: Sequence[str], launches: int) -> str:
+    """Return the winner of successive halving with so many launches."""
     left, stages = list(settings), max(1, len(settings).bit_length() - 1)
-    sums: dict[str, list[float]] = {setting: [] for setting in settings}
+    logs: dict[str, list[float]] = {setting: [] for setting in settings}
     for _ in range(stages):
-        drawn = bench.drawn(left, max(1, round(launches / stages / len(left))))
+        samples = bench.draw(left, max(1, round(launches / stages / len(left))))
         for setting in left:
-            sums[setting] += map(log, drawn[setting])
-        left = sorted(left, key=lambda setting: mean(sums[setting]))[: max(1, len(left) // 2)]
+            logs[setting] += map(log, samples[setting])
+        left = sorted(left, key=lambda setting: mean(logs[setting]))[: max(1, len(left) // 2)]
     return left[0]
 
 
 def replay(grid: Grid, *, times: int, seed: int) -> dict[str, float]:
-    """Shares of the replays in which each held, and the median share of the odd launches that a race took."""
-    raced = {setting: launches[1::2] for setting, launches in grid.items()}
+    """Return the shares of the replays in which each claim held, and the median share of the odd launches that a race
+    took."""
+    odd = {setting: launches[1::2] for setting, launches in grid.items()}
     truth = {setting: median(launches[::2]) for setting, launches in grid.items()}
-    best = min(truth, key=truth.__getitem__)
-    found = [_replayed(raced, truth, best, np.random.default_rng([seed, number])) for number in range(times)]
-    shares: dict[str, float] = {name: mean(each[name] for each in found) for name in found[0] if name != "launches"}
-    whole = sum(map(len, raced.values()))
-    return shares | {"launches": median(each["launches"] for each in found) / whole}
+    replays = [_replay_once(odd, truth, np.random.default_rng([seed, number])) for number in range(times)]
+    shares: dict[str, float] = {name: mean(each[name] for each in replays) for name in replays[0] if name != "launches"}
+    return shares | {"launches": median(each["launches"] for each in replays) / sum(map(len, odd.values()))}
 
 
-def _replayed(raced: Grid, truth: Mapping[str, float], best: str, dice: np.random.Generator) -> dict[str, float]:
-    bench = Recorded(raced, dice)
-    contenders = [Contender(setting, {}, setting) for setting in raced]
+def _replay_once(odd: Grid, truth: Mapping[str, float], dice: np.random.Generator) -> dict[str, float]:
+    bench = RecordedBench(odd, dice)
+    contenders = [Contender(setting, {}, setting) for setting in odd]
     outcome = carry_out(Race(Matrix(), contenders), bench)
-    launches, first = bench.launches, outcome.found[0].digest
-    winner = halved(bench, [*raced], launches)
+    launches, first = bench.launches, outcome.answer[0].digest
+    best = min(truth, key=truth.__getitem__)
+    winner = run_halving(bench, [*odd], launches)
     allowed = max(NEAR, outcome.resolution or 0.0)
     return {
-        "best is in the answer": best in {each.digest for each in (*outcome.found, *outcome.close)},
+        "best is in the answer": best in {contender.digest for contender in (*outcome.answer, *outcome.close)},
         "first is near": float(truth[first] <= truth[best] * (1.0 + allowed)),
         "first is within 2 %": float(truth[first] <= truth[best] * (1.0 + NEAR)),
-        "answers are one": len(outcome.found) == 1,
+        "answers are one": len(outcome.answer) == 1,
         "halving is within 2 %": float(truth[winner] <= truth[best] * (1.0 + NEAR)),
         "launches": launches,
     }
@@ -194,7 +196,7 @@ def main() -> int:
         for model in given.models:
             record(given.grid, model, rounds=given.rounds, ort=given.ort)
         return 0
-    for model, grid in grids(lines_of(given.grid)).items():
+    for model, grid in build_grids(read_lines(given.grid)).items():
         print(f"{model}, {len(grid)} settings:")
         for name, value in replay(grid, times=given.times, seed=given.seed).items():
             print(f"  {name}: {value:.1%}")

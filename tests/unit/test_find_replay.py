@@ -35,11 +35,13 @@ def test_one_that_stands_apart_takes_a_third_of_the_launches() -> None:
 
 def test_a_grid_goes_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "grid.jsonl"
-    assert find_replay.known(path, "m.onnx", 0) == set()
+    assert find_replay.list_settings(path, "m.onnx", 0) == set()
     contenders = [Contender(name, {}, name) for name in ("a", "b")]
     for first in (4, 0):
         cells = [make_cell(name, samples_ms=[first + 1.0] * 4) for name in "ab"]
         find_replay.append(path, "m.onnx", first, contenders, make_document(*cells))
-    assert find_replay.known(path, "m.onnx", 4) == {"a", "b"}
+    assert find_replay.list_settings(path, "m.onnx", 4) == {"a", "b"}
     path.write_text(path.read_text() + json.dumps({"model": "m.onnx", "setting": "c", "first": 0, "p50_ms": [1.0]}))
-    assert find_replay.grids(find_replay.lines_of(path)) == {"m.onnx": dict.fromkeys("ab", [1.0] * 4 + [5.0] * 4)}
+    assert find_replay.build_grids(find_replay.read_lines(path)) == {
+        "m.onnx": dict.fromkeys("ab", [1.0] * 4 + [5.0] * 4)
+    }

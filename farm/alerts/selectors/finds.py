@@ -8,7 +8,7 @@ from farm.accounts.selectors import Anyone
 from farm.alerts.models import Find
 from farm.base.refusals import Missing
 from farm.contract.document_find import Found, FoundSetting
-from farm.rules.searches.found import NEAR, find_shared_setting
+from farm.rules.searches.race_document import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
 from farm.runs.selectors.runs import idle_moment_of
@@ -28,7 +28,7 @@ class RaceSummary:
         return any(race.is_open for race in self.races)
 
 
-def find(user: Anyone, find_id: int) -> Find:
+def find_first_race(user: Anyone, find_id: int) -> Find:
     """Return the first race of the search that this race belongs to. Raises Missing where the user may not see it."""
     rows = Find.objects.visible_to(user).select_related("version__model__team", "first")
     row = rows.filter(pk=find_id).first()
@@ -37,7 +37,7 @@ def find(user: Anyone, find_id: int) -> Find:
     return row.first or row
 
 
-def find_last_answer(version_id: int) -> Find | None:
+def find_last_answered_search(version_id: int) -> Find | None:
     """Return the newest search of a version that has an answer, or None."""
     rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
     return rows.order_by("-pk").first()
@@ -56,7 +56,7 @@ def describe_progress(race: Find) -> str:
     return ". ".join(filter(None, ((race.asked or {}).get("title", ""), still)))
 
 
-def last_run(race: Find) -> Run | None:
+def find_last_run(race: Find) -> Run | None:
     """Return the last run that a race has read; None where there is none, or where it was removed."""
     return Run.objects.filter(pk=race.steps[-1]["run"]).first() if race.steps else None
 

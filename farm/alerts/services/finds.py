@@ -20,6 +20,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.models import Find
 from farm.alerts.selectors.finds import list_races
 from farm.alerts.selectors.releases import list_known_releases
+from farm.alerts.services.measurements import PASSING
 from farm.alerts.states import OPEN_FINDS, FindState
 from farm.base.refusals import Invalid, NotAllowed, Refusal
 from farm.contract.document import Document
@@ -28,13 +29,12 @@ from farm.contract.reasons import CellStatus, ReasonCode
 from farm.fleet.selectors import node_offers
 from farm.registry.models import EvaluationData, Version
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.matrices.points import expand
 from farm.rules.matrices.spaces import BATCHES, default_space
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.releases import Known
-from farm.rules.searches import contenders, found
+from farm.rules.searches import contenders, race_document
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured, SearchProblem
@@ -48,8 +48,6 @@ from farm.runs.states import BlockState, RunOutcome, RunReason, RunState
 MAX_KINDS = 16
 # for a block whose node is lost each time before it measured anything
 MAX_TRIES = 3
-# refusals after which the next tick tries again
-PASSING = ("too_many_runs", "not_inspected")
 # how long the short rounds of a race serve later ones, which are judged alike
 MAX_AGE = timedelta(days=1)
 JUDGES = ("has_labels", "has_tolerance")
@@ -84,14 +82,14 @@ def start_find(*, version: Version, by: User, question: Question) -> Find:
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     _check(question)
     known = list_known_releases()
-    made = [_plan_race(version, hardware, question, known) for hardware in question.hardware or ("",)]
+    planned = [(hardware, _plan_race(version, hardware, question, known)) for hardware in question.hardware or ("",)]
+    races: list[Find] = []
     with transaction.atomic():
-        first: Find | None = None
-        for hardware, plain in zip(question.hardware or ("",), made, strict=True):
-            row = Find.objects.create(version=version, asked_by=by, first=first, hardware=hardware, question=plain)
-            first = first or row
-    assert first is not None
-    return first
+        for hardware, plain in planned:
+            first = races[0] if races else None
+            race = Find.objects.create(version=version, asked_by=by, first=first, hardware=hardware, question=plain)
+            races.append(race)
+    return races[0]
 
 
 def _check(question: Question) -> None:
@@ -105,7 +103,7 @@ def _check(question: Question) -> None:
 
 def _plan_race(version: Version, hardware: str, question: Question, known: Known) -> dict[str, object]:
     """Return the question of one race, as its row keeps it. Raises Invalid."""
-    space = _space(version, hardware, question)
+    space = _make_space(version, hardware, question)
     plan = plan_run(version=version, matrix=space, known=known, with_null_pair=False)
     racing, refused = contenders.split_contenders(plan, space, question.goal)
     if why := contenders.explain_no_race(racing, refused):
@@ -125,26 +123,26 @@ def _plan_race(version: Version, hardware: str, question: Question, known: Known
     }
 
 
-def _space(version: Version, hardware: str, question: Question) -> Matrix:
+def _make_space(version: Version, hardware: str, question: Question) -> Matrix:
+    """Make the space of a race, whose points all name its hardware. Raises Invalid."""
     try:
         if question.space is None:
             batch = {"batch": BATCHES} if question.goal == "throughput" else {}
             plain = batch | dict(question.beside)
             beside = parse(plain, allowed=settings.ALLOWED_PACKAGES) if plain else None
-            space = default_space(question.providers, cores=_cores(version, hardware), beside=beside)
+            space = default_space(question.providers, cores=_count_cores(version, hardware), beside=beside)
         else:
             space = parse(question.space, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="matrix") from problem
     if space.models:
         raise Invalid("Settings of one version race: leave `models` out of the space.", code="matrix")
-    values = [{**point.values, **({"hardware": hardware} if hardware else {})} for point in expand(space).points]
-    if any(to_plain(point.get("scenario", "single")) != "single" for point in values):
-        raise Invalid("Single inferences race: leave `scenario` out of the space.", code="matrix")
-    return replace(space, axes={}, exclude=(), include=tuple(values))
+    place = {"hardware": hardware} if hardware else {}
+    points = tuple({**point.values, **place} for point in expand(space).points)
+    return replace(space, axes={}, exclude=(), include=points)
 
 
-def _cores(version: Version, hardware: str) -> int:
+def _count_cores(version: Version, hardware: str) -> int:
     """Return how many physical cores the smallest node of this hardware has, taken as half of its threads."""
     offers = node_offers(team=version.model.team, uploader=version.uploaded_by)
     chosen = [offer for offer in offers if hardware in ("", f"node:{offer.name}", *offer.tags)]
@@ -163,7 +161,7 @@ def advance_finds() -> int:
             moved += _advance(row)
         except Exception:
             log.exception("%s broke", row)
-            _end(row, FindState.FAILED, sentence="Internal error during this search; see the farm's log.")
+            _end(row, FindState.FAILED, why="Internal error during this search; see the farm's log.")
     return moved
 
 
@@ -175,42 +173,43 @@ def _advance(row: Find) -> bool:
             return _record(row)
         race = rebuild_race(row)
     except SearchProblem as problem:
-        return _end(row, FindState.FAILED, sentence=f"{problem} {row.sentence}"[:2000])
+        return _end(row, FindState.FAILED, why=str(problem))
     if (experiment := race.next()) is None:
-        return _answer(row, race, FindState.ANSWERED)
+        return _end(row, FindState.ANSWERED, race)
     if (step := _find_measured(row, experiment)) is not None:
         steps = [*row.steps, {**experiment.asked, **step}]
         return row.move(FindState.WAITING, was=FindState.WAITING, steps=steps)
     try:
         return _start(row, experiment, left_s=60.0 * (row.question["minutes"] - row.minutes))
     except Refusal as refusal:
-        return refusal.code not in PASSING and _answer(row, race, FindState.FAILED, why=str(refusal))
+        return refusal.code not in PASSING and _end(row, FindState.FAILED, race, why=str(refusal))
 
 
 def rebuild_race(row: Find) -> Race:
     """Rebuild a race from its row and its runs. Raises SearchProblem where one of these runs was removed."""
-    asked, steps, known = row.question, row.steps, list_known_releases()
+    question, steps, known = row.question, row.steps, list_known_releases()
     rows = Run.objects.in_bulk([step["run"] for step in steps])
     if any(step["run"] not in rows for step in steps):
         raise SearchProblem("A run that this search rests on was removed.")
-    matrix = parse(asked["matrix"], allowed=settings.ALLOWED_PACKAGES)
+    matrix = parse(question["matrix"], allowed=settings.ALLOWED_PACKAGES)
     racing = [
-        Contender(each["digest"], values, each["label"])
-        for each, values in zip(asked["racing"], matrix.include, strict=True)
+        Contender(plain["digest"], values, plain["label"])
+        for plain, values in zip(question["racing"], matrix.include, strict=True)
     ]
 
-    def left() -> float:
+    def time_left() -> float:
         # as it was when the next step to record was ordered
         spent: float = sum(step["minutes"] for step in steps[: len(race.blocks)])
-        return 1.0 - spent / float(asked["minutes"])
+        return 1.0 - spent / float(question["minutes"])
 
     def fits(part: Matrix) -> bool:
         if len(race.blocks) < len(steps):
             return len(part.include) <= len(steps[len(race.blocks)]["settings"])
         plan = plan_run(version=row.version, matrix=part, known=known, with_null_pair=False)
-        return contenders.fits_in(plan, 60.0 * asked["minutes"] * left())
+        return contenders.fits_in(plan, 60.0 * question["minutes"] * time_left())
 
-    race = Race(matrix, racing, asked["goal"], Limits(**asked["limits"]), asked["room"], fits, left)
+    limits = Limits(**question["limits"])
+    race = Race(matrix, racing, question["goal"], limits, question["room"], fits, time_left)
     for step in steps:
         race.record(Measured(matrix, runs.document(rows[step["run"]]), lambda name: {}))
     return race
@@ -220,21 +219,18 @@ def _find_measured(row: Find, experiment: Experiment) -> dict[str, object] | Non
     """Find the same short block among those of an earlier race for the same version, space and hardware, as a step that
     takes no minutes. It counts for MAX_AGE, where its machine was quiet and still takes blocks. A final block is always
     measured."""
-    question = row.question
     if experiment.asked["rounds"] is None:
         return None
     since = timezone.now() - MAX_AGE
-    earlier = Find.objects.filter(version=row.version_id, hardware=row.hardware, started_at__gte=since)
-    for other in earlier.exclude(pk=row.pk).order_by("-pk"):
-        judged = [{name: asked["limits"][name] for name in JUDGES} for asked in (other.question, question)]
-        if other.question["matrix"] != question["matrix"] or judged[0] != judged[1]:
+    alike = {"version": row.version_id, "hardware": row.hardware, "question__matrix": row.question["matrix"]}
+    alike |= {f"question__limits__{name}": row.question["limits"][name] for name in JUDGES}
+    earlier = Find.objects.filter(**alike, started_at__gte=since).exclude(pk=row.pk).order_by("-pk")
+    for step in (step for other in earlier for step in other.steps):
+        if step.get("is_stopped") or any(step.get(name) != value for name, value in experiment.asked.items()):
             continue
-        for step in other.steps:
-            if any(step.get(name) != experiment.asked[name] for name in experiment.asked) or step.get("is_stopped"):
-                continue
-            run = Run.objects.filter(pk=step["run"], finished_at__gte=since).first()
-            if run is not None and _is_valid(run, question["goal"]):
-                return {"run": run.pk, "minutes": 0.0, "used_again": f"{run.finished_at:%Y-%m-%d %H:%M} UTC"}
+        run = Run.objects.filter(pk=step["run"], finished_at__gte=since).first()
+        if run is not None and _is_valid(run, row.question["goal"]):
+            return {"run": run.pk, "minutes": 0.0, "used_again": f"{run.finished_at:%Y-%m-%d %H:%M} UTC"}
     return None
 
 
@@ -272,18 +268,18 @@ def _record(row: Find) -> bool:
     measured again, and after MAX_TRIES ends the race with the best answer so far."""
     run, asked = row.run, row.asked or {}
     if run is None:
-        return _end(row, FindState.FAILED, sentence="Its run was deleted.")
+        return _end(row, FindState.FAILED, why="Its run was deleted.")
     if run.outcome == RunOutcome.CANCELLED:
         return _stop(row, run)
     step = {**asked, "run": run.pk, "minutes": minutes_of_run(run)}
     tries = int(asked.get("tries", 0)) + 1
     if why := _explain_loss(runs.document(run)):
         if tries == MAX_TRIES:
-            return _answer(row, rebuild_race(row), FindState.FAILED, why=why)
+            return _end(row, FindState.FAILED, rebuild_race(row), why=why)
         return row.move(FindState.WAITING, was=FindState.MEASURING, run=None, asked={**asked, "tries": tries})
     moved = row.move(FindState.WAITING, was=FindState.MEASURING, steps=[*row.steps, step], run=None, asked=None)
     if moved:
-        Find.objects.filter(pk=row.pk).update(**_answer_columns(row, rebuild_race(row)))
+        Find.objects.filter(pk=row.pk).update(**_make_answer(row, rebuild_race(row)))
     return moved
 
 
@@ -319,43 +315,37 @@ def _stop(row: Find, run: Run | None) -> bool:
     try:
         race = rebuild_race(row)
     except SearchProblem as problem:
-        return _end(row, FindState.CANCELLED, sentence=f"{problem} {row.sentence}"[:2000])
+        return _end(row, FindState.CANCELLED, why=str(problem))
     if run is not None:
         race.record_interrupted(runs.document(run))
         step = {**(row.asked or {}), "run": run.pk, "minutes": minutes_of_run(run), "is_stopped": True}
         row.steps = [*row.steps, step]
-    return _answer(row, race, FindState.CANCELLED)
+    return _end(row, FindState.CANCELLED, race)
 
 
-# what is known
+def _end(row: Find, state: FindState, race: Race | None = None, *, why: str = "") -> bool:
+    """End a race with its answer; without `race` the answer so far stays. `why` goes before the sentence."""
+    changes = {} if race is None else _make_answer(row, race, is_stopped=state == FindState.CANCELLED)
+    changes["sentence"] = f"{why} {changes.get('sentence', row.sentence)}".strip()[:2000]
+    changes |= {"steps": row.steps, "run": None, "asked": None, "ended_at": timezone.now()}
+    return row.move(state, was=FindState(row.state), **changes)
 
 
-def _answer_columns(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
-    name = str(row.version.artifact.main)
+def _make_answer(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str, Any]:
+    """Make the columns `answer` and `sentence`."""
     refused = [LeftSetting.model_validate(left) for left in row.question["refused"]]
-    again = [step for step in row.steps if "used_again" in step]
-    settings_again = {digest for step in again for digest in step["settings"]}
-    asked = found.Asked(
+    used_again = [step for step in row.steps if "used_again" in step]
+    digests = {digest for step in used_again for digest in step["settings"]}
+    path = str(row.version.artifact.main)
+    facts = race_document.Facts(
         row.version.model.name,
-        name,
-        name,
+        path,
+        path,
         row.minutes,
         refused,
         is_stopped,
         server=str(settings.PUBLIC_URL),
-        used_again=found.describe_used_again(len(settings_again), again[0]["used_again"]) if again else "",
+        used_again=race_document.describe_used_again(len(digests), used_again[0]["used_again"]) if used_again else "",
     )
-    document = found.make_document(race, asked)
+    document = race_document.make_document(race, facts)
     return {"answer": document.model_dump(mode="json", by_alias=True), "sentence": document.sentence[:2000]}
-
-
-def _answer(row: Find, race: Race, state: FindState, *, why: str = "") -> bool:
-    columns = _answer_columns(row, race, is_stopped=state == FindState.CANCELLED)
-    if why:
-        columns["sentence"] = f"{why} {columns['sentence']}"[:2000]
-    return _end(row, state, steps=row.steps, **columns)
-
-
-def _end(row: Find, state: FindState, **changes: Any) -> bool:
-    was = FindState(row.state)
-    return row.move(state, was=was, run=None, asked=None, ended_at=timezone.now(), **changes)

@@ -127,7 +127,10 @@ class Table:
 
     def without_unmeasured(self) -> "Table":
         """Return the table without the columns of which no row has anything."""
-        kept = [at for at in range(len(self.heads)) if {row[at].text for row in self.rows} != {numbers.NOT_MEASURED}]
+        nothing = (Entry(), Entry(numbers.NOT_MEASURED))
+        kept = [
+            at for at in range(len(self.heads)) if not self.rows or any(row[at] not in nothing for row in self.rows)
+        ]
         rows = [[row[at] for at in kept] for row in self.rows]
         return replace(self, heads=[self.heads[at] for at in kept], rows=rows)
 

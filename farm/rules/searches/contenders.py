@@ -9,12 +9,10 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_find import Goal, LeftSetting
 from farm.rules.cells import label
 from farm.rules.cells.identity import document_fields
-from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning.plans import Plan, PlannedBlock, PlannedComparison
 from farm.rules.runtimes import providers
-from farm.rules.searches import found
 from farm.rules.searches.race import Contender
 from farm.rules.wording.numbers import listed
 
@@ -33,21 +31,16 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
     varying = label.varying_axes(cells.values())
     contenders: dict[str, Contender] = {}
-    refused = [
-        LeftSetting(
-            label=", ".join(point.labels.values()),
-            settings={axis: to_plain(value) for axis, value in points[places[_key(point.positions)]].values.items()},
-            why="refused",
-            text=point.reason.text,
-        )
-        for point in plan.refused
-    ]
+    refused = []
+    for refusal in plan.refused:
+        values = points[places[_key(refusal.positions)]].values
+        nameless = Contender("", values, ", ".join(refusal.labels.values()))
+        refused.append(nameless.leave("refused", refusal.reason.text))
     for place, cell in sorted(cells.items()):
         spec, name = specs[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
-            plain = found.plain_settings(contender)
-            refused.append(LeftSetting(label=name, settings=plain, why="refused", text=OF_PROCESSOR))
+            refused.append(contender.leave("refused", OF_PROCESSOR))
         else:
             contenders.setdefault(cell.digest, contender)
     return [*contenders.values()], refused
@@ -63,7 +56,10 @@ def _cell(spec: CellSpec, session: str) -> Cell:
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
-    """Say in a sentence why fewer than two settings can run; empty where two or more can."""
+    """Say in a sentence why these settings cannot race; empty where they can: two or more run single inferences."""
+    scenarios = {str(contender.settings.get("scenario", "single")) for contender in contenders} - {"single"}
+    if scenarios:
+        return f"The space has the scenario {min(scenarios)}, but single inferences race: leave `scenario` out of it."
     reasons = listed(list(dict.fromkeys(left.text for left in refused)), most=SHOWN_REASONS)
     if not contenders:
         return f"No setting of the space can run here: {reasons}"

@@ -1,8 +1,8 @@
-"""How the settings of one block compare in what the goal minimises, and which of them are shut out.
+"""How the settings of one block compare in what the goal minimises, and which of them are shown to take more.
 
 In short blocks the spread is pooled over all pairs: the mean of their variances has (arms − 1)(rounds − 1) degrees of
-freedom, where a pair alone has rounds − 1. A setting is shut out where that interval, at a level that holds for all
-arms together (Bonferroni), says so and, of two rounds, each.
+freedom, where a pair alone has rounds − 1. A setting is shut out where the interval of that spread, at a level that
+holds for all arms together (Bonferroni), lies above the margin, and where each of its two rounds shows it too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,39 +44,37 @@ _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
 class Cost(NamedTuple):
     """What a setting takes of what the goal minimises, as a ratio to another setting with its 95 % interval.
 
-    `is_told_apart`: the comparison's verdict is that the two differ.
+    `is_different`: whether the verdict of the comparison is that the two differ.
     """
 
     ratio: float
     low: float
     high: float
     rounds: int
-    is_told_apart: bool
+    is_different: bool
 
     @property
     def deviation(self) -> float:
         """The standard deviation of a single round's log ratio, by Student's t from the interval of two rounds or
         more."""
-        return log(self.high / self.low) / 2.0 * sqrt(self.rounds) / _t(self.rounds - 1)
+        return log(self.high / self.low) / 2.0 * sqrt(self.rounds) / float(special.stdtrit(self.rounds - 1, _UPPER))
+
+    def format(self, goal: Goal) -> str:
+        return format_ratio(goal, self.ratio, self.low, self.high)
 
 
 def read_cost(pair: Comparison, goal: Goal) -> Cost | None:
     """Read off a comparison what its candidate takes against its baseline; None where the goal's metric was not
     compared, or where the comparison has no interval."""
-    found: tuple[float | None, float | None, float | None, int, str] | None
-    if goal in OF_METRICS:
-        change = metric_changes.find(OF_METRICS[goal], pair)
-        found = None if change is None else (change.ratio, change.ci_low, change.ci_high, change.rounds, change.verdict)
-    elif goal == "throughput" and pair.items_verdict is not None:
-        ends = (pair.items_ratio, pair.items_ci_high, pair.items_ci_low)
-        ratio, low, high = (1.0 / end if end else None for end in ends)
-        found = (ratio, low, high, pair.rounds, pair.items_verdict)
-    else:
-        found = (pair.ratio, pair.ci_low, pair.ci_high, pair.rounds, pair.verdict)
-    if found is None or pair.verdict == "not comparable":
+    side = metric_changes.find(OF_METRICS[goal], pair) if goal in OF_METRICS else pair
+    if side is None or pair.verdict == "not comparable":
         return None
-    ratio, low, high, rounds, verdict = found
-    return Cost(ratio, low, high, rounds, is_change(verdict)) if ratio and low and high else None
+    ratio, low, high, is_different = side.ratio, side.ci_low, side.ci_high, is_change(side.verdict)
+    if goal == "throughput" and pair.items_verdict is not None:
+        inverted = (pair.items_ratio, pair.items_ci_high, pair.items_ci_low)
+        ratio, low, high = (1.0 / end if end else None for end in inverted)
+        is_different = is_change(pair.items_verdict)
+    return Cost(ratio, low, high, side.rounds, is_different) if ratio and low and high else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,7 @@ class Standing:
         if cost is None or cost.rounds < 2:
             return None
         if self.goal == "memory":
-            return cost if cost.is_told_apart and cost.ratio > 1.0 else None
+            return cost if cost.is_different and cost.ratio > 1.0 else None
         reach = max(self._reach(cost.rounds), cost.deviation / sqrt(2.0))
         return cost if log(cost.ratio) - reach > log1p(MARGIN) else None
 
@@ -173,16 +171,12 @@ class Standing:
         cost = self.compare_cost(setting, of=than)
         if cost is None or cost.rounds < LOOKS[0]:
             return self.find_shut_out_cost(setting, by=than)
-        return cost if cost.is_told_apart and cost.ratio > 1.0 else None
+        return cost if cost.is_different and cost.ratio > 1.0 else None
 
 
-def format_cost(cost: Cost, goal: Goal) -> str:
-    """Write a cost in the words of the goal, such as `12 % slower`, `12 % fewer items/s` or `12 % bigger`."""
-    ratio, low, high = cost[:3]
+def format_ratio(goal: Goal, ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """Write what a setting takes against another in the words of the goal: `12 % slower`, `12 % fewer items/s`."""
     if goal == "throughput":
-        return change(1.0 / ratio, 1.0 / high, 1.0 / low, words=("more items/s", "fewer items/s"))
+        ends = (1.0 / end if end else None for end in (high, low))
+        return change(1.0 / ratio, *ends, words=("more items/s", "fewer items/s"))
     return change(ratio, low, high, words=("bigger", "smaller") if goal == "memory" else TIMES)
-
-
-def _t(freedom: int) -> float:
-    return float(special.stdtrit(freedom, _UPPER))

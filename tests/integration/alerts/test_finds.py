@@ -251,7 +251,7 @@ def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(
         ({"space": {**SPACE, "threads": [1], "optimization": "all"}}, 400, "space"),
         ({"space": {**SPACE, "provider": "cuda"}}, 400, "space"),
         ({"space": {"thread": [1]}}, 400, "matrix"),
-        ({"space": {**SPACE, "scenario": "fresh"}}, 400, "matrix"),
+        ({"space": {**SPACE, "scenario": "fresh"}}, 400, "space"),
         ({"min_accuracy": 0.9}, 400, "no_labels"),
         ({"hardware": ["cpu", "cpu"]}, 400, "hardware"),
         ({"providers": ["cpux"], "space": None}, 400, "matrix"),

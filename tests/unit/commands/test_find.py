@@ -16,6 +16,7 @@ from rich.console import Console
 
 from farm.contract.cells import CellSpec
 from farm.contract.document_find import GOALS, Found, make_json_schema
+from farm.rules.presenting.race_settings import make_settings_table
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
 from onnxfarm.here.bench import Home, Run
@@ -92,10 +93,11 @@ def test_a_terminal_cuts_no_figure(width: int, bench: MadeUpBench, call: Call, t
     command.show(found, console=Console(file=screen, width=width))
     said = screen.getvalue()
     assert "…" not in said
-    for each in found.answer:
-        assert command._p50(each) in said
+    table = make_settings_table(found)
+    assert [row[1].text for row in table.rows].count("apart") == len(found.apart) > 0
+    for entry in (entry for row in table.rows for entry in row[:4]):
+        assert entry.text in said
     assert found.sentence in said
-    assert "apart: int8-dynamic" in said
     assert "slower:" in said
     assert "launches." in said
 
@@ -143,7 +145,7 @@ def test_ctrl_c_ends_with_130_and_what_is_known(bench: MadeUpBench, call: Call, 
         (["--over", "thread: [1]"], "did you mean"),
         (["--over", '{"threads": []}'], "is empty"),
         (["--over", '{"threads": [1]}', "--provider", "cpu"], "leave out one of the two"),
-        (["--over", '{"threads": [1], "scenario": "fresh"}'], "has the scenario fresh"),
+        (["--over", '{"threads": [1], "scenario": "fresh"}'], "The space has the scenario fresh"),
         (["--over", '{"threads": [1]}'], "The space has one setting that can run"),
         (["--over", '{"provider": ["cuda"], "threads": [1, 2]}'], "No setting of the space can run here"),
         (["--over", '{"provider": ["cpu", "cuda"], "threads": [1]}'], "1 cannot run"),
@@ -158,10 +160,10 @@ def test_what_cannot_be_asked_ends_with_2(words: list[str], said: str, call: Cal
 
 @pytest.mark.usefixtures("bench")
 def test_sizes_and_times_have_units() -> None:
-    assert command._amount("300MB", "--max-memory", command._SIZES, "") == 3e8
-    assert command._amount("1 GiB", "--max-memory", command._SIZES, "") == 2**30
-    assert command._amount("0.5 s", "--max-p50", command._TIMES, "") == 500.0
-    assert command._amount("97 %", "--min-accuracy", command._SHARES, "") == pytest.approx(0.97)
+    assert command._parse_amount("300MB", "--max-memory", command.SIZES, "") == 3e8
+    assert command._parse_amount("1 GiB", "--max-memory", command.SIZES, "") == 2**30
+    assert command._parse_amount("0.5 s", "--max-p50", command.TIMES, "") == 500.0
+    assert command._parse_amount("97 %", "--min-accuracy", command.SHARES, "") == pytest.approx(0.97)
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
-"""Who races, and which setting serves several kinds of hardware."""
+"""Who races, which setting serves several kinds of hardware, and the table of the settings."""
 
 import pytest
 
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
+from farm.rules.presenting.race_settings import make_settings_table
 from farm.rules.searches.contenders import explain_no_race
-from farm.rules.searches.found import describe_used_again, find_shared_setting
 from farm.rules.searches.race import Contender
+from farm.rules.searches.race_document import describe_used_again, find_shared_setting
 
 ONE, TWO = Contender("a", {}, "1 thread"), Contender("b", {}, "2 threads")
 REFUSED = LeftSetting(label="cuda", settings={}, why="refused", text="No node has a GPU.")
@@ -18,6 +19,7 @@ REFUSED = LeftSetting(label="cuda", settings={}, why="refused", text="No node ha
         ([], [REFUSED], "No setting of the space can run here: No node has a GPU."),
         ([ONE], [], "1 thread, so that there is nothing to find: give more values"),
         ([ONE], [REFUSED], "nothing to find (1 cannot run: No node has a GPU.): give"),
+        ([ONE, Contender("c", {"scenario": "fresh"}, "fresh")], [], "leave `scenario` out of it"),
     ],
 )
 def test_a_space_without_two_settings_is_refused_in_a_sentence(
@@ -56,3 +58,28 @@ def test_what_serves_all_hardware_takes_least_where_it_takes_most() -> None:
 def test_rounds_of_an_earlier_race_are_said_with_their_time() -> None:
     assert describe_used_again(1, "noon") == "1 setting was measured at noon: its short rounds are used."
     assert describe_used_again(8, "noon") == "8 settings were measured at noon: their short rounds are used."
+
+
+@pytest.mark.parametrize(
+    ("goal", "more"), [("latency", []), ("throughput", ["items/s by the clock"]), ("processor-time", ["CPU time, ms"])]
+)
+def test_the_table_has_each_setting_once_with_its_role_and_the_figure_of_the_goal(goal: str, more: list[str]) -> None:
+    first, slower, default = (
+        FoundSetting(label=name, settings={"threads": name}, p50_ms=2.0, p50_ci_ms=(1.9, 2.1), **figures)
+        for name, figures in (
+            ("1", {"throughput": 500.0, "cpu_p50_ms": 1.9}),
+            ("2", {"ratio": 1.5, "ratio_low": 1.4, "ratio_high": 1.6}),
+            ("4", {}),
+        )
+    )
+    document = found("a", {}, goal=goal).model_copy(update={"answer": [first], "beside": [slower], "default": default})
+    table = make_settings_table(document)
+    assert [head.text for head in table.heads] == ["Setting", "Is", "p50, ms", "±, ms", *more, "against the first"]
+    assert [(row[0].text, row[1].text) for row in table.rows] == [
+        ("1", "answer"),
+        ("2", "in its final block"),
+        ("4", "default"),
+    ]
+    assert [row[-1].text for row in table.rows] == ["", "40–60 % slower", ""]
+    again = make_settings_table(document.model_copy(update={"default": first, "apart": [default]}))
+    assert [row[1].text for row in again.rows] == ["answer", "in its final block", "apart"]

@@ -127,7 +127,7 @@ def test_a_race_that_is_built_anew_from_its_outcomes_goes_on_where_it_was() -> N
         outcomes.append(track.measure(experiment, again))
         search.record(outcomes[-1])
     assert len(outcomes) == 2
-    assert carry_out(search, track).found == search.answer().found
+    assert carry_out(search, track).answer == search.answer().answer
 
 
 def test_budgets_leave_at_their_first_proof_and_are_named() -> None:
@@ -140,7 +140,7 @@ def test_budgets_leave_at_their_first_proof_and_are_named() -> None:
     assert found.sentence == "Nothing within 0.8 ms: the fastest accurate one, 4 threads, takes 0.999 ms."
     assert found.python == found.gate == ""
     found = raced(machine(times), over, max_p99_ms=0.8)
-    assert "the fastest accurate one, 4 threads, takes p99 0.999 ms" in found.sentence
+    assert "at p99: the fastest accurate one, 4 threads, takes 0.999 ms" in found.sentence
     sizes = {4: 90_000_000, 1: 50_000_000, 2: 60_000_000}
     checks = {"checks": lambda spec: {"peak_memory_bytes": sizes[spec.session.threads]}}
     found = raced(machine(times, **checks), over, max_memory_bytes=70e6)
@@ -302,7 +302,7 @@ def test_time_ends_a_race_with_the_best_so_far() -> None:
     assert "17 settings had no time: give more --minutes." in found.sentence
     found = raced(bench, over, minutes=3.0, clock=lambda: now[0])
     assert (found.state, found.is_final) == ("undecided", False)
-    assert ", by short rounds." in found.sentence
+    assert ", by short rounds: give more --minutes." in found.sentence
 
 
 def test_a_final_block_has_as_many_settings_as_the_time_has_room_for() -> None:

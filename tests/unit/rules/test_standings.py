@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_comparisons import Comparison
 from farm.contract.document_find import Goal
-from farm.rules.searches.standings import Cost, Standing, format_cost, read_cost
+from farm.rules.searches.standings import Cost, Standing, read_cost
 from tests.documents import make_cell, make_comparison, make_document
 
 
@@ -74,9 +74,9 @@ def test_a_goal_has_its_own_figures() -> None:
 
 def test_costs_are_said_in_the_words_of_their_goal() -> None:
     cost = Cost(1.25, 1.2, 1.3, 8, True)
-    assert format_cost(cost, "latency") == "25 % slower"
-    assert format_cost(cost, "memory") == "25 % bigger"
-    assert format_cost(cost, "throughput") == "20 % fewer items/s"
+    assert cost.format("latency") == "25 % slower"
+    assert cost.format("memory") == "25 % bigger"
+    assert cost.format("throughput") == "20 % fewer items/s"
 
 
 def test_on_a_busy_machine_elapsed_times_of_several_threads_say_nothing() -> None:

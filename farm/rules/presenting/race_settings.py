@@ -1,0 +1,50 @@
+"""The settings that a race measured, as a table for pages and terminals."""
+
+from typing import NamedTuple
+
+from farm.contract.document_find import Found, FoundSetting
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
+from farm.rules.wording import numbers
+
+
+class Row(NamedTuple):
+    """A setting, and what it is in the answer."""
+
+    setting: FoundSetting
+    role: str
+
+
+def make_settings_table(found: Found, *, id: str = "settings") -> Table:
+    """List the settings of the answer, then those beside it and apart, and the default where it is none of these.
+    Columns in which no setting has anything are left out."""
+    rows = [
+        *(Row(setting, "answer") for setting in found.answer),
+        *(Row(setting, "in its final block") for setting in found.beside),
+        *(Row(setting, "apart") for setting in found.apart),
+    ]
+    if found.default is not None and all(found.default.settings != row.setting.settings for row in rows):
+        rows.append(Row(found.default, "default"))
+    goal_columns: dict[str, Column[Row]] = {
+        "throughput": Number("items/s by the clock", lambda row: written(row.setting.throughput)),
+        "processor-time": Number("CPU time, ms", lambda row: written(row.setting.cpu_p50_ms)),
+    }
+    columns: list[Column[Row]] = [
+        Column("Setting", lambda row: Entry(row.setting.label, is_name=True)),
+        Column("Is", lambda row: Entry(row.role)),
+        Number("p50, ms", lambda row: written(row.setting.p50_ms)),
+        Number(
+            "±, ms", lambda row: Entry(numbers.plus_minus(row.setting.p50_ms, row.setting.p50_ci_ms).removeprefix("± "))
+        ),
+        *(column for goal, column in goal_columns.items() if goal == found.goal),
+        Number("against the first", lambda row: Entry(_compare_with_first(row.setting), row.setting.ratio)),
+        Number("memory", lambda row: written(row.setting.peak_memory_bytes, numbers.memory)),
+        Number("accuracy", lambda row: Entry(row.setting.accuracy)),
+        Prose("Note", lambda row: Entry(row.setting.note)),
+    ]
+    return Table.of(id, "Settings that were measured", columns, rows).without_unmeasured()
+
+
+def _compare_with_first(setting: FoundSetting) -> str:
+    if not setting.ratio:
+        return ""
+    return numbers.change_interval(setting.ratio_low, setting.ratio_high, ratio=setting.ratio, is_directed=False)

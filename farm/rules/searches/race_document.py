@@ -1,0 +1,282 @@
+"""The answer of a race as the document `onnxfarm.find/1`, with its sentence."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from farm.contract.document_cells import Cell
+from farm.contract.document_find import Found, FoundSetting, LeftSetting
+from farm.rules.presenting.session_code import make_javascript, make_session_code
+from farm.rules.presenting.times import items_text, latency_of
+from farm.rules.quality import accuracy_metrics
+from farm.rules.searches.limits import Limits
+from farm.rules.searches.race import Contender, Outcome, Race
+from farm.rules.searches.standings import format_ratio
+from farm.rules.wording.numbers import counted, latency, memory, percent
+
+# the figures of a cell that the document repeats
+FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
+NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
+WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
+FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
+# a setting that takes at most this fraction more than the best on each hardware is offered for all of them
+NEAR = 0.05
+# where no setting keeps them, the first of these is named
+BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the document says beside the race. `model`: its name. `path`: the model's file as the user wrote it;
+    `saved`: the file that the answer runs, the same path where no other file was written. `server`: the address of the
+    farm that measured, empty where this machine did. `refused`: settings that could not run. `used_again`: which rounds
+    of an earlier race are used, in words."""
+
+    model: str
+    path: str
+    saved: str
+    minutes: float = 0.0
+    refused: Sequence[LeftSetting] = ()
+    is_stopped: bool = False
+    server: str = ""
+    used_again: str = ""
+
+
+def make_document(race: Race, facts: Facts) -> Found:
+    """Write the document `onnxfarm.find/1` of a race, whether it is over or still going on."""
+    outcome, cells = race.answer(), race.cells
+    settings = {each.digest: _make_setting(each, race, outcome) for each in race.contenders if each.digest in cells}
+    slower = [digest for digest, left in outcome.left.items() if left.why == "slower" and digest in outcome.costs]
+    document = Found(
+        model=facts.model,
+        goal=race.goal,
+        budgets=_list_budgets(race.limits),
+        state=outcome.state,
+        sentence=_sentence(race, outcome, facts),
+        size=len(race.contenders),
+        answer=[settings[contender.digest] for contender in outcome.answer],
+        resolution=outcome.resolution,
+        beside=[settings[digest] for digest in sorted(slower, key=outcome.costs.__getitem__)],
+        default=settings.get(race.contenders[0].digest),
+        apart=[settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items()],
+        close=[contender.label for contender in outcome.close],
+        budget_costs=dict(_budget_costs(race, outcome)),
+        left=[*outcome.left.values(), *facts.refused],
+        is_final=outcome.is_final,
+        is_stopped=facts.is_stopped,
+        minutes=round(facts.minutes, 2),
+        launches=sum(len(cell.samples_ms) for block in race.blocks for cell in block.cells.values()),
+    )
+    if outcome.answer:
+        first = outcome.answer[0]
+        document.python = _write_python(cells[first.digest], facts)
+        document.javascript = make_javascript(cells[first.digest], facts.saved)
+        document.gate = _write_gate(first, cells[first.digest], facts)
+    return document
+
+
+def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
+    """Find the setting to use on all hardware, given a document for each: it takes at most NEAR more than the best
+    setting of each, and the least where it is worst. Its figures are those of the first document. None where there is
+    no such setting, or where a document has no final answer."""
+    settings_of: list[dict[str, FoundSetting]] = []
+    for document in documents:
+        settings = [*document.answer, *document.beside] if document.is_final and document.answer else []
+        settings_of.append({_key_without_hardware(setting): setting for setting in settings})
+    shared = set.intersection(*map(set, settings_of))
+    worst = {key: max(settings[key].ratio or 1.0 for settings in settings_of) for key in shared}
+    key = min(sorted(worst), key=worst.__getitem__, default="")
+    return settings_of[0][key] if key and worst[key] <= 1.0 + NEAR else None
+
+
+def _key_without_hardware(setting: FoundSetting) -> str:
+    return json.dumps({axis: value for axis, value in setting.settings.items() if axis != "hardware"}, sort_keys=True)
+
+
+def describe_used_again(settings: int, at: str) -> str:
+    were, their = ("was", "its") if settings == 1 else ("were", "their")
+    return f"{counted(settings, 'setting')} {were} measured at {at}: {their} short rounds are used."
+
+
+def _make_setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSetting:
+    cell, cost = race.cells[contender.digest], outcome.costs.get(contender.digest)
+    reached = ""
+    if cell.accuracy is not None and cell.accuracy.value is not None:
+        metric = accuracy_metrics.metric_of(cell.accuracy)
+        reached = f"{metric.title} {metric.format_reached(cell.accuracy)}"
+    return FoundSetting.model_validate(
+        {name: getattr(cell, name) for name in FIGURES}
+        | {"label": contender.label, "settings": contender.settings, "accuracy": reached}
+        | {"parity": cell.parity.text or cell.parity.verdict}
+        | ({} if cost is None else {"ratio": cost.ratio, "ratio_low": cost.low, "ratio_high": cost.high})
+    )
+
+
+def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield each budget that excluded a cheaper setting, with a sentence about it."""
+    for budget in BUDGETS[:-1]:
+        excluded = [digest for digest, left in outcome.left.items() if left.budget == budget]
+        best, ratio = _compare_best(race, outcome, excluded)
+        if best is not None and ratio < 1.0:
+            yield budget, f"The budget of {budget} excluded {best.label}, {format_ratio(race.goal, ratio)}."
+
+
+def _compare_best(race: Race, outcome: Outcome, digests: Sequence[str]) -> tuple[Contender | None, float]:
+    """Find the setting that takes least, and what it takes as a ratio to the answer. Both are compared through the
+    first setting of all, beside which both were measured; None with 1 where that does not hold of any."""
+    answer = race.against_first.get(outcome.answer[0].digest) if outcome.answer else None
+    if answer is None:
+        return None, 1.0
+    compared = [each for each in race.contenders if each.digest in digests and each.digest in race.against_first]
+    best = min(compared, key=lambda contender: (race.against_first[contender.digest], contender.label), default=None)
+    return best, 1.0 if best is None else race.against_first[best.digest] / answer
+
+
+def _list_budgets(limits: Limits) -> dict[str, float]:
+    budgets = {
+        "max-p50": limits.max_p50_ms,
+        "max-p99": limits.max_p99_ms,
+        "max-memory": limits.max_memory_bytes,
+        "min-accuracy": limits.min_accuracy,
+    }
+    return {name: limit for name, limit in budgets.items() if limit is not None}
+
+
+def _write_python(cell: Cell, facts: Facts) -> str:
+    if not cell.recipe or facts.saved != facts.path:
+        return make_session_code(cell, facts.saved)
+    path = f"{facts.path.removesuffix('.onnx')}.{cell.precision}.onnx"
+    source = f"{facts.server}/ has for each cell" if facts.server else "--save FOLDER writes"
+    return f"# {path}: the model as {cell.recipe}, which {source}\n{make_session_code(cell, path)}"
+
+
+def _write_gate(contender: Contender, cell: Cell, facts: Facts) -> str:
+    """Write the command of a gate that a newer release has to pass with these settings."""
+    axes = {axis: [value] for axis, value in contender.settings.items() if axis != "runtime"}
+    words = ["onnxfarm", "gate", facts.path, "--baseline", str(cell.runtime), "--candidate", "newest"]
+    words += ["--server", facts.server] if facts.server else []
+    return shlex.join([*words, "--matrix", json.dumps({"matrix": axes}, sort_keys=True)])
+
+
+# the answer in words
+
+
+def _sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
+    describe = {
+        "decided": _describe_decided,
+        "close": _describe_close,
+        "undecided": _describe_undecided,
+        "nothing": _describe_nothing,
+    }
+    sentences = [
+        "Stopped before the end." if facts.is_stopped else "",
+        describe[outcome.state](race, outcome),
+        _advise(race, outcome),
+        "Processor time decided, as the machine was busy." if outcome.is_by_processor and outcome.answer else "",
+    ]
+    if outcome.apart:
+        names = [contender.label for contender in race.contenders if contender.digest in outcome.apart]
+        sentences.append(f"{names[0]} stands apart." if len(names) == 1 else f"{len(names)} settings stand apart.")
+        sentences.append("" if race.limits.has_judge else NO_JUDGE)
+    late = sum(left.why == "no time" for left in outcome.left.values())
+    sentences.append(f"{counted(late, 'setting')} had no time: give more --minutes." if late else "")
+    return " ".join(filter(None, [*sentences, facts.used_again]))
+
+
+def _describe_decided(race: Race, outcome: Outcome) -> str:
+    first, default = outcome.answer[0], race.contenders[0]
+    figure = _figure(race, first.digest)
+    if default.digest in outcome.costs:
+        return f"{first.label} is {_gain(race, outcome)} than the default, {default.label}: {figure}."
+    name = f"{first.label}, the default," if first is default else first.label
+    return f"{name} is the {'smallest' if race.goal == 'memory' else 'fastest'}: {figure}."
+
+
+def _describe_close(race: Race, outcome: Outcome) -> str:
+    default, names = race.contenders[0], [contender.label for contender in outcome.answer]
+    more = ""
+    if outcome.close:
+        more = f" {counted(len(outcome.close), 'more setting')} may come as near: short rounds do not tell."
+    if len(names) == 1:
+        return f"{_describe_decided(race, outcome)}{more}"
+    limit = f"no difference above {percent(outcome.resolution or 0.0)} (what these rounds could show)"
+    is_better = default not in outcome.answer and default.digest in outcome.costs
+    gain = f" It is {_gain(race, outcome)} than the default, {default.label}." if is_better else ""
+    figure = _figure(race, outcome.answer[0].digest)
+    return f"One of these {len(names)}: {limit}. {names[0]} stands first by its memory: {figure}.{gain}{more}"
+
+
+def _describe_undecided(race: Race, outcome: Outcome) -> str:
+    measured = [contender for contender in outcome.answer if contender.digest in race.cells]
+    if not measured:
+        return "Not decided: nothing was measured to its end."
+    best = f"Best so far, not decided: {measured[0].label}, {_figure(race, measured[0].digest)}"
+    doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
+    if outcome.waiting:
+        return f"{best}: {WAITING}."
+    if doubts:
+        return f"{best}: whether it keeps its budget is not known ({doubts[0]})."
+    if outcome.is_final:
+        return f"{best}."
+    return f"{best}, by short rounds{': give more --minutes' if race.time_left() <= 0 else ''}."
+
+
+def _describe_nothing(race: Race, outcome: Outcome) -> str:
+    broken = {left.budget for left in outcome.left.values()}
+    budget = next((budget for budget in BUDGETS if budget in broken), "")
+    beyond = {digest: left for digest, left in outcome.left.items() if budget and left.budget == budget}
+    proven = [digest for digest in beyond if not race.limits.explain_unproven(race.cells[digest])]
+    if not beyond:
+        reasons = [*outcome.apart.values(), *(left.text for left in outcome.left.values())]
+        return f"{UNJUDGED if outcome.apart else FAILED}: {reasons[0]}"
+    nearest = beyond[min(proven or beyond, key=lambda digest: _measure_excess(race.cells[digest], budget))]
+    limit = {"p50": race.limits.max_p50_ms, "p99": race.limits.max_p99_ms}.get(budget)
+    if limit is None:
+        return f"Nothing keeps the budget of {budget}: {nearest.label} comes nearest, with {nearest.text}."
+    value = nearest.text.partition(",")[0].removeprefix(f"{budget} ")
+    within = f"{limit:g} ms{' at p99' if budget == 'p99' else ''}"
+    return f"Nothing within {within}: the fastest accurate one, {nearest.label}, takes {value}."
+
+
+def _measure_excess(cell: Cell, budget: str) -> float:
+    """Return how far the cell is from the budget, to order cells that all break it."""
+    accuracy = cell.accuracy
+    if budget == "accuracy" and accuracy is not None and accuracy.value is not None:
+        return -accuracy.value if accuracy.higher_is_better else accuracy.value
+    return float((cell.peak_memory_bytes if budget == "memory" else cell.p50_ms) or 0.0)
+
+
+def _advise(race: Race, outcome: Outcome) -> str:
+    """Say whether to stay with the release in use; empty where it alone raced, or where nothing is decided."""
+    releases = {contender.digest: str(contender.values.get("runtime")) for contender in race.contenders}
+    used = releases[race.contenders[0].digest]
+    if outcome.state not in ("decided", "close") or {*releases.values()} == {used}:
+        return ""
+    if near := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
+        return f"Stay with {used}, {near[0]}: nothing better is known on another release."
+    new = releases[outcome.answer[0].digest]
+    slower = [each for each, left in outcome.left.items() if left.why == "slower" and releases[each] == used]
+    best, ratio = _compare_best(race, outcome, slower)
+    if best is None:
+        return f"Upgrade to {new}: nothing that was measured on {used} is an answer."
+    gain = format_ratio(race.goal, 1.0 / ratio)
+    return f"Upgrade to {new}: by all rounds it is {gain} than the best of {used}, {best.label}."
+
+
+def _gain(race: Race, outcome: Outcome) -> str:
+    """Write what the answer takes against the default, which was compared with it."""
+    cost = outcome.costs[race.contenders[0].digest]
+    return format_ratio(race.goal, 1.0 / cost.ratio, 1.0 / cost.high, 1.0 / cost.low)
+
+
+def _figure(race: Race, digest: str) -> str:
+    """Write the figure of the goal; for latency it is the time that the verdicts rest on."""
+    cell, pairs = race.cells[digest], race.blocks[-1].pairs.values()
+    if race.goal == "memory":
+        return memory(cell.peak_memory_bytes)
+    if race.goal == "throughput":
+        return items_text(cell, pairs)
+    if race.goal == "processor-time":
+        return f"{latency(cell.cpu_p50_ms)} of CPU time"
+    return latency_of(cell, pairs)
